@@ -142,7 +142,8 @@ static enum cairn_status measure_file(const char *path, struct subject *subject,
     if (status != CAIRN_OK)
         return status;
     subject->arch = arch_find(cairn_object_architecture(object));
-    status = cairn_object_next_section(object, ".eh_frame", &section, error);
+    const struct cairn_object_filter filter = {.name = ".eh_frame"};
+    status = cairn_object_next_section(object, &filter, &section, error);
     const struct eh_frame frame = {section.contents, section.address};
     if (status == CAIRN_OK)
         status = measure(&frame, subject, error);

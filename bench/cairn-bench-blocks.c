@@ -160,12 +160,12 @@ struct plain {
 static bool plain_make(const cairn_block_table *table, struct plain *plain)
 {
     struct cairn_block block;
-    uint32_t count = cairn_block_table_block_count(table);
-    *plain = (struct plain){malloc(count * sizeof *plain->begins),
-                            malloc(count * sizeof *plain->blocks), 0};
+    const struct cairn_block_table_counts counts = cairn_block_table_counts(table);
+    *plain = (struct plain){malloc(counts.blocks * sizeof *plain->begins),
+                            malloc(counts.blocks * sizeof *plain->blocks), 0};
     if (plain->begins == NULL || plain->blocks == NULL)
         return false;
-    for (uint32_t f = 0; f < cairn_block_table_function_count(table); f++)
+    for (uint32_t f = 0; f < counts.functions; f++)
         for (uint32_t i = 0; cairn_block_table_block(table, f, i, &block); i++) {
             plain->begins[plain->count] = block.address;
             plain->blocks[plain->count++] =
@@ -298,7 +298,7 @@ static bool time_build(const struct cairn_section *section, cairn_block_table **
     if (cairn_block_builder_create(NULL, &builder, NULL) != CAIRN_OK)
         return false;
     enum cairn_status status =
-        cairn_block_builder_add_section(builder, section, CAIRN_BBMAP_VERSIONED, NULL, NULL, NULL);
+        cairn_block_builder_add(builder, section, CAIRN_BBMAP_VERSIONED, NULL, NULL, NULL);
     if (status == CAIRN_OK)
         status = cairn_block_builder_finish(builder, table, NULL);
     cairn_block_builder_destroy(builder);
@@ -332,7 +332,7 @@ static bool bench_table(const struct bench_options *options, const struct genera
                                                 .unit = "ns"});
     bench_print(options,
                 &(struct bench_figure){.name = "blocks.bytes-per-block",
-                                       .value = (double)cairn_block_table_size_bytes(table) /
+                                       .value = (double)cairn_block_table_counts(table).size_bytes /
                                                 made->block_count,
                                        .unit = "bytes"});
     plain_free(&plain);

@@ -143,7 +143,7 @@ static void ask_accesses(void)
 
 static void ask_functions(void)
 {
-    struct cairn_sanmd_function function = {0};
+    struct cairn_sanmd_entry function = {0};
     uint64_t found = 0;
     for (size_t i = 0; i < QUERIES; i++)
         found += cairn_sanmd_find_function(after(found, queries[i]), &function);

@@ -37,10 +37,10 @@ __attribute__((noinline)) static void count(int is_hit)
 
 /* ---- Queries ---- */
 
-static bool print_atomic(void *data, uint64_t pc)
+static bool print_atomic(void *data, const struct cairn_sanmd_entry *access)
 {
-    const struct cairn_sanmd_function *function = data;
-    printf("  atomic access at +0x%" PRIx64 "\n", pc - function->address);
+    const struct cairn_sanmd_entry *function = data;
+    printf("  atomic access at +0x%" PRIx64 "\n", access->address - function->address);
     return true;
 }
 
@@ -55,15 +55,17 @@ static void print_features(uint32_t features)
 
 static void print_function(const char *name, uint64_t pc)
 {
-    struct cairn_sanmd_function function;
+    struct cairn_sanmd_entry function;
     if (!cairn_sanmd_find_function(pc, &function)) {
         printf("%s: not covered\n", name);
         return;
     }
     printf("%s: covered, %" PRIu32 " bytes", name, function.size);
     print_features(function.features);
-    (void)cairn_sanmd_visit_atomics(function.address, function.address + function.size,
-                                    print_atomic, &function);
+    if (cairn_sanmd_is_atomic(pc))
+        puts("  begins with an atomic access");
+    (void)cairn_sanmd_visit(CAIRN_SANMD_ATOMICS, function.address, function.address + function.size,
+                            print_atomic, &function);
 }
 
 /* Reports metadata that a newer compiler has written, and that the library cannot read. */

@@ -1,8 +1,8 @@
 /*
- * Reads the members of archives.
+ * Reads the members of archives, each of which follows a header of 60 characters.
  *
  * libelf also reads archives, but it does not report which member is truncated nor at which offset,
- * and it does not support thin archives. A member's header has 60 characters.
+ * and it does not support thin archives.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -68,23 +68,6 @@ struct header {
 
 /* ---- Opening ---- */
 
-static enum cairn_status check_magic(cairn_archive *archive, struct cairn_error *error)
-{
-    const struct image *image = &archive->image;
-    if (image->size == 0)
-        return error_set(error, CAIRN_ERROR_TRUNCATED, 0, "the file is empty");
-    if (image->size < MAGIC_BYTES)
-        return error_set(error, CAIRN_ERROR_CORRUPT, 0, "this is not an archive");
-    enum cairn_status status = image_load(image, 0, MAGIC_BYTES, error);
-    if (status != CAIRN_OK)
-        return status;
-    archive->is_thin = memcmp(image->bytes, THIN_MAGIC, MAGIC_BYTES) == 0;
-    if (!archive->is_thin && memcmp(image->bytes, ARMAG, MAGIC_BYTES) != 0)
-        return error_set(error, CAIRN_ERROR_CORRUPT, 0, "this is not an archive");
-    archive->position = MAGIC_BYTES;
-    return CAIRN_OK;
-}
-
 /* Stores the folder of a thin archive, to whose members the paths in it are relative. `path` is
  * NULL for an archive in memory. */
 static enum cairn_status find_folder(cairn_archive *archive, const char *path,
@@ -106,6 +89,23 @@ static enum cairn_status find_folder(cairn_archive *archive, const char *path,
     return CAIRN_OK;
 }
 
+/* Checks that the image begins as an archive does. */
+static enum cairn_status check_magic(cairn_archive *archive, struct cairn_error *error)
+{
+    const struct image *image = &archive->image;
+    if (image->size == 0)
+        return error_set(error, CAIRN_ERROR_TRUNCATED, 0, "the file is empty");
+    if (image->size >= MAGIC_BYTES) {
+        enum cairn_status status = image_load(image, 0, MAGIC_BYTES, error);
+        if (status != CAIRN_OK)
+            return status;
+        archive->is_thin = memcmp(image->bytes, THIN_MAGIC, MAGIC_BYTES) == 0;
+        if (archive->is_thin || memcmp(image->bytes, ARMAG, MAGIC_BYTES) == 0)
+            return CAIRN_OK;
+    }
+    return error_set(error, CAIRN_ERROR_CORRUPT, 0, "this is not an archive");
+}
+
 /* Opens the file at `path` or, if that is NULL, `image`. */
 static enum cairn_status open_image(const char *path, const struct image *image,
                                     const struct cairn_object_options *options,
@@ -118,6 +118,7 @@ static enum cairn_status open_image(const char *path, const struct image *image,
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for an archive");
     opened->allocator = allocator;
     opened->image = *image;
+    opened->position = MAGIC_BYTES;
     if (options != NULL)
         opened->files = options->files;
     enum cairn_status status = CAIRN_OK;
@@ -317,7 +318,8 @@ static enum cairn_status load_bytes(const cairn_archive *archive, const struct h
                      (unsigned long long)header->bytes_left);
 }
 
-/* Moves to the next header. Members begin at even offsets. */
+/* Moves to the next header, after the member's bytes if there are any. Members begin at even
+ * offsets. */
 static void move_on(cairn_archive *archive, const struct header *header, bool has_bytes)
 {
     uint64_t next = header->offset + HEADER_BYTES;
@@ -410,14 +412,22 @@ static enum cairn_status open_thin_member(cairn_archive *archive, const struct h
     return status;
 }
 
-static enum cairn_status open_member(cairn_archive *archive, struct header *header,
+enum cairn_status cairn_archive_next(cairn_archive *archive, struct cairn_archive_member *member,
                                      struct cairn_error *error)
 {
-    const struct header whole = *header;
+    if (archive == NULL || member == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "cairn_archive_next needs an archive and a place for the member");
+    release_member(archive);
+    struct header header;
     struct text name;
-    enum cairn_status status = archive->is_thin ? CAIRN_OK : load_bytes(archive, header, error);
-    if (status == CAIRN_OK)
-        status = find_name(archive, header, &name, error);
+    enum cairn_status status = find_member(archive, &header, error);
+    if (status == CAIRN_OK && !archive->is_thin)
+        status = load_bytes(archive, &header, error);
+    if (status != CAIRN_OK)
+        return status;
+    const struct header whole = header;
+    status = find_name(archive, &header, &name, error);
     if (status != CAIRN_OK)
         return status;
     archive->name = memory_new(&archive->allocator, name.length + 1, 1);
@@ -427,22 +437,9 @@ static enum cairn_status open_member(cairn_archive *archive, struct header *head
     memcpy(archive->name, name.start, name.length);
     move_on(archive, &whole, !archive->is_thin);
     if (archive->is_thin)
-        return open_thin_member(archive, header, error);
-    archive->member = (struct image){.bytes = header->bytes, .size = header->size};
-    return CAIRN_OK;
-}
-
-enum cairn_status cairn_archive_next(cairn_archive *archive, struct cairn_archive_member *member,
-                                     struct cairn_error *error)
-{
-    if (archive == NULL || member == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_archive_next needs an archive and a place for the member");
-    release_member(archive);
-    struct header header;
-    enum cairn_status status = find_member(archive, &header, error);
-    if (status == CAIRN_OK)
-        status = open_member(archive, &header, error);
+        status = open_thin_member(archive, &header, error);
+    else
+        archive->member = (struct image){.bytes = header.bytes, .size = header.size};
     if (status != CAIRN_OK)
         return status;
     *member = (struct cairn_archive_member){

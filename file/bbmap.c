@@ -9,8 +9,6 @@
 #include "base/error.h"
 #include "format/uleb128.h"
 
-#include <stdbool.h>
-
 enum {
     ADDRESS_BYTES = 8,
     HASH_BYTES = 8,
@@ -23,7 +21,6 @@ static inline bool has(uint16_t features, unsigned feature) { return (features &
 
 static bool has_ids(uint8_t version) { return version >= 2; }
 static bool has_differences(uint8_t version) { return version >= 1; }
-static bool has_wide_features(uint8_t version) { return version >= 5; }
 
 /* The features of each version: its own and those of earlier versions. */
 enum {
@@ -31,8 +28,7 @@ enum {
                  CAIRN_BBMAP_RANGES | CAIRN_BBMAP_OMITTED_BLOCKS,
     FEATURES_3 = FEATURES_2 | CAIRN_BBMAP_CALLSITES,
     FEATURES_4 = FEATURES_3 | CAIRN_BBMAP_HASHES,
-    FEATURES_5 = FEATURES_4 | CAIRN_BBMAP_POST_LINK,
-    FEATURES = FEATURES_5
+    FEATURES_5 = FEATURES_4 | CAIRN_BBMAP_POST_LINK
 };
 static const uint16_t features_of[VERSION_MAX + 1] = {
     [2] = FEATURES_2, [3] = FEATURES_3, [4] = FEATURES_4, [5] = FEATURES_5};
@@ -109,6 +105,7 @@ static inline bool read_u32(struct reader *reader, const char *what, uint32_t *v
 static bool check_version(struct reader *reader, struct cairn_bbmap_function *function)
 {
     const uint8_t *bytes;
+    const uint8_t *second;
     if (!take(reader, 1, "the version", &bytes))
         return false;
     function->version = *bytes;
@@ -117,25 +114,18 @@ static bool check_version(struct reader *reader, struct cairn_bbmap_function *fu
                                    "basic-block address map version %u: Cairn reads versions 1 to "
                                    "%d, and sections of the type without versions",
                                    function->version, VERSION_MAX);
-    return reader->status == CAIRN_OK;
-}
-
-static bool check_features(struct reader *reader, struct cairn_bbmap_function *function)
-{
-    bool is_wide = has_wide_features(function->version);
-    const uint8_t *bytes;
-    const uint8_t *second;
-    if (!take(reader, 1, "the features", &bytes) ||
+    bool is_wide = function->version >= 5;
+    if (reader->status != CAIRN_OK || !take(reader, 1, "the features", &bytes) ||
         (is_wide && !take(reader, 1, "the features", &second)))
         return false;
     function->features = is_wide ? cairn_load_u16(bytes, reader->section->byte_order) : *bytes;
     unsigned excess = function->features & ~(unsigned)features_of[function->version];
-    if ((function->features & ~FEATURES) != 0)
+    if ((function->features & ~FEATURES_5) != 0)
         reader->status =
             error_set(reader->error, CAIRN_ERROR_CORRUPT, offset_of(reader, bytes),
                       "the features 0x%02x of a function's map have bits outside of 0x%02x, which "
                       "are all that Cairn knows",
-                      function->features, FEATURES);
+                      function->features, FEATURES_5);
     else if (excess != 0)
         reader->status =
             error_set(reader->error, CAIRN_ERROR_CORRUPT, offset_of(reader, bytes),
@@ -197,33 +187,6 @@ static bool check_block(struct reader *reader, const struct cairn_bbmap_function
            take(reader, HASH_BYTES, "the block's hash", &hash);
 }
 
-static bool check_range(struct reader *reader, struct cairn_bbmap_function *function, bool is_first)
-{
-    const uint8_t *address;
-    uint32_t count;
-    uint32_t end = 0;
-    if (!take(reader, ADDRESS_BYTES, "an address", &address))
-        return false;
-    uint64_t base = cairn_load_u64(address, reader->section->byte_order);
-    if (is_first)
-        function->address = base;
-    if (function->block_count == 0)
-        reader->function = base;
-    if (!read_u32(reader, "the number of blocks", &count))
-        return false;
-    if (has(function->features, CAIRN_BBMAP_OMITTED_BLOCKS)) {
-        function->omitted_count += count;
-        return true;
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        reader->block = function->block_count;
-        if (!check_block(reader, function, &end))
-            return false;
-        function->block_count++;
-    }
-    return true;
-}
-
 static bool check_ranges(struct reader *reader, struct cairn_bbmap_function *function)
 {
     const uint8_t *begin = reader->at;
@@ -234,9 +197,30 @@ static bool check_ranges(struct reader *reader, struct cairn_bbmap_function *fun
     if (function->range_count == 0)
         return fail(reader, CAIRN_ERROR_CORRUPT, begin, "the number of ranges", "is 0");
     function->ranges_offset = (size_t)(reader->at - function->bytes);
-    for (uint32_t i = 0; i < function->range_count; i++)
-        if (!check_range(reader, function, i == 0))
+    for (uint32_t range = 0; range < function->range_count; range++) {
+        const uint8_t *address;
+        uint32_t count;
+        uint32_t end = 0;
+        if (!take(reader, ADDRESS_BYTES, "an address", &address))
             return false;
+        uint64_t base = cairn_load_u64(address, reader->section->byte_order);
+        if (range == 0)
+            function->address = base;
+        if (function->block_count == 0)
+            reader->function = base;
+        if (!read_u32(reader, "the number of blocks", &count))
+            return false;
+        if (has(function->features, CAIRN_BBMAP_OMITTED_BLOCKS)) {
+            function->omitted_count += count;
+            continue;
+        }
+        for (uint64_t last = function->block_count + count; function->block_count < last;
+             function->block_count++) {
+            reader->block = function->block_count;
+            if (!check_block(reader, function, &end))
+                return false;
+        }
+    }
     return true;
 }
 
@@ -293,10 +277,8 @@ enum cairn_status cairn_bbmap_read(const struct cairn_section *section,
         .section = section, .at = begin, .end = section->bytes + section->size, .error = error};
     struct cairn_bbmap_function read = {
         .offset = *offset, .bytes = begin, .byte_order = section->byte_order};
-    if (encoding != CAIRN_BBMAP_V0 &&
-        (!check_version(&reader, &read) || !check_features(&reader, &read)))
-        return reader.status;
-    if (!check_ranges(&reader, &read) || !check_profiles(&reader, &read))
+    if ((encoding != CAIRN_BBMAP_V0 && !check_version(&reader, &read)) ||
+        !check_ranges(&reader, &read) || !check_profiles(&reader, &read))
         return reader.status;
     read.size = (size_t)(reader.at - begin);
     *offset += read.size;
@@ -402,19 +384,17 @@ static bool enter_range(const struct cairn_bbmap_function *function, size_t offs
                         struct cairn_bbmap_block *block)
 {
     struct cursor cursor = cursor_at(function, offset);
-    struct cairn_bbmap_range range;
-    for (; index < function->range_count; index++) {
+    struct cairn_bbmap_range range = {.block_count = 0};
+    for (; index < function->range_count && range.block_count == 0; index++)
         read_range(function, &cursor, &range);
-        if (range.block_count == 0)
-            continue;
-        block->range = index;
-        block->base = range.base;
-        block->left = range.block_count - 1;
-        read_block(function, cursor, 0, block);
-        read_profile(function, block);
-        return true;
-    }
-    return false;
+    if (range.block_count == 0)
+        return false;
+    block->range = index - 1;
+    block->base = range.base;
+    block->left = range.block_count - 1;
+    read_block(function, cursor, 0, block);
+    read_profile(function, block);
+    return true;
 }
 
 bool cairn_bbmap_first(const struct cairn_bbmap_function *function, struct cairn_bbmap_block *block)
@@ -437,12 +417,13 @@ bool cairn_bbmap_next(const struct cairn_bbmap_function *function, struct cairn_
     return true;
 }
 
-void cairn_bbmap_first_range(const struct cairn_bbmap_function *function,
+bool cairn_bbmap_first_range(const struct cairn_bbmap_function *function,
                              struct cairn_bbmap_range *range)
 {
     struct cursor cursor = cursor_at(function, function->ranges_offset);
     range->index = 0;
     read_range(function, &cursor, range);
+    return true;
 }
 
 bool cairn_bbmap_next_range(const struct cairn_bbmap_function *function,

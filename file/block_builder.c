@@ -219,14 +219,11 @@ static enum cairn_status add_ranges(struct cairn_block_builder *builder,
     return CAIRN_OK;
 }
 
-enum cairn_status cairn_block_builder_add(cairn_block_builder *builder,
-                                          const struct cairn_bbmap_function *function,
-                                          cairn_block_place *place, void *user,
-                                          struct cairn_error *error)
+static enum cairn_status add_function(struct cairn_block_builder *builder,
+                                      const struct cairn_bbmap_function *function,
+                                      cairn_block_place *place, void *user,
+                                      struct cairn_error *error)
 {
-    if (builder == NULL || function == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_block_builder_add needs a builder and a function");
     enum cairn_status status = reserve_for(builder, function, error);
     if (status != CAIRN_OK)
         return status;
@@ -250,25 +247,24 @@ enum cairn_status cairn_block_builder_add(cairn_block_builder *builder,
     return CAIRN_OK;
 }
 
-enum cairn_status cairn_block_builder_add_section(cairn_block_builder *builder,
-                                                  const struct cairn_section *section,
-                                                  enum cairn_bbmap_encoding encoding,
-                                                  cairn_block_place *place, void *user,
-                                                  struct cairn_error *error)
+enum cairn_status cairn_block_builder_add(cairn_block_builder *builder,
+                                          const struct cairn_section *section,
+                                          enum cairn_bbmap_encoding encoding,
+                                          cairn_block_place *place, void *user,
+                                          struct cairn_error *error)
 {
     if (builder == NULL || section == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_block_builder_add_section needs a builder and a section");
+                         "cairn_block_builder_add needs a builder and a section");
     size_t offset = 0;
-    while (offset < section->size) {
+    enum cairn_status status = CAIRN_OK;
+    while (offset < section->size && status == CAIRN_OK) {
         struct cairn_bbmap_function function;
-        enum cairn_status status = cairn_bbmap_read(section, encoding, &offset, &function, error);
+        status = cairn_bbmap_read(section, encoding, &offset, &function, error);
         if (status == CAIRN_OK)
-            status = cairn_block_builder_add(builder, &function, place, user, error);
-        if (status != CAIRN_OK)
-            return status;
+            status = add_function(builder, &function, place, user, error);
     }
-    return CAIRN_OK;
+    return status;
 }
 
 /* ---- Sorting ---- */
@@ -288,7 +284,7 @@ struct work {
     uint32_t range_count;
     uint32_t function_count;
     struct placed *range_places; /* sorted; ranges that lookups do not find come last */
-    struct placed *other_places; /* space for `split` */
+    struct placed *other_places; /* space for `sort_all` */
     struct placed *function_places;
     uint32_t *function_numbers; /* from the number of the added function to that in the table */
     uint32_t *first_pieces;     /* for each range with blocks, once they are laid out */
@@ -305,21 +301,18 @@ static int compare(const void *left, const void *right)
     return (a->number > b->number) - (a->number < b->number);
 }
 
+/* Sorts functions and ranges, and moves the ranges that lookups do not find after the others. Both
+ * parts stay sorted. */
 static void sort_all(struct work *work)
 {
-    for (uint32_t i = 0; i < work->range_count; i++)
-        work->range_places[i] = (struct placed){work->ranges[i].base, i};
-    sorted_make(work->range_places, work->range_count, sizeof(struct placed), compare);
     for (uint32_t i = 0; i < work->function_count; i++)
         work->function_places[i] = (struct placed){work->functions[i].function.address, i};
     sorted_make(work->function_places, work->function_count, sizeof(struct placed), compare);
     for (uint32_t i = 0; i < work->function_count; i++)
         work->function_numbers[work->function_places[i].number] = i;
-}
-
-/* Moves the ranges that lookups do not find after the others. Both parts stay sorted. */
-static void split(struct work *work)
-{
+    for (uint32_t i = 0; i < work->range_count; i++)
+        work->range_places[i] = (struct placed){work->ranges[i].base, i};
+    sorted_make(work->range_places, work->range_count, sizeof(struct placed), compare);
     uint64_t end = 0; /* of the ranges that lookups find */
     uint32_t other_count = 0;
     for (uint32_t i = 0; i < work->range_count; i++) {
@@ -545,41 +538,33 @@ static struct counts lay_out(const struct work *work, cairn_block_table *table)
 
 /* ---- Functions ---- */
 
-/* Appends the pieces of a range, which are consecutive, to its function's pieces. */
-static void add_range_pieces(const struct work *work, cairn_block_table *table, uint32_t range,
-                             uint32_t piece_count, struct packed_function *function)
-{
-    const struct added_range *added = &work->ranges[range];
-    uint32_t number = work->function_numbers[added->function];
-    uint32_t piece = work->first_pieces[range];
-    for (; piece < piece_count; piece++) {
-        const struct piece *next = &table->pieces[piece];
-        if (next->function != number || next->range != added->number)
-            break;
-        table->function_pieces[function->first_piece + function->piece_count++] = piece;
-    }
-}
-
 /* Writes the functions, and lists the pieces of each in the order of its blocks. This is the order
- * in which its ranges were added, one after the other. */
+ * in which its ranges were added, one after the other. The pieces of a range are consecutive. */
 static void write_functions(const struct work *work, cairn_block_table *table, uint32_t piece_count)
 {
-    uint32_t first_piece = 0;
+    uint32_t end = 0; /* number of pieces that are listed */
     for (uint32_t i = 0; i < work->function_count; i++) {
         const struct added_function *added = &work->functions[work->function_places[i].number];
-        struct packed_function *function = &table->functions[i];
-        *function = (struct packed_function){
+        const struct added_range *ranges = &work->ranges[added->first_range];
+        uint32_t first_piece = end;
+        for (uint32_t k = 0; k < added->function.range_count; k++) {
+            uint32_t piece = work->first_pieces[added->first_range + k];
+            if (ranges[k].block_count == 0)
+                continue;
+            do
+                table->function_pieces[end++] = piece++;
+            while (piece < piece_count && table->pieces[piece].function == i &&
+                   table->pieces[piece].range == k);
+        }
+        table->functions[i] = (struct packed_function){
             .address = added->function.address,
             .entry_count = added->function.entry_count,
             .first_piece = first_piece,
+            .piece_count = end - first_piece,
             .range_count = added->function.range_count,
             .block_count = added->function.block_count,
             .features = added->function.features,
         };
-        for (uint32_t k = 0; k < function->range_count; k++)
-            if (work->ranges[added->first_range + k].block_count > 0)
-                add_range_pieces(work, table, added->first_range + k, piece_count, function);
-        first_piece += function->piece_count;
     }
 }
 
@@ -680,7 +665,6 @@ enum cairn_status cairn_block_builder_finish(cairn_block_builder *builder,
                          work.range_count);
     take_work(&work, &space);
     sort_all(&work);
-    split(&work);
     enum cairn_status status = make_table(&work, table, error);
     memory_free(&builder->allocator, space.base, size);
     return status;

@@ -6,8 +6,7 @@
 #include "file/block_table.h"
 
 #include "base/memory.h"
-
-#include <string.h>
+#include "base/search.h"
 
 void cairn_block_table_destroy(cairn_block_table *table)
 {
@@ -17,22 +16,15 @@ void cairn_block_table_destroy(cairn_block_table *table)
     memory_free(&allocator, table, table->size);
 }
 
-uint32_t cairn_block_table_function_count(const cairn_block_table *table)
+struct cairn_block_table_counts cairn_block_table_counts(const cairn_block_table *table)
 {
-    return table->function_count;
+    return (struct cairn_block_table_counts){
+        .functions = table->function_count,
+        .blocks = table->block_count,
+        .hidden_ranges = table->hidden_count,
+        .size_bytes = table->size,
+    };
 }
-
-uint32_t cairn_block_table_block_count(const cairn_block_table *table)
-{
-    return table->block_count;
-}
-
-uint32_t cairn_block_table_hidden_count(const cairn_block_table *table)
-{
-    return table->hidden_count;
-}
-
-size_t cairn_block_table_size_bytes(const cairn_block_table *table) { return table->size; }
 
 /* ---- By PC ---- */
 
@@ -92,18 +84,11 @@ static inline uint64_t find_place(const struct line *line, uint32_t offset)
     return (sums >> 48)[0] - 1;
 }
 
+/* Returns the size and the ID of a block for which its line has no space. */
 static const struct wide_block *find_wide(const cairn_block_table *table, uint32_t position)
 {
-    uint32_t begin = 0;
-    uint32_t end = table->wide_count;
-    while (begin < end) {
-        uint32_t middle = begin + (end - begin) / 2;
-        if (table->wide[middle].position < position)
-            begin = middle + 1;
-        else
-            end = middle;
-    }
-    return &table->wide[begin];
+    return &table->wide[search_u32(table->wide, sizeof *table->wide, 0, table->wide_count,
+                                   position)];
 }
 
 /* Reads the data of the block in one place of the line. */
@@ -116,13 +101,6 @@ static inline void read_place(const cairn_block_table *table, const struct line 
     block->id = line->ids[place];
     const uint64_t *frequencies = table->columns[COLUMN_FREQUENCY];
     block->frequency = frequencies == NULL ? 0 : frequencies[position];
-}
-
-static void read_wide(const cairn_block_table *table, uint32_t position, struct cairn_block *block)
-{
-    const struct wide_block *wide = find_wide(table, position);
-    block->size = wide->size;
-    block->id = wide->id;
 }
 
 /* Masks for `begun`: the bits of the ranges that begin in a line up to each place. */
@@ -184,10 +162,14 @@ static __attribute__((noinline)) bool end_wide(const cairn_block_table *table, u
     uint32_t place = (uint32_t)find_place(line, offset);
     uint32_t position = line_number * LINE_BLOCKS + place;
     uint32_t inside = offset - line->begins[place];
-    if (line->sizes[place] >> SIZE_SHIFT != SIZE_WIDE || inside >= find_wide(table, position)->size)
+    if (line->sizes[place] >> SIZE_SHIFT != SIZE_WIDE)
+        return false;
+    const struct wide_block *wide = find_wide(table, position);
+    if (inside >= wide->size)
         return false;
     read_place(table, line, place, position, block);
-    read_wide(table, position, block);
+    block->size = wide->size;
+    block->id = wide->id;
     block->address = pc - inside;
     return read_owner(table, line, pc - offset, place, block);
 }
@@ -238,27 +220,15 @@ bool cairn_block_table_function(const cairn_block_table *table, uint32_t index,
     return true;
 }
 
-bool cairn_block_table_find_function(const cairn_block_table *table, uint64_t address,
-                                     struct cairn_block_function *function)
+/* Returns the last piece of the function whose first block is at or before block `index`, and the
+ * block's position; NULL if there is no such block. */
+static const struct piece *find_piece(const cairn_block_table *table, uint32_t function_number,
+                                      uint32_t index, uint32_t *position)
 {
-    uint32_t begin = 0;
-    uint32_t end = table->function_count;
-    while (begin < end) {
-        uint32_t middle = begin + (end - begin) / 2;
-        if (table->functions[middle].address < address)
-            begin = middle + 1;
-        else
-            end = middle;
-    }
-    if (begin == table->function_count || table->functions[begin].address != address)
-        return false;
-    return cairn_block_table_function(table, begin, function);
-}
-
-/* Returns the last piece of the function whose first block is at or before block `index`. */
-static const struct piece *find_piece(const cairn_block_table *table,
-                                      const struct packed_function *function, uint32_t index)
-{
+    if (function_number >= table->function_count ||
+        index >= table->functions[function_number].block_count)
+        return NULL;
+    const struct packed_function *function = &table->functions[function_number];
     const uint32_t *numbers = &table->function_pieces[function->first_piece];
     uint32_t count = function->piece_count;
     while (count > 1) {
@@ -266,7 +236,24 @@ static const struct piece *find_piece(const cairn_block_table *table,
         numbers += table->pieces[numbers[half]].first_index <= index ? half : 0;
         count -= half;
     }
-    return &table->pieces[*numbers];
+    const struct piece *piece = &table->pieces[*numbers];
+    *position = piece->position + (index - piece->first_index);
+    return piece;
+}
+
+bool cairn_block_table_details(const cairn_block_table *table, uint32_t function, uint32_t index,
+                               struct cairn_block_details *details)
+{
+    uint32_t position;
+    if (find_piece(table, function, index, &position) == NULL)
+        return false;
+    const uint64_t *frequencies = table->columns[COLUMN_POST_LINK_FREQUENCY];
+    const uint64_t *hashes = table->columns[COLUMN_HASH];
+    *details = (struct cairn_block_details){
+        .post_link_frequency = frequencies == NULL ? 0 : frequencies[position],
+        .hash = hashes == NULL ? 0 : hashes[position],
+    };
+    return true;
 }
 
 /* Returns where a block begins, from its region's start or from 0. Differences within a piece are
@@ -277,38 +264,21 @@ static uint32_t begin_at(const cairn_block_table *table, uint32_t position)
     return line->base + line->begins[position % LINE_BLOCKS];
 }
 
-static uint32_t position_of(const struct piece *piece, uint32_t index)
-{
-    return piece->position + (index - piece->first_index);
-}
-
-bool cairn_block_table_details(const cairn_block_table *table, uint32_t function, uint32_t index,
-                               struct cairn_block_details *details)
-{
-    if (function >= table->function_count || index >= table->functions[function].block_count)
-        return false;
-    uint32_t position = position_of(find_piece(table, &table->functions[function], index), index);
-    const uint64_t *frequencies = table->columns[COLUMN_POST_LINK_FREQUENCY];
-    const uint64_t *hashes = table->columns[COLUMN_HASH];
-    *details = (struct cairn_block_details){
-        .post_link_frequency = frequencies == NULL ? 0 : frequencies[position],
-        .hash = hashes == NULL ? 0 : hashes[position],
-    };
-    return true;
-}
-
 bool cairn_block_table_block(const cairn_block_table *table, uint32_t function, uint32_t index,
                              struct cairn_block *block)
 {
-    if (function >= table->function_count || index >= table->functions[function].block_count)
+    uint32_t position;
+    const struct piece *piece = find_piece(table, function, index, &position);
+    if (piece == NULL)
         return false;
-    const struct piece *piece = find_piece(table, &table->functions[function], index);
-    uint32_t position = position_of(piece, index);
     uint32_t distance = begin_at(table, position) - begin_at(table, piece->position);
     const struct line *line = &table->lines[position / LINE_BLOCKS];
     read_place(table, line, position % LINE_BLOCKS, position, block);
-    if (__builtin_expect(block->size == SIZE_WIDE, 0))
-        read_wide(table, position, block);
+    if (__builtin_expect(block->size == SIZE_WIDE, 0)) {
+        const struct wide_block *wide = find_wide(table, position);
+        block->size = wide->size;
+        block->id = wide->id;
+    }
     block->address = piece->base + piece->offset + distance;
     block->index = index;
     block->range = piece->range;

@@ -19,8 +19,6 @@ enum { PART_BYTES = 1 << 16 };
 
 static size_t part_count(size_t size) { return size / PART_BYTES + 1; }
 
-/* ---- Opening ---- */
-
 static enum cairn_status check_regular(const struct stat *status, struct cairn_error *error)
 {
     if (S_ISREG(status->st_mode))
@@ -30,8 +28,9 @@ static enum cairn_status check_regular(const struct stat *status, struct cairn_e
     return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0, "this is not a regular file");
 }
 
-static enum cairn_status open_descriptor(const char *path, struct image *image,
-                                         struct cairn_error *error)
+/* Opens the file, and reserves address space for all of it, without using memory yet. */
+static enum cairn_status open_file(const char *path, const struct cairn_allocator *allocator,
+                                   struct image *image, struct cairn_error *error)
 {
     struct stat status;
     /* Opening a FIFO waits for a writer, and opening a device can have side effects. */
@@ -48,15 +47,9 @@ static enum cairn_status open_descriptor(const char *path, struct image *image,
     image->size = (size_t)status.st_size;
     image->device = status.st_dev;
     image->inode = status.st_ino;
-    return check_regular(&status, error);
-}
-
-/* Reserves address space for the whole file, without using memory yet. */
-static enum cairn_status reserve(const struct cairn_allocator *allocator, struct image *image,
-                                 struct cairn_error *error)
-{
-    if (image->size == 0)
-        return CAIRN_OK;
+    checked = check_regular(&status, error);
+    if (checked != CAIRN_OK || image->size == 0)
+        return checked;
     void *bytes = mmap(NULL, image->size, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (bytes == MAP_FAILED)
@@ -77,9 +70,7 @@ enum cairn_status image_open(const char *path, const struct cairn_file_hook *hoo
     struct image opened = {.origin = IMAGE_READ, .descriptor = -1};
     enum cairn_status status = CAIRN_OK;
     if (hook->open == NULL) {
-        status = open_descriptor(path, &opened, error);
-        if (status == CAIRN_OK)
-            status = reserve(allocator, &opened, error);
+        status = open_file(path, allocator, &opened, error);
     } else if (hook->open(hook->user, path, &file)) {
         opened = (struct image){.bytes = file.bytes,
                                 .size = file.size,
@@ -95,8 +86,6 @@ enum cairn_status image_open(const char *path, const struct cairn_file_hook *hoo
         image_close(&opened, allocator);
     return status;
 }
-
-/* ---- Reading ---- */
 
 static enum cairn_status read_bytes(const struct image *image, size_t offset, size_t end,
                                     struct cairn_error *error)

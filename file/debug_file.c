@@ -5,7 +5,11 @@
  * A file belongs to an object if both have the same build ID. If one of them has no build ID, the
  * file belongs to the object if its checksum is the one in the object's .gnu_debuglink. That
  * section contains a file name with a NUL, zeros up to a multiple of 4, and the CRC-32 of the whole
- * debug file.
+ * debug file. The build ID is in a note:
+ *
+ *     4 bytes: size of the name | 4: size of the description | 4: type | name | description
+ *
+ * The name and the description are both padded to the alignment.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -13,7 +17,6 @@
 #include "base/memory.h"
 #include "file/object.h"
 
-#include <cairn/section.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -22,7 +25,70 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* ---- What the object says about its debug file ---- */
+/* ---- Build IDs and links ---- */
+
+enum { NOTE_HEADER_BYTES = 12, WIDE_ALIGNMENT = 8, NARROW_ALIGNMENT = 4 };
+
+static const char gnu[] = "GNU";
+
+/* Takes the next `size` bytes from `left`. Also skips the padding after them, or the part of it
+ * that is present. */
+static bool take(struct file_bytes *left, uint32_t size, unsigned alignment,
+                 struct file_bytes *taken)
+{
+    if (size > left->size)
+        return false;
+    *taken = (struct file_bytes){left->bytes, size};
+    uint64_t padded = ((uint64_t)size + alignment - 1) / alignment * alignment;
+    size_t step = padded < left->size ? padded : left->size;
+    left->bytes += step;
+    left->size -= step;
+    return true;
+}
+
+static bool find_in_notes(struct file_bytes notes, enum cairn_byte_order order,
+                          uint64_t section_alignment, struct file_bytes *id)
+{
+    unsigned alignment = section_alignment == WIDE_ALIGNMENT ? WIDE_ALIGNMENT : NARROW_ALIGNMENT;
+    struct file_bytes header;
+    struct file_bytes name;
+    while (take(&notes, NOTE_HEADER_BYTES, NARROW_ALIGNMENT, &header) &&
+           take(&notes, cairn_load_u32(header.bytes, order), alignment, &name) &&
+           take(&notes, cairn_load_u32(header.bytes + 4, order), alignment, id))
+        if (cairn_load_u32(header.bytes + 8, order) == NT_GNU_BUILD_ID && id->size > 0 &&
+            name.size == sizeof gnu && memcmp(name.bytes, gnu, sizeof gnu) == 0)
+            return true;
+    return false;
+}
+
+/* Segments may overlap, but the total size of those that are read is at most the size of the file.
+ * The function therefore takes time proportional to that size. */
+struct file_bytes build_id_find(const struct file *file)
+{
+    struct file_bytes id;
+    struct file_bytes notes;
+    GElf_Shdr section;
+    for (uint32_t index = 1; index < file->section_count; index++)
+        if (file_section(file, index, &section) && section.sh_type == SHT_NOTE &&
+            file_section_bytes(file, index, &section, &notes, NULL) == CAIRN_OK &&
+            find_in_notes(notes, file->byte_order, section.sh_addralign, &id))
+            return id;
+    size_t count;
+    size_t bytes_left = file->image.size;
+    GElf_Phdr segment;
+    if (elf_getphdrnum(file->elf, &count) != 0)
+        count = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (gelf_getphdr(file->elf, (int)i, &segment) == NULL || segment.p_type != PT_NOTE ||
+            segment.p_filesz > bytes_left ||
+            file_bytes_at(file, segment.p_offset, segment.p_filesz, &notes, NULL) != CAIRN_OK)
+            continue;
+        bytes_left -= notes.size;
+        if (find_in_notes(notes, file->byte_order, segment.p_align, &id))
+            return id;
+    }
+    return (struct file_bytes){NULL, 0};
+}
 
 /* The contents of .gnu_debuglink. */
 struct link {
@@ -49,14 +115,6 @@ static struct link find_link(const struct file *file)
         .name = (const char *)section.bytes,
         .checksum = cairn_load_u32(section.bytes + place, file->byte_order),
     };
-}
-
-static struct file_bytes build_id(const cairn_object *object)
-{
-    struct file_bytes id = {0};
-    if (!cairn_object_build_id(object, &id.bytes, &id.size))
-        return (struct file_bytes){0};
-    return id;
 }
 
 /* ---- Whether a file belongs to the object ---- */
@@ -87,8 +145,8 @@ static enum cairn_status check_belongs(const cairn_object *object, const cairn_o
     if (object->file.header.e_machine != other->file.header.e_machine ||
         object->file.byte_order != other->file.byte_order)
         return error_set(error, CAIRN_ERROR_CONFLICT, 0, "the debug file is for another machine");
-    struct file_bytes id = build_id(object);
-    struct file_bytes other_id = build_id(other);
+    struct file_bytes id = build_id_find(&object->file);
+    struct file_bytes other_id = build_id_find(&other->file);
     if (id.size > 0 && other_id.size > 0) {
         if (id.size == other_id.size && memcmp(id.bytes, other_id.bytes, id.size) == 0)
             return CAIRN_OK;
@@ -165,31 +223,27 @@ static enum cairn_status try_path(const struct search *search, const char *forma
     return status == CAIRN_OK || status == CAIRN_ERROR_MEMORY ? status : CAIRN_ERROR_NOT_FOUND;
 }
 
-static enum cairn_status search_build_id(const struct search *search)
+/* Tries all candidates. Errors: NOT_FOUND, MEMORY. */
+static enum cairn_status try_all(const struct search *search)
 {
     enum { ID_BYTES_MAX = 64 };
     char digits[2 * ID_BYTES_MAX + 1] = "";
-    enum cairn_status status = CAIRN_ERROR_NOT_FOUND;
-    if (search->id.size < 2 || search->id.size > ID_BYTES_MAX)
-        return status;
-    for (size_t i = 0; i < search->id.size; i++)
-        snprintf(digits + 2 * i, 3, "%02x", search->id.bytes[i]);
-    for (const char *const *directory = search->directories;
-         *directory != NULL && status == CAIRN_ERROR_NOT_FOUND; directory++)
-        status = try_path(search, "%s/.build-id/%.2s/%s.debug", *directory, digits, digits + 2);
-    return status;
-}
-
-static enum cairn_status search_link(const struct search *search)
-{
     const char *name = search->link.name;
+    const char *const *directory = search->directories;
+    enum cairn_status status = CAIRN_ERROR_NOT_FOUND;
+    bool has_id = search->id.size >= 2 && search->id.size <= ID_BYTES_MAX;
+    for (size_t i = 0; has_id && i < search->id.size; i++)
+        snprintf(digits + 2 * i, 3, "%02x", search->id.bytes[i]);
+    for (; has_id && *directory != NULL && status == CAIRN_ERROR_NOT_FOUND; directory++)
+        status = try_path(search, "%s/.build-id/%.2s/%s.debug", *directory, digits, digits + 2);
     if (name == NULL)
-        return CAIRN_ERROR_NOT_FOUND;
-    enum cairn_status status = try_path(search, "%s/%s", search->folder, name);
+        return status;
+    if (status == CAIRN_ERROR_NOT_FOUND)
+        status = try_path(search, "%s/%s", search->folder, name);
     if (status == CAIRN_ERROR_NOT_FOUND)
         status = try_path(search, "%s/.debug/%s", search->folder, name);
-    for (const char *const *directory = search->directories;
-         *directory != NULL && status == CAIRN_ERROR_NOT_FOUND; directory++)
+    for (directory = search->directories; *directory != NULL && status == CAIRN_ERROR_NOT_FOUND;
+         directory++)
         status = try_path(search, "%s%s/%s", *directory, search->folder, name);
     return status;
 }
@@ -226,16 +280,14 @@ enum cairn_status cairn_object_find_debug_file(cairn_object *object, const char 
         .object = object,
         .path = path,
         .directories = directories == NULL ? usual : directories,
-        .id = build_id(object),
+        .id = build_id_find(&object->file),
         .link = find_link(&object->file),
         .error = error,
     };
     enum cairn_status status = find_folder(&search);
     if (status != CAIRN_OK)
         return status;
-    status = search_build_id(&search);
-    if (status == CAIRN_ERROR_NOT_FOUND)
-        status = search_link(&search);
+    status = try_all(&search);
     const char *name = search.link.name;
     if (status == CAIRN_ERROR_NOT_FOUND && name == NULL && search.id.size == 0)
         return error_set(error, CAIRN_ERROR_NOT_FOUND, 0,
@@ -335,16 +387,13 @@ enum cairn_status cairn_object_attach_debug_file(cairn_object *object, const cha
     enum cairn_status status = cairn_object_open(path, &object->options, &other, error);
     if (status != CAIRN_OK)
         return status;
-    status = check_belongs(object, other, error);
-    if (status != CAIRN_OK) {
-        cairn_object_destroy(other);
-        return status;
-    }
     object->debug_file = other;
-    status = match_sections(object, error);
-    if (status != CAIRN_OK)
-        debug_file_release(object);
-    else
+    status = check_belongs(object, other, error);
+    if (status == CAIRN_OK)
+        status = match_sections(object, error);
+    if (status == CAIRN_OK)
         names_release(object);
+    else
+        debug_file_release(object);
     return status;
 }

@@ -1,8 +1,6 @@
 /*
- * Opens ELF files.
- *
- * libelf checks headers and tables. The functions of this file load them for libelf, and check that
- * each section is inside the file, so that the bytes of the file can be used without a copy.
+ * Opens ELF files. libelf checks headers and tables, which are loaded for it first. Each section is
+ * checked to be inside the file, so that its bytes can be used without a copy.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -14,8 +12,6 @@
 #include <ar.h>
 #include <cairn/section.h>
 #include <string.h>
-
-enum { MAGIC_BYTES = 8 };
 
 /* What is known about a section after its first use. */
 struct section_use {
@@ -32,16 +28,12 @@ struct section_uses {
 
 /* ---- Opening ---- */
 
-static bool begins_with(const struct image *image, const char magic[static MAGIC_BYTES])
-{
-    return image->size >= MAGIC_BYTES && memcmp(image->bytes, magic, MAGIC_BYTES) == 0;
-}
-
 static enum cairn_status check_identity(const struct image *image, struct cairn_error *error)
 {
     if (image->size == 0)
         return error_set(error, CAIRN_ERROR_TRUNCATED, 0, "the file is empty");
-    if (begins_with(image, ARMAG) || begins_with(image, "!<thin>\n"))
+    if (image->size >= SARMAG && (memcmp(image->bytes, ARMAG, SARMAG) == 0 ||
+                                  memcmp(image->bytes, "!<thin>\n", SARMAG) == 0))
         return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
                          "this is an archive: its members are opened one by one, with "
                          "cairn_archive_open");
@@ -55,25 +47,6 @@ static enum cairn_status check_identity(const struct image *image, struct cairn_
                          "the file ends inside its ELF header: it has %zu bytes of %zu",
                          image->size, sizeof(Elf64_Ehdr));
     return CAIRN_OK;
-}
-
-/* Checks that the section table is inside the file. If it is not, libelf opens the file as one
- * without sections. */
-static enum cairn_status check_section_table(const struct file *file, struct cairn_error *error)
-{
-    const GElf_Ehdr *header = &file->header;
-    size_t size = file->image.size;
-    if (header->e_shoff == 0)
-        return CAIRN_OK;
-    uint64_t table_bytes = (uint64_t)header->e_shnum * sizeof(Elf64_Shdr);
-    if (table_bytes == 0)
-        table_bytes = sizeof(Elf64_Shdr);
-    if (header->e_shoff <= size && size - header->e_shoff >= table_bytes)
-        return CAIRN_OK;
-    return error_set(error, CAIRN_ERROR_TRUNCATED, header->e_shoff,
-                     "the file ends before its section table: it has %zu bytes, the table is at "
-                     "byte %llu",
-                     size, (unsigned long long)header->e_shoff);
 }
 
 /* Loads the entries of a table that are in the file, at most `count`. */
@@ -101,9 +74,8 @@ static enum cairn_status load_tables(const struct image *image, struct cairn_err
     enum cairn_status status = CAIRN_OK;
     if (sections > 0)
         status = load_table(image, sections, 1, sizeof(Elf64_Shdr), error);
-    if (status != CAIRN_OK)
-        return status;
-    if (sections > 0 && sections <= image->size && image->size - sections >= sizeof(Elf64_Shdr)) {
+    if (status == CAIRN_OK && sections > 0 && sections <= image->size &&
+        image->size - sections >= sizeof(Elf64_Shdr)) {
         const uint8_t *first = bytes + sections;
         if (section_count == 0)
             section_count = cairn_load_u64(first + offsetof(Elf64_Shdr, sh_size), order);
@@ -134,7 +106,17 @@ static enum cairn_status open_elf(struct file *file, struct cairn_error *error)
                          elf_errmsg(-1));
     if (file->header.e_ident[EI_DATA] == ELFDATA2MSB)
         file->byte_order = CAIRN_BIG_ENDIAN;
-    return check_section_table(file, error);
+    /* If the section table is not inside the file, libelf opens the file as one without sections.
+     */
+    size = file->image.size;
+    uint64_t table = file->header.e_shoff;
+    uint64_t count = file->header.e_shnum == 0 ? 1 : file->header.e_shnum;
+    if (table == 0 || (table <= size && size - table >= count * sizeof(Elf64_Shdr)))
+        return CAIRN_OK;
+    return error_set(error, CAIRN_ERROR_TRUNCATED, table,
+                     "the file ends before its section table: it has %zu bytes, the table is at "
+                     "byte %llu",
+                     size, (unsigned long long)table);
 }
 
 static size_t uses_size(uint32_t section_count)
@@ -142,12 +124,15 @@ static size_t uses_size(uint32_t section_count)
     return sizeof(struct section_uses) + section_count * sizeof(struct section_use);
 }
 
-static enum cairn_status open_sections(struct file *file, const struct cairn_allocator *allocator,
-                                       struct cairn_error *error)
+enum cairn_status file_open(struct file *file, const struct cairn_allocator *allocator,
+                            struct cairn_error *error)
 {
     size_t count = 0;
     size_t name_section = 0;
     GElf_Shdr header;
+    enum cairn_status status = open_elf(file, error);
+    if (status != CAIRN_OK)
+        return status;
     if (elf_getshdrnum(file->elf, &count) != 0 || count == 0 || count > UINT32_MAX)
         return CAIRN_OK;
     file->uses = memory_new(allocator, uses_size((uint32_t)count), 1);
@@ -162,13 +147,6 @@ static enum cairn_status open_sections(struct file *file, const struct cairn_all
     if (elf_getshdrstrndx(file->elf, &name_section) == 0 && name_section < count)
         file->names = file_strings(file, (uint32_t)name_section);
     return CAIRN_OK;
-}
-
-enum cairn_status file_open(struct file *file, const struct cairn_allocator *allocator,
-                            struct cairn_error *error)
-{
-    enum cairn_status status = open_elf(file, error);
-    return status == CAIRN_OK ? open_sections(file, allocator, error) : status;
 }
 
 void file_close(struct file *file, const struct cairn_allocator *allocator)

@@ -127,34 +127,28 @@ static bool begin_functions(struct sweep *sweep, size_t first, size_t end)
            begin_extent(sweep, place->section, place->value, chosen.symbol);
 }
 
-static bool sweep_symbols(struct sweep *sweep)
-{
-    const struct symbol_list *symbols = &sweep->object->symbols;
-    uint32_t section = 0;
-    for (size_t i = 0, next; i < symbols->count; i = next) {
-        const struct symbol *place = &symbols->entries[i];
-        next = symbols_group_end(symbols, i);
-        if (place->section != section && !end_functions(sweep, section, UINT64_MAX))
-            return false;
-        section = place->section;
-        if (!end_functions(sweep, section, place->value) || !begin_functions(sweep, i, next))
-            return false;
-    }
-    return end_functions(sweep, section, UINT64_MAX);
-}
-
 enum cairn_status extents_read(cairn_object *object, struct cairn_error *error)
 {
+    const struct symbol_list *symbols = &object->symbols;
     struct sweep sweep = {.object = object};
+    uint32_t section = 0;
+    bool is_done = true;
     if (object->has_extents)
         return CAIRN_OK;
-    object->has_extents = sweep_symbols(&sweep);
+    for (size_t i = 0, next; i < symbols->count && is_done; i = next) {
+        const struct symbol *place = &symbols->entries[i];
+        next = symbols_group_end(symbols, i);
+        is_done = (place->section == section || end_functions(&sweep, section, UINT64_MAX)) &&
+                  end_functions(&sweep, place->section, place->value) &&
+                  begin_functions(&sweep, i, next);
+        section = place->section;
+    }
+    object->has_extents = is_done && end_functions(&sweep, section, UINT64_MAX);
     memory_free(&object->allocator, sweep.stack, sweep.capacity * sizeof *sweep.stack);
     if (object->has_extents)
         return CAIRN_OK;
     extents_release(object);
-    return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %zu functions",
-                     object->symbols.count);
+    return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %zu functions", symbols->count);
 }
 
 static int compare(const void *left, const void *right)

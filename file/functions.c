@@ -1,9 +1,8 @@
 /*
  * Finds functions by address and by name, and those that addresses in sections point to.
  *
- * On PPC64 ELFv1, the address of a function is the address of its descriptor in .opd. The first
- * word of the descriptor points to the code. Therefore .opd is prepared too, and code addresses get
- * their names through it.
+ * On PPC64 ELFv1, the address of a function is the address of its descriptor in .opd, whose first
+ * word points to the code. Code addresses get their names through .opd.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -13,19 +12,6 @@
 #include <string.h>
 
 /* ---- Reading symbols ---- */
-
-static enum cairn_status read_descriptors(cairn_object *object, struct cairn_error *error)
-{
-    GElf_Shdr header;
-    const struct file *file = &object->file;
-    if (object->architecture != CAIRN_ARCHITECTURE_PPC64_ELFV1)
-        return CAIRN_OK;
-    for (uint32_t index = 1; index < file->section_count; index++)
-        if (file_section(file, index, &header) && header.sh_type != SHT_NOBITS &&
-            strcmp(file_section_name(file, &header), ".opd") == 0)
-            return section_prepare(object, index, SECTION_RELOCATED, &object->descriptors, error);
-    return CAIRN_OK;
-}
 
 /* Reads the address of the code that the descriptor at `address` points to. Returns false if there
  * is no descriptor: in linked files, if the address is not in .opd; in relocatable objects, if it
@@ -111,9 +97,19 @@ static enum cairn_status read_symbols(cairn_object *object, struct cairn_error *
 
 enum cairn_status names_read(cairn_object *object, struct cairn_error *error)
 {
+    const struct file *file = &object->file;
+    enum cairn_status status = CAIRN_OK;
+    GElf_Shdr header;
     if (object->has_symbols)
         return CAIRN_OK;
-    enum cairn_status status = read_descriptors(object, error);
+    bool has_descriptors = object->architecture == CAIRN_ARCHITECTURE_PPC64_ELFV1;
+    for (uint32_t i = 1; has_descriptors && object->descriptors == NULL && i < file->section_count;
+         i++)
+        if (file_section(file, i, &header) && header.sh_type != SHT_NOBITS &&
+            strcmp(file_section_name(file, &header), ".opd") == 0) {
+            status = section_prepare(object, i, SECTION_RELOCATED, &object->descriptors, error);
+            break;
+        }
     if (status == CAIRN_OK)
         status = read_symbols(object, error);
     object->has_symbols = status == CAIRN_OK;
@@ -212,26 +208,6 @@ enum cairn_status cairn_object_find_function(cairn_object *object, uint32_t sect
     return CAIRN_OK;
 }
 
-static enum cairn_status index_names(cairn_object *object, struct cairn_error *error)
-{
-    const struct symbol_list *symbols = &object->symbols;
-    struct name_index *index = &object->by_name;
-    if (object->has_by_name)
-        return CAIRN_OK;
-    struct hash_key key = hash_key_create();
-    if (!name_index_create(index, symbols->table.strings, symbols->count, &key, &object->allocator))
-        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for the names of %zu symbols",
-                         symbols->count);
-    for (size_t i = 0; i < symbols->count; i++) {
-        uint32_t name = symbol_table_read(&symbols->table, symbols->entries[i].index).name;
-        if (name < symbols->table.strings.size)
-            name_index_add(index, name, (uint32_t)i);
-    }
-    name_index_sort(index);
-    object->has_by_name = true;
-    return CAIRN_OK;
-}
-
 enum cairn_status cairn_object_find_name(cairn_object *object, const char *name,
                                          struct cairn_object_function *function,
                                          struct cairn_error *error)
@@ -241,15 +217,31 @@ enum cairn_status cairn_object_find_name(cairn_object *object, const char *name,
                          "cairn_object_find_name needs an object, a name and a place for the "
                          "function");
     enum cairn_status status = names_read(object, error);
-    if (status == CAIRN_OK)
-        status = index_names(object, error);
     if (status != CAIRN_OK)
-        return budget_explain(&object->budget, "the index of names", status, error);
+        return status;
+    const struct symbol_list *symbols = &object->symbols;
+    struct name_index *index = &object->by_name;
+    if (!object->has_by_name) {
+        struct hash_key key = hash_key_create();
+        if (!name_index_create(index, symbols->table.strings, symbols->count, &key,
+                               &object->allocator)) {
+            status = error_set(error, CAIRN_ERROR_MEMORY, 0,
+                               "no memory for the names of %zu symbols", symbols->count);
+            return budget_explain(&object->budget, "the index of names", status, error);
+        }
+        for (size_t i = 0; i < symbols->count; i++) {
+            uint32_t offset = symbols_get(symbols, &symbols->entries[i]).name;
+            if (offset < symbols->table.strings.size)
+                name_index_add(index, offset, (uint32_t)i);
+        }
+        name_index_sort(index);
+        object->has_by_name = true;
+    }
     /* If several source files have local functions with this name, the first one is returned. */
-    const struct name_entry *entry = name_index_find(&object->by_name, name);
+    const struct name_entry *entry = name_index_find(index, name);
     if (entry == NULL)
         return error_set(error, CAIRN_ERROR_NOT_FOUND, 0, "there is no function '%.200s'", name);
-    const struct symbol *symbol = &object->symbols.entries[entry->number];
+    const struct symbol *symbol = &symbols->entries[entry->number];
     struct symbol code;
     *function = describe(object, find_code(object, symbol, &code) ? &code : symbol);
     return CAIRN_OK;

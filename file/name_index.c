@@ -53,8 +53,6 @@ void name_index_add(struct name_index *index, uint64_t offset, uint32_t number)
     index->entries[index->count++] = (struct name_entry){.offset = offset, .number = number};
 }
 
-/* ---- Sorting ---- */
-
 static int compare_offsets(const void *left, const void *right)
 {
     const struct name_entry *a = left;
@@ -83,8 +81,6 @@ void name_index_sort(struct name_index *index)
     }
     sorted_make(index->entries, index->count, sizeof *index->entries, compare_hashes);
 }
-
-/* ---- Looking up ---- */
 
 static const char *name_of(const struct name_index *index, const struct name_entry *entry)
 {

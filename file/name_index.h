@@ -14,10 +14,6 @@
 #include "base/hash.h"
 #include "file/elf_file.h"
 
-#include <cairn/allocator.h>
-#include <stddef.h>
-#include <stdint.h>
-
 struct name_entry {
     uint64_t hash;   /* hash of the name */
     uint64_t offset; /* offset of the name in the table; a name beyond its end is empty */

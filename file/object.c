@@ -1,5 +1,5 @@
 /*
- * Opens ELF files, and finds their sections by name and by number.
+ * Opens objects within their memory limits, and iterates over their sections.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -7,7 +7,59 @@
 #include "base/error.h"
 #include "base/memory.h"
 
+#include <stdio.h>
 #include <string.h>
+
+/* ---- The memory limit ---- */
+
+bool budget_take(struct budget *budget, uint64_t size)
+{
+    if (size <= budget->limit - budget->used) {
+        budget->used += size;
+        return true;
+    }
+    budget->refused = size > UINT64_MAX - budget->used ? UINT64_MAX : budget->used + size;
+    return false;
+}
+
+static void *reallocate(void *user, void *block, size_t old_size, size_t new_size)
+{
+    struct budget *budget = user;
+    const struct cairn_allocator *source = &budget->source;
+    if (new_size > old_size && !budget_take(budget, new_size - old_size))
+        return NULL;
+    void *moved = source->reallocate(source->user, block, old_size, new_size);
+    if (new_size < old_size)
+        budget->used -= old_size - new_size;
+    else if (moved == NULL)
+        budget->used -= new_size - old_size;
+    return moved;
+}
+
+enum cairn_status budget_explain(struct budget *budget, const char *what, enum cairn_status status,
+                                 struct cairn_error *error)
+{
+    if (status == CAIRN_ERROR_MEMORY && budget->refused != 0)
+        error_set(error, CAIRN_ERROR_MEMORY, 0,
+                  "%s needs more memory than the object may take: %llu bytes with what is used "
+                  "already; the limit is %llu",
+                  what, (unsigned long long)budget->refused, (unsigned long long)budget->limit);
+    budget->refused = 0;
+    return status;
+}
+
+enum cairn_status section_explain(struct budget *budget, const struct file *file, uint32_t index,
+                                  enum cairn_status status, struct cairn_error *error)
+{
+    char what[128];
+    GElf_Shdr header;
+    if (status != CAIRN_ERROR_MEMORY)
+        return status;
+    bool is_there = file_section(file, index, &header);
+    snprintf(what, sizeof what, "section '%.100s'",
+             is_there ? file_section_name(file, &header) : "");
+    return budget_explain(budget, what, status, error);
+}
 
 /* ---- Opening ---- */
 
@@ -47,7 +99,7 @@ static enum cairn_status open_image(const char *path, const struct image *image,
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for an object");
     struct budget *budget = &opened->budget;
     *budget = (struct budget){.source = allocator, .limit = UINT64_MAX};
-    opened->allocator = budget_allocator(budget);
+    opened->allocator = (struct cairn_allocator){reallocate, budget};
     if (options != NULL)
         opened->options = *options;
     opened->options.allocator = &budget->source;
@@ -144,14 +196,6 @@ bool cairn_object_section_header(const cairn_object *object, uint32_t index,
     return true;
 }
 
-/* A section, and its number in the file that contains it. */
-struct found {
-    cairn_object *owner; /* the object itself or its debug file */
-    uint32_t index;
-    uint32_t before; /* number to add to `index` for the section's public number */
-    GElf_Shdr header;
-};
-
 static bool matches(const struct cairn_object_filter *filter, const struct file *file,
                     const GElf_Shdr *header)
 {
@@ -161,34 +205,6 @@ static bool matches(const struct cairn_object_filter *filter, const struct file 
     if (filter->name != NULL && strcmp(filter->name, name) != 0)
         return false;
     return filter->prefix == NULL || strncmp(filter->prefix, name, strlen(filter->prefix)) == 0;
-}
-
-/* Finds the first matching section with a number greater than `index`: first those of the object
- * that a debug file does not replace, then those that the debug file adds. */
-static bool find_next(cairn_object *object, const struct cairn_object_filter *filter,
-                      uint32_t index, struct found *found)
-{
-    uint32_t own_count = object->file.section_count;
-    cairn_object *debug_file = object->debug_file;
-    *found = (struct found){.owner = object};
-    uint32_t i = index;
-    while (i < own_count && ++i < own_count)
-        if (file_section(&object->file, i, &found->header) &&
-            matches(filter, &object->file, &found->header) && !debug_file_replaces(object, i)) {
-            found->index = i;
-            return true;
-        }
-    if (debug_file == NULL)
-        return false;
-    *found = (struct found){.owner = debug_file, .before = own_count};
-    i = index < own_count ? 0 : index - own_count;
-    while (++i < debug_file->file.section_count)
-        if (file_section(&debug_file->file, i, &found->header) &&
-            matches(filter, &debug_file->file, &found->header) && debug_file_adds(object, i)) {
-            found->index = i;
-            return true;
-        }
-    return false;
 }
 
 static enum cairn_status say_not_found(const struct cairn_object_filter *filter,
@@ -206,42 +222,54 @@ static enum cairn_status say_not_found(const struct cairn_object_filter *filter,
                      filter->type);
 }
 
-enum cairn_status cairn_object_next_matching(cairn_object *object,
-                                             const struct cairn_object_filter *filter,
-                                             struct cairn_object_section *section,
-                                             struct cairn_error *error)
+/* Returns the number of the first matching section after number `index`, or 0. The sections of the
+ * object that a debug file does not replace come first, then those that the debug file adds. */
+static uint32_t find_next(const cairn_object *object, const struct cairn_object_filter *filter,
+                          uint32_t index, GElf_Shdr *header)
 {
-    if (object == NULL || filter == NULL || section == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_object_next_matching needs an object, a filter and a section");
-    struct found found;
-    if (!find_next(object, filter, section->index, &found))
-        return say_not_found(filter, section, error);
-    const struct prepared *prepared;
-    enum cairn_status status = names_read(object, error);
-    if (status == CAIRN_OK)
-        status = section_prepare(found.owner, found.index, SECTION_RELOCATED, &prepared, error);
-    if (status != CAIRN_OK)
-        return status;
-    bool is_linked = (found.header.sh_flags & SHF_LINK_ORDER) != 0 && found.header.sh_link != 0;
-    *section = (struct cairn_object_section){
-        .index = found.before + found.index,
-        .contents = {prepared->bytes, prepared->size, object->file.byte_order},
-        .address = prepared->address,
-        .name = file_section_name(&found.owner->file, &found.header),
-        .type = found.header.sh_type,
-        .linked_section = is_linked ? found.before + found.header.sh_link : 0,
-    };
-    return CAIRN_OK;
+    uint32_t own_count = object->file.section_count;
+    const cairn_object *other = object->debug_file;
+    uint64_t count = (uint64_t)own_count + (other == NULL ? 0 : other->file.section_count);
+    for (uint64_t i = (uint64_t)index + 1; i < count; i++) {
+        bool is_own = i < own_count;
+        const struct file *file = is_own ? &object->file : &other->file;
+        uint32_t number = (uint32_t)i - (is_own ? 0 : own_count);
+        if (file_section(file, number, header) && matches(filter, file, header) &&
+            (is_own ? !debug_file_replaces(object, number) : debug_file_adds(object, number)))
+            return (uint32_t)i;
+    }
+    return 0;
 }
 
-enum cairn_status cairn_object_next_section(cairn_object *object, const char *name,
+enum cairn_status cairn_object_next_section(cairn_object *object,
+                                            const struct cairn_object_filter *filter,
                                             struct cairn_object_section *section,
                                             struct cairn_error *error)
 {
-    if (object == NULL || name == NULL || section == NULL)
+    if (object == NULL || filter == NULL || section == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_object_next_section needs an object, a name and a section");
-    return cairn_object_next_matching(object, &(struct cairn_object_filter){.name = name}, section,
-                                      error);
+                         "cairn_object_next_section needs an object, a filter and a section");
+    GElf_Shdr header;
+    uint32_t index = find_next(object, filter, section->index, &header);
+    if (index == 0)
+        return say_not_found(filter, section, error);
+    bool is_own = index < object->file.section_count;
+    cairn_object *owner = is_own ? object : object->debug_file;
+    uint32_t before = is_own ? 0 : object->file.section_count;
+    const struct prepared *prepared;
+    enum cairn_status status = names_read(object, error);
+    if (status == CAIRN_OK)
+        status = section_prepare(owner, index - before, SECTION_RELOCATED, &prepared, error);
+    if (status != CAIRN_OK)
+        return status;
+    bool is_linked = (header.sh_flags & SHF_LINK_ORDER) != 0 && header.sh_link != 0;
+    *section = (struct cairn_object_section){
+        .index = index,
+        .contents = {prepared->bytes, prepared->size, object->file.byte_order},
+        .address = prepared->address,
+        .name = file_section_name(&owner->file, &header),
+        .type = header.sh_type,
+        .linked_section = is_linked ? before + header.sh_link : 0,
+    };
+    return CAIRN_OK;
 }

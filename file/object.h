@@ -1,5 +1,9 @@
 /*
- * file/object.h - defines the contents of an open object.
+ * file/object.h - an open object.
+ *
+ * What is read or computed at its first use is kept until the object is destroyed. All memory of an
+ * object comes from the allocator of its budget. A request that would exceed the limit fails as if
+ * there were no memory.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -7,14 +11,20 @@
 #define FILE_OBJECT_H
 
 #include "file/elf_file.h"
-#include "file/memory_budget.h"
 #include "file/name_index.h"
 #include "file/relocation.h"
 #include "file/symbols.h"
 
 #include <cairn/object.h>
 
-/* A section that was requested. It is kept until the object is closed. */
+struct budget {
+    struct cairn_allocator source; /* allocator that provides the memory */
+    uint64_t limit;                /* bytes */
+    uint64_t used;
+    uint64_t refused; /* limit that the last refused request would have needed; or 0 */
+};
+
+/* A section that was requested. */
 struct prepared {
     uint32_t index;
     uint64_t address;
@@ -83,6 +93,21 @@ struct cairn_object {
     size_t debug_path_size; /* bytes, including the NUL */
 };
 
+/* ---- object.c: the memory limit ---- */
+
+/* Counts memory that comes from elsewhere. Returns false, and counts nothing, if that would exceed
+ * the limit. */
+bool budget_take(struct budget *budget, uint64_t size);
+
+/* Explains in `error` that the limit was exceeded, if `status` was caused by it. `what` names the
+ * part that needed the memory. Returns `status`. */
+enum cairn_status budget_explain(struct budget *budget, const char *what, enum cairn_status status,
+                                 struct cairn_error *error);
+
+/* Does the same for section `index` of `file`. */
+enum cairn_status section_explain(struct budget *budget, const struct file *file, uint32_t index,
+                                  enum cairn_status status, struct cairn_error *error);
+
 /* ---- section.c: the bytes of sections ---- */
 
 /* Finds the bytes of a section. Errors: TRUNCATED, CORRUPT, UNSUPPORTED, MEMORY. */
@@ -95,10 +120,6 @@ const struct prepared *section_find(const cairn_object *object, uint32_t index,
                                     enum section_form form);
 
 void section_release_all(cairn_object *object);
-
-/* Calls budget_explain for section `index` of `file`. */
-enum cairn_status section_explain(struct budget *budget, const struct file *file, uint32_t index,
-                                  enum cairn_status status, struct cairn_error *error);
 
 static inline bool section_has_word(const struct prepared *prepared, uint64_t offset)
 {
@@ -132,7 +153,12 @@ const struct symbol *extents_find(const cairn_object *object, uint32_t section, 
 
 void extents_release(cairn_object *object);
 
-/* ---- debug_file.c: the sections of an attached debug file ---- */
+/* ---- debug_file.c: build IDs, and the sections of an attached debug file ---- */
+
+/* Returns the build ID of the file (the linker's --build-id), which is in a section of notes or, if
+ * there are no section headers, in a segment of notes. The size is 0 if the file has no build ID.
+ */
+struct file_bytes build_id_find(const struct file *file);
 
 /* Whether this section of the object has no bytes and one of the attached file replaces it. */
 bool debug_file_replaces(const cairn_object *object, uint32_t index);

@@ -1,5 +1,5 @@
 /*
- * Applies relocations, so that a stack map reads as it will once it is loaded.
+ * Applies relocations, so that a section reads as it will once it is loaded.
  *
  * In relocatable objects, the relocation sections of the target section are applied. Symbol values
  * are offsets from the start of the symbol's section. In linked files, the dynamic relocations
@@ -13,8 +13,6 @@
 #include "base/array.h"
 #include "base/error.h"
 #include "file/sorted.h"
-
-#include <cairn/section.h>
 
 enum operation {
     OPERATION_UNKNOWN = 0,
@@ -113,15 +111,6 @@ struct place {
     bool is_little_endian;
 };
 
-/* Returns the length of a ULEB128; 0 if it does not end within `size` bytes. */
-static uint8_t uleb128_bytes(const uint8_t *bytes, size_t size)
-{
-    for (uint8_t i = 0; i < size && i < ULEB128_BYTES_MAX; i++)
-        if ((bytes[i] & 0x80) == 0)
-            return (uint8_t)(i + 1);
-    return 0;
-}
-
 /* Finds the bytes that a relocation changes. The size is 0 if they are not inside the target. */
 static struct place find_place(const struct relocation_target *target, uint64_t offset,
                                uint8_t width)
@@ -133,8 +122,13 @@ static struct place find_place(const struct relocation_target *target, uint64_t 
     place.bytes = target->bytes + offset;
     place.size = width;
     if (width == WIDTH_ULEB128) {
-        place.size = uleb128_bytes(place.bytes, left);
         place.bits_in_byte = 7;
+        place.size = 1;
+        while (place.size < left && place.size < ULEB128_BYTES_MAX &&
+               (place.bytes[place.size - 1] & 0x80) != 0)
+            place.size++;
+        if ((place.bytes[place.size - 1] & 0x80) != 0)
+            place.size = 0;
     } else if (width == WIDTH_SIX_BITS) {
         place.size = 1;
         place.bits_in_byte = 6;
@@ -240,33 +234,18 @@ static const char *symbol_name(const struct source *source, const struct table_s
 
 /* ---- One relocation ---- */
 
-static enum cairn_status note(const struct relocation_target *target,
-                              const struct relocation *relocation, struct relocation_list *list,
-                              struct cairn_error *error)
+static enum cairn_status append(const struct relocation_target *target,
+                                const struct relocation *relocation, struct relocation_list *list,
+                                struct cairn_error *error)
 {
-    void *entries = array_reserve(&target->sources->allocator, list->entries, list->count, 1,
-                                  &list->capacity, sizeof *relocation);
+    struct relocation *entries = array_reserve(&target->sources->allocator, list->entries,
+                                               list->count, 1, &list->capacity, sizeof *relocation);
     if (entries == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %zu relocations",
                          list->count + 1);
     list->entries = entries;
     list->entries[list->count++] = *relocation;
     return CAIRN_OK;
-}
-
-static uint64_t result(const struct relocation_target *target, enum operation operation,
-                       const struct relocation *relocation, uint64_t stored, uint64_t value)
-{
-    switch (operation) {
-    case OPERATION_DISTANCE:
-        return value - target->address - relocation->offset;
-    case OPERATION_ADD:
-        return stored + value;
-    case OPERATION_SUBTRACT:
-        return stored - value;
-    default:
-        return value;
-    }
 }
 
 /* Adds an applied relocation to the list.
@@ -290,7 +269,7 @@ static enum cairn_status note_applied(const struct relocation_target *target, st
     relocation->width = rule.width;
     relocation->is_address =
         rule.operation == OPERATION_SET || rule.operation == OPERATION_RELATIVE;
-    return note(target, relocation, list, error);
+    return append(target, relocation, list, error);
 }
 
 static enum cairn_status apply_entry(const struct relocation_target *target,
@@ -320,8 +299,14 @@ static enum cairn_status apply_entry(const struct relocation_target *target,
     uint64_t stored = load(&place);
     uint64_t addend = source->has_addends ? (uint64_t)entry->r_addend : stored;
     uint64_t value = addend + (rule.operation == OPERATION_RELATIVE ? 0 : symbol.value);
-    relocation.value = result(target, rule.operation, &relocation, stored, value);
-    store(&place, relocation.value);
+    if (rule.operation == OPERATION_DISTANCE)
+        value -= target->address + relocation.offset;
+    else if (rule.operation == OPERATION_ADD)
+        value += stored;
+    else if (rule.operation == OPERATION_SUBTRACT)
+        value = stored - value;
+    relocation.value = value;
+    store(&place, value);
     relocation.name = addend == 0 ? symbol_name(source, &symbol) : NULL;
     bool has_section = file_is_relocatable(source->file) && !symbol.is_reserved;
     relocation.section = has_section ? symbol.section : 0;
@@ -338,7 +323,7 @@ static enum cairn_status note_name(const struct relocation_target *target,
                                     .name = symbol_name(source, &symbol)};
     if (status != CAIRN_OK || relocation.name == NULL)
         return status;
-    return note(target, &relocation, list, error);
+    return append(target, &relocation, list, error);
 }
 
 /* ---- The relocations of a file ---- */
@@ -386,26 +371,6 @@ static int compare_loaded(const void *left, const void *right)
     return (a->entry > b->entry) - (a->entry < b->entry);
 }
 
-/* Appends the entries of a section of dynamic relocations to the list of all. */
-static enum cairn_status add_loaded(struct relocation_sources *sources, const struct source *source,
-                                    struct cairn_error *error)
-{
-    if (source->count == 0)
-        return CAIRN_OK;
-    void *loaded = array_reserve(&sources->allocator, sources->loaded, sources->loaded_count,
-                                 source->count, &sources->loaded_capacity, sizeof *sources->loaded);
-    if (loaded == NULL)
-        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %zu relocations",
-                         sources->loaded_count + source->count);
-    sources->loaded = loaded;
-    for (size_t i = 0; i < source->count; i++)
-        sources->loaded[sources->loaded_count++] =
-            (struct loaded_relocation){.address = read_entry(source, i).r_offset,
-                                       .source = source->section,
-                                       .entry = (uint32_t)i};
-    return CAIRN_OK;
-}
-
 enum cairn_status relocation_sources_sort(struct relocation_sources *sources,
                                           struct cairn_error *error)
 {
@@ -415,10 +380,20 @@ enum cairn_status relocation_sources_sort(struct relocation_sources *sources,
     for (uint32_t section = sources->first[0]; section != 0; section = sources->next[section]) {
         struct source source;
         enum cairn_status status = open_source(sources->file, section, &source, error);
-        if (status == CAIRN_OK)
-            status = add_loaded(sources, &source, error);
         if (status != CAIRN_OK)
             return status;
+        if (source.count == 0)
+            continue;
+        struct loaded_relocation *loaded =
+            array_reserve(&sources->allocator, sources->loaded, sources->loaded_count, source.count,
+                          &sources->loaded_capacity, sizeof *loaded);
+        if (loaded == NULL)
+            return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %zu relocations",
+                             sources->loaded_count + source.count);
+        sources->loaded = loaded;
+        for (uint32_t i = 0; i < source.count; i++)
+            loaded[sources->loaded_count++] =
+                (struct loaded_relocation){read_entry(&source, i).r_offset, section, i};
     }
     sorted_make(sources->loaded, sources->loaded_count, sizeof *sources->loaded, compare_loaded);
     sources->is_sorted = true;
@@ -427,12 +402,12 @@ enum cairn_status relocation_sources_sort(struct relocation_sources *sources,
 
 void relocation_sources_release(struct relocation_sources *sources)
 {
-    if (sources->first != NULL)
-        memory_free(&sources->allocator, sources->first,
-                    (size_t)sources->file->section_count * 2 * sizeof *sources->first);
-    if (sources->loaded != NULL)
-        memory_free(&sources->allocator, sources->loaded,
-                    sources->loaded_capacity * sizeof *sources->loaded);
+    if (sources->file == NULL)
+        return;
+    memory_free(&sources->allocator, sources->first,
+                (size_t)sources->file->section_count * 2 * sizeof *sources->first);
+    memory_free(&sources->allocator, sources->loaded,
+                sources->loaded_capacity * sizeof *sources->loaded);
     *sources = (struct relocation_sources){0};
 }
 

@@ -6,14 +6,7 @@
 #ifndef FILE_RELOCATION_H
 #define FILE_RELOCATION_H
 
-#include "file/elf_file.h"
 #include "file/symbols.h"
-
-#include <cairn/allocator.h>
-#include <cairn/status.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 /* The address, or distance from the place itself, that a relocation has stored. */
 struct relocation {

@@ -10,9 +10,20 @@
 #include "base/memory.h"
 #include "file/object.h"
 
-#include <cairn/section.h>
-#include <stdio.h>
 #include <string.h>
+
+/* Replaces the bytes by a copy, which the prepared section owns. */
+static enum cairn_status copy_bytes(const cairn_object *object, struct prepared *prepared,
+                                    struct cairn_error *error)
+{
+    prepared->copy = memory_new(&object->allocator, prepared->size, 1);
+    if (prepared->copy == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a section of %zu bytes",
+                         prepared->size);
+    memcpy(prepared->copy, prepared->bytes, prepared->size);
+    prepared->bytes = prepared->copy;
+    return CAIRN_OK;
+}
 
 /* ---- Decompression ----
  *
@@ -79,13 +90,8 @@ static enum cairn_status copy_decompressed(cairn_object *object, Elf *elf,
     prepared->size = data->d_size;
     if (data->d_size == 0)
         return CAIRN_OK;
-    prepared->copy = memory_new(&object->allocator, data->d_size, 1);
-    if (prepared->copy == NULL)
-        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a section of %zu bytes",
-                         data->d_size);
-    memcpy(prepared->copy, data->d_buf, data->d_size);
-    prepared->bytes = prepared->copy;
-    return CAIRN_OK;
+    prepared->bytes = data->d_buf;
+    return copy_bytes(object, prepared, error);
 }
 
 /* Decompresses a section. Errors: CORRUPT, UNSUPPORTED (a type that libelf does not know),
@@ -110,30 +116,12 @@ static enum cairn_status decompress(cairn_object *object, const struct file_byte
     Elf *elf = elf_memory((char *)small, small_size);
     enum cairn_status status = copy_decompressed(object, elf, compressed, prepared, error);
     elf_end(elf);
-    budget_return(&object->budget, whole_size);
+    object->budget.used -= whole_size;
     memory_free(&object->allocator, small, small_size);
     return status;
 }
 
 /* ---- Preparing a section ---- */
-
-static enum cairn_status find_bytes(cairn_object *object, const GElf_Shdr *header,
-                                    struct prepared *prepared, struct cairn_error *error)
-{
-    if (header->sh_type == SHT_NOBITS)
-        return error_set(error, CAIRN_ERROR_UNSUPPORTED, header->sh_offset,
-                         "the section has no bytes in this file: is it a separate debug file?");
-    struct file_bytes found;
-    enum cairn_status status =
-        file_section_bytes(&object->file, prepared->index, header, &found, error);
-    if (status == CAIRN_OK && (header->sh_flags & SHF_COMPRESSED) != 0)
-        return decompress(object, &found, prepared, error);
-    if (status == CAIRN_OK) {
-        prepared->bytes = found.bytes;
-        prepared->size = found.size;
-    }
-    return status;
-}
 
 static enum cairn_status relocate(cairn_object *object, const GElf_Shdr *header,
                                   enum section_form form, struct prepared *prepared,
@@ -158,29 +146,12 @@ static enum cairn_status relocate(cairn_object *object, const GElf_Shdr *header,
         return relocation_apply(&target, &prepared->relocations, error);
     if (prepared->size == 0 || !relocation_is_needed(&target))
         return CAIRN_OK;
-    if (prepared->copy == NULL) {
-        prepared->copy = memory_new(&object->allocator, prepared->size, 1);
-        if (prepared->copy == NULL)
-            return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a section of %zu bytes",
-                             prepared->size);
-        memcpy(prepared->copy, prepared->bytes, prepared->size);
-        prepared->bytes = prepared->copy;
-    }
+    if (prepared->copy == NULL)
+        status = copy_bytes(object, prepared, error);
+    if (status != CAIRN_OK)
+        return status;
     target.bytes = prepared->copy;
     return relocation_apply(&target, &prepared->relocations, error);
-}
-
-enum cairn_status section_explain(struct budget *budget, const struct file *file, uint32_t index,
-                                  enum cairn_status status, struct cairn_error *error)
-{
-    char what[128];
-    GElf_Shdr header;
-    if (status != CAIRN_ERROR_MEMORY)
-        return status;
-    bool is_there = file_section(file, index, &header);
-    snprintf(what, sizeof what, "section '%.100s'",
-             is_there ? file_section_name(file, &header) : "");
-    return budget_explain(budget, what, status, error);
 }
 
 static void release(struct prepared *prepared, const struct cairn_allocator *allocator)
@@ -196,17 +167,26 @@ static enum cairn_status create(cairn_object *object, uint32_t index, enum secti
                                 struct prepared **created, struct cairn_error *error)
 {
     GElf_Shdr header;
+    struct file_bytes found;
+    if (!file_section(&object->file, index, &header))
+        return error_set(error, CAIRN_ERROR_CORRUPT, 0, "section %u cannot be read", index);
+    if (header.sh_type == SHT_NOBITS)
+        return error_set(error, CAIRN_ERROR_UNSUPPORTED, header.sh_offset,
+                         "the section has no bytes in this file: is it a separate debug file?");
+    enum cairn_status status = file_section_bytes(&object->file, index, &header, &found, error);
+    if (status != CAIRN_OK)
+        return status;
     struct prepared *prepared = memory_new(&object->allocator, 1, sizeof *prepared);
     if (prepared == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a section");
-    prepared->index = index;
-    enum cairn_status status = CAIRN_OK;
-    if (!file_section(&object->file, index, &header))
-        status = error_set(error, CAIRN_ERROR_CORRUPT, 0, "section %u cannot be read", index);
-    if (status == CAIRN_OK) {
-        prepared->address = file_is_relocatable(&object->file) ? 0 : header.sh_addr;
-        status = find_bytes(object, &header, prepared, error);
-    }
+    *prepared = (struct prepared){
+        .index = index,
+        .address = file_is_relocatable(&object->file) ? 0 : header.sh_addr,
+        .bytes = found.bytes,
+        .size = found.size,
+    };
+    if ((header.sh_flags & SHF_COMPRESSED) != 0)
+        status = decompress(object, &found, prepared, error);
     if (status == CAIRN_OK)
         status = relocate(object, &header, form, prepared, error);
     if (status == CAIRN_OK)

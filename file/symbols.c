@@ -1,5 +1,5 @@
 /*
- * Finds the names of functions by address, in a sorted list of the symbol table's functions.
+ * Reads symbol tables, and finds the names of functions by address, in a sorted list.
  *
  * Only a symbol that begins exactly at an address is its name: a stack map contains the address of
  * each function's first byte, and a wrong name would be worse than no name. Names and sizes are
@@ -14,7 +14,6 @@
 #include "base/error.h"
 #include "file/sorted.h"
 
-#include <cairn/section.h>
 #include <string.h>
 
 /* Ranks are added. Of several symbols with one value, the one with the lowest rank is preferred. */
@@ -68,8 +67,6 @@ struct table_symbol symbol_table_read(const struct symbol_table *table, uint32_t
         symbol.is_reserved = symbol.section >= SHN_LORESERVE;
     return symbol;
 }
-
-/* ---- Symbols that name functions ---- */
 
 /* Whether the symbol is a function, or a label that is not a mark of the assembler: $x and $d on
  * AArch64 and RISC-V, and .L labels. */
@@ -147,23 +144,6 @@ uint8_t symbols_rank(const struct symbol_list *list, const struct symbol *symbol
     return (uint8_t)(rank + (symbol->is_of_descriptor ? RANK_OF_DESCRIPTOR : 0));
 }
 
-/* Moves the symbol with the lowest rank to the front of `count` symbols with one value. */
-static void choose(const struct symbol_list *list, struct symbol *first, size_t count)
-{
-    size_t best = 0;
-    uint8_t best_rank = count > 1 ? symbols_rank(list, first) : 0;
-    for (size_t i = 1; i < count; i++) {
-        uint8_t rank = symbols_rank(list, &first[i]);
-        if (rank < best_rank) {
-            best_rank = rank;
-            best = i;
-        }
-    }
-    struct symbol chosen = first[best];
-    memmove(&first[1], &first[0], best * sizeof *first);
-    first[0] = chosen;
-}
-
 size_t symbols_group_end(const struct symbol_list *list, size_t first)
 {
     size_t end = first + 1;
@@ -175,9 +155,20 @@ size_t symbols_group_end(const struct symbol_list *list, size_t first)
 void symbols_sort(struct symbol_list *list)
 {
     sorted_make(list->entries, list->count, sizeof *list->entries, compare);
-    for (size_t i = 0, next; i < list->count; i = next) {
-        next = symbols_group_end(list, i);
-        choose(list, &list->entries[i], next - i);
+    for (size_t first = 0, next; first < list->count; first = next) {
+        next = symbols_group_end(list, first);
+        size_t best = first;
+        uint8_t best_rank = next - first > 1 ? symbols_rank(list, &list->entries[first]) : 0;
+        for (size_t i = first + 1; i < next; i++) {
+            uint8_t rank = symbols_rank(list, &list->entries[i]);
+            if (rank < best_rank) {
+                best_rank = rank;
+                best = i;
+            }
+        }
+        struct symbol chosen = list->entries[best];
+        memmove(&list->entries[first + 1], &list->entries[first], (best - first) * sizeof chosen);
+        list->entries[first] = chosen;
     }
 }
 

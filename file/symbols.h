@@ -8,10 +8,6 @@
 
 #include "file/elf_file.h"
 
-#include <cairn/allocator.h>
-#include <stddef.h>
-#include <stdint.h>
-
 /* A symbol table, as it is in the file. */
 struct symbol_table {
     const struct file *file; /* NULL if there is no symbol table */

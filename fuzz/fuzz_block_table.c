@@ -149,7 +149,7 @@ static void compare(const cairn_block_table *table)
         look_up(table, begin + blocks[i].size / 2);
         look_up(table, begin + blocks[i].size);
     }
-    require(cairn_block_table_block_count(table) == block_count);
+    require(cairn_block_table_counts(table).blocks == block_count);
 }
 
 static void build(const struct cairn_section *section, enum cairn_bbmap_encoding encoding)
@@ -164,7 +164,8 @@ static void build(const struct cairn_section *section, enum cairn_bbmap_encoding
         struct cairn_bbmap_function function;
         if (cairn_bbmap_read(section, encoding, &offset, &function, NULL) != CAIRN_OK)
             break;
-        if (cairn_block_builder_add(builder, &function, NULL, NULL, NULL) == CAIRN_OK)
+        const struct cairn_section map = {function.bytes, function.size, section->byte_order};
+        if (cairn_block_builder_add(builder, &map, encoding, NULL, NULL, NULL) == CAIRN_OK)
             is_modelled = is_modelled && note_function(&function);
     }
     require(cairn_block_builder_finish(builder, &table, NULL) == CAIRN_OK);

@@ -62,7 +62,7 @@ static bool find_section(cairn_object *object, uint32_t index, struct cairn_obje
     if (!cairn_object_section_header(object, index, &header))
         return false;
     const struct cairn_object_filter filter = {.name = header.name, .type = header.type};
-    return cairn_object_next_matching(object, &filter, section, NULL) == CAIRN_OK &&
+    return cairn_object_next_section(object, &filter, section, NULL) == CAIRN_OK &&
            section->index == index;
 }
 

@@ -99,9 +99,8 @@ static void compare_sections(cairn_object *const objects[2])
         const struct cairn_object_filter filter = {.name = header.name, .type = header.type};
         struct cairn_error errors[2];
         enum cairn_status status =
-            cairn_object_next_matching(objects[0], &filter, &sections[0], &errors[0]);
-        require(cairn_object_next_matching(objects[1], &filter, &sections[1], &errors[1]) ==
-                status);
+            cairn_object_next_section(objects[0], &filter, &sections[0], &errors[0]);
+        require(cairn_object_next_section(objects[1], &filter, &sections[1], &errors[1]) == status);
         if (status == CAIRN_OK)
             compare_section(objects, sections);
         else

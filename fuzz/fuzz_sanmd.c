@@ -28,27 +28,22 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint8_t flags = fuzz_u8(&input);
     uint32_t version = (uint32_t)fuzz_number(&input, 4);
     const struct cairn_section section = fuzz_section(&input, flags);
-    bool is_covered = (flags & 2) != 0;
+    const struct cairn_sanmd_format format = {
+        (flags & 2) != 0 ? CAIRN_SANMD_COVERED : CAIRN_SANMD_ATOMICS, version};
     enum cairn_status status = CAIRN_OK;
     parse_name(&section);
-    (void)cairn_sanmd_has_wide_addresses(
-        &section, 0x1000, is_covered ? CAIRN_SANMD_COVERED : CAIRN_SANMD_ATOMICS, version);
+    (void)cairn_sanmd_has_wide_addresses(&section, 0x1000, format);
     for (size_t offset = 0; offset < section.size && status == CAIRN_OK;) {
-        struct cairn_sanmd_covered covered[2] = {{0}};
-        struct cairn_sanmd_atomic atomic[2] = {{0}};
+        struct cairn_sanmd_entry entry[2] = {{0}};
         size_t begin = offset;
         for (unsigned i = 0; i < 2; i++) {
             offset = begin;
             enum cairn_status now =
-                is_covered
-                    ? cairn_sanmd_read_covered(&section, 0x1000, version, &offset, &covered[i],
-                                               NULL)
-                    : cairn_sanmd_read_atomic(&section, 0x1000, version, &offset, &atomic[i], NULL);
+                cairn_sanmd_read(&section, 0x1000, format, &offset, &entry[i], NULL);
             require(i == 0 || now == status);
             status = now;
         }
-        require(covered[0].address == covered[1].address && covered[0].size == covered[1].size);
-        require(atomic[0].address == atomic[1].address);
+        require(entry[0].address == entry[1].address && entry[0].size == entry[1].size);
         require(status == CAIRN_OK ? offset > begin : offset == begin);
     }
     return 0;

@@ -7,6 +7,8 @@
 #include "allocator_support.h"
 #include "object_sample.h"
 
+#include "file/object.h"
+
 #include <cairn/object.h>
 #include <check.h>
 #include <errno.h>
@@ -19,6 +21,8 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+static const struct cairn_object_filter stackmaps = {.name = CAIRN_OBJECT_STACKMAPS};
 
 static const char build_id[] = "\xab\x01\x02\x03\x04\x05\x06\x07";
 enum { ID_BYTES = sizeof build_id - 1 };
@@ -66,17 +70,15 @@ static void add_notes(struct sample *sample, const struct notes *notes)
 
 static bool has_id(const struct sample *sample)
 {
-    const uint8_t *bytes = NULL;
-    size_t size = 0;
     cairn_object *object = sample_open(sample);
-    bool found = cairn_object_build_id(object, &bytes, &size);
-    if (found) {
-        ck_assert_uint_eq(size, ID_BYTES);
-        ck_assert_mem_eq(bytes, build_id, ID_BYTES);
+    struct file_bytes id = build_id_find(&object->file);
+    bool is_found = id.size > 0;
+    if (is_found) {
+        ck_assert_uint_eq(id.size, ID_BYTES);
+        ck_assert_mem_eq(id.bytes, build_id, ID_BYTES);
     }
-    ck_assert_int_eq(found, bytes != NULL);
     cairn_object_destroy(object);
-    return found;
+    return is_found;
 }
 
 static enum cairn_byte_order order_of(int index)
@@ -86,7 +88,7 @@ static enum cairn_byte_order order_of(int index)
 
 static uint16_t machine_of(int index) { return index == 0 ? EM_X86_64 : EM_S390; }
 
-START_TEST(build_id_is_found_among_the_notes)
+START_TEST(build_id_is_found_in_sections)
 {
     static struct sample sample;
     sample_begin(&sample, machine_of(_i), ET_EXEC, order_of(_i));
@@ -98,7 +100,7 @@ START_TEST(build_id_is_found_among_the_notes)
 END_TEST
 
 /* Has no sections: the program header is after all other data. */
-START_TEST(build_id_is_found_in_what_is_loaded)
+START_TEST(build_id_is_found_in_segments)
 {
     static struct sample sample;
     enum cairn_byte_order order = order_of(_i);
@@ -164,6 +166,10 @@ struct files {
     int kind;
 };
 
+static struct files files;   /* the folder is removed after each test */
+static cairn_object *object; /* closed after each test */
+static struct cairn_error error;
+
 static void write_bytes(const char *path, const void *bytes, size_t size)
 {
     int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
@@ -172,14 +178,13 @@ static void write_bytes(const char *path, const void *bytes, size_t size)
     close(file);
 }
 
-static struct files make_folder(int kind)
+static void make_folder(int kind)
 {
-    struct files files = {.kind = kind, .order = order_of(kind)};
+    files = (struct files){.kind = kind, .order = order_of(kind)};
     strcpy(files.folder, "/tmp/check_debug.XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(files.folder));
     snprintf(files.program, sizeof files.program, "%s/program", files.folder);
     snprintf(files.debug, sizeof files.debug, "%s/program.debug", files.folder);
-    return files;
 }
 
 static int remove_one(const char *path, const struct stat *status, int type, struct FTW *place)
@@ -190,27 +195,41 @@ static int remove_one(const char *path, const struct stat *status, int type, str
     return remove(path);
 }
 
-static void remove_folder(const struct files *files)
+static void set_up(void)
 {
-    ck_assert_int_eq(nftw(files->folder, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
+    files.folder[0] = '\0';
+    object = NULL;
 }
 
-static void begin_program(struct files *files, const char *id)
+static void remove_folder(void)
 {
-    struct sample *sample = &files->sample;
-    sample_begin(sample, machine_of(files->kind), ET_EXEC, files->order);
+    if (files.folder[0] != '\0')
+        ck_assert_int_eq(nftw(files.folder, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
+    files.folder[0] = '\0';
+}
+
+static void tear_down(void)
+{
+    cairn_object_destroy(object);
+    remove_folder();
+}
+
+static void begin_program(const char *id)
+{
+    struct sample *sample = &files.sample;
+    sample_begin(sample, machine_of(files.kind), ET_EXEC, files.order);
     if (id != NULL) {
-        files->notes = make_notes(files->order, id);
-        add_notes(sample, &files->notes);
+        files.notes = make_notes(files.order, id);
+        add_notes(sample, &files.notes);
     }
 }
 
 /* Writes a debug file that has the stack maps' section without bytes, and is the only file with a
  * block address map. */
-static void write_debug_file(struct files *files, const char *id)
+static void write_debug_file(const char *id)
 {
-    struct sample *sample = &files->sample;
-    begin_program(files, id);
+    struct sample *sample = &files.sample;
+    begin_program(id);
     sample->file.sections[sample->text].type = SHT_NOBITS;
     sample->file.sections[sample->stackmaps].type = SHT_NOBITS;
     elf_add(&sample->file, (struct elf_section){.name = map_name,
@@ -225,29 +244,28 @@ static void write_debug_file(struct files *files, const char *id)
     sample_set_symbol_size(sample, 8);
     sample_add_symbol_section(sample, SHT_SYMTAB);
     sample_finish(sample);
-    write_bytes(files->debug, sample->bytes, sample->size);
+    write_bytes(files.debug, sample->bytes, sample->size);
 }
 
 /* Writes a program. `link_name` NULL: it has no .gnu_debuglink. */
-static void write_program(struct files *files, const char *id, const char *link_name,
-                          uint32_t checksum)
+static void write_program(const char *id, const char *link_name, uint32_t checksum)
 {
-    struct sample *sample = &files->sample;
-    begin_program(files, id);
+    struct sample *sample = &files.sample;
+    begin_program(id);
     sample_set_word(sample, 0, 0x1010);
     elf_add(&sample->file, (struct elf_section){.name = ".data", .type = SHT_NOBITS, .size = 5});
     if (link_name != NULL) {
         size_t place = (strlen(link_name) + 4) / 4 * 4;
-        memset(files->link, 0, sizeof files->link);
-        memcpy(files->link, link_name, strlen(link_name));
-        elf_put32(files->link + place, files->order, checksum);
+        memset(files.link, 0, sizeof files.link);
+        memcpy(files.link, link_name, strlen(link_name));
+        elf_put32(files.link + place, files.order, checksum);
         elf_add(&sample->file, (struct elf_section){.name = ".gnu_debuglink",
                                                     .type = SHT_PROGBITS,
-                                                    .bytes = files->link,
+                                                    .bytes = files.link,
                                                     .size = place + 4});
     }
     sample_finish(sample);
-    write_bytes(files->program, sample->bytes, sample->size);
+    write_bytes(files.program, sample->bytes, sample->size);
 }
 
 /* Computes the CRC bit by bit, as it is defined. */
@@ -275,56 +293,55 @@ static uint32_t file_checksum(const char *path)
 
 static cairn_object *open_file(const char *path)
 {
-    cairn_object *object;
-    struct cairn_error error;
-    if (cairn_object_open(path, NULL, &object, &error) != CAIRN_OK)
+    cairn_object *opened;
+    if (cairn_object_open(path, NULL, &opened, &error) != CAIRN_OK)
         ck_abort_msg("%s: %s", path, error.message);
-    return object;
+    return opened;
 }
 
 /* ---- Sections that an attached file adds ---- */
 
-static void check_sections(cairn_object *object)
+static void check_sections(void)
 {
     struct cairn_object_section section = {0};
-    struct cairn_error error;
-    ck_assert_int_eq(cairn_object_next_section(object, CAIRN_OBJECT_STACKMAPS, &section, &error),
-                     CAIRN_OK);
+    ck_assert_int_eq(cairn_object_next_section(object, &stackmaps, &section, &error), CAIRN_OK);
     ck_assert_str_eq(cairn_object_function(object, &section, 0).name, "first");
-    ck_assert_int_eq(cairn_object_next_section(object, CAIRN_OBJECT_STACKMAPS, &section, &error),
+    ck_assert_int_eq(cairn_object_next_section(object, &stackmaps, &section, &error),
                      CAIRN_ERROR_NOT_FOUND);
     uint32_t own = section.index;
 
     const struct cairn_object_filter filter = {.type = 0x6fff4c0a};
     section = (struct cairn_object_section){0};
-    ck_assert_int_eq(cairn_object_next_matching(object, &filter, &section, &error), CAIRN_OK);
+    ck_assert_int_eq(cairn_object_next_section(object, &filter, &section, &error), CAIRN_OK);
     ck_assert_str_eq(section.name, map_name);
     ck_assert_uint_gt(section.index, own);
     ck_assert_uint_ne(section.linked_section, 0);
     ck_assert_mem_eq(section.contents.bytes, "map", 3);
     ck_assert_uint_eq(cairn_object_target_section(object, &section, 0), 0);
-    ck_assert_int_eq(cairn_object_next_matching(object, &filter, &section, &error),
+    ck_assert_int_eq(cairn_object_next_section(object, &filter, &section, &error),
                      CAIRN_ERROR_NOT_FOUND);
 
     section = (struct cairn_object_section){0};
-    ck_assert_int_eq(cairn_object_next_section(object, ".data", &section, &error), CAIRN_OK);
+    ck_assert_int_eq(cairn_object_next_section(
+                         object, &(struct cairn_object_filter){.name = ".data"}, &section, &error),
+                     CAIRN_OK);
     ck_assert_mem_eq(section.contents.bytes, "there", 5);
-    ck_assert_int_eq(cairn_object_next_section(object, ".data", &section, &error),
+    ck_assert_int_eq(cairn_object_next_section(
+                         object, &(struct cairn_object_filter){.name = ".data"}, &section, &error),
                      CAIRN_ERROR_NOT_FOUND);
 }
 
-START_TEST(attached_file_gives_symbols_and_sections)
+START_TEST(attached_file_adds_symbols_and_sections)
 {
-    struct files files = make_folder(_i);
-    struct cairn_error error;
+    make_folder(_i);
     struct cairn_object_function function;
-    write_debug_file(&files, build_id);
-    write_program(&files, build_id, NULL, 0);
-    cairn_object *object = open_file(files.program);
+    write_debug_file(build_id);
+    write_program(build_id, NULL, 0);
+    object = open_file(files.program);
     ck_assert_int_eq(cairn_object_find_function(object, 0, 0x1011, &function, NULL),
                      CAIRN_ERROR_NOT_FOUND);
     ck_assert_int_eq(cairn_object_attach_debug_file(object, files.debug, &error), CAIRN_OK);
-    check_sections(object);
+    check_sections();
     ck_assert_int_eq(cairn_object_find_function(object, 0, 0x1011, &function, NULL), CAIRN_OK);
     ck_assert_str_eq(function.name, "first");
     ck_assert_uint_eq(function.size, 8);
@@ -333,107 +350,99 @@ START_TEST(attached_file_gives_symbols_and_sections)
     ck_assert_uint_eq(code.bytes[0], 0x10);
     ck_assert_int_eq(cairn_object_attach_debug_file(object, files.debug, &error),
                      CAIRN_ERROR_STATE);
-    cairn_object_destroy(object);
-    remove_folder(&files);
 }
 END_TEST
 
 START_TEST(own_symbol_table_is_kept)
 {
-    struct files files = make_folder(_i);
+    make_folder(_i);
     struct cairn_object_function function;
-    write_debug_file(&files, build_id);
+    write_debug_file(build_id);
     struct sample *sample = &files.sample;
-    begin_program(&files, build_id);
+    begin_program(build_id);
     sample_add_symbol(sample, NAME_SECOND, STB_GLOBAL, STT_FUNC, sample->text, 0x1010);
     sample_add_symbol_section(sample, SHT_SYMTAB);
     sample_finish(sample);
     write_bytes(files.program, sample->bytes, sample->size);
-    cairn_object *object = open_file(files.program);
+    object = open_file(files.program);
     ck_assert_int_eq(cairn_object_attach_debug_file(object, files.debug, NULL), CAIRN_OK);
     ck_assert_int_eq(cairn_object_find_function(object, 0, 0x1011, &function, NULL), CAIRN_OK);
     ck_assert_str_eq(function.name, "second");
-    cairn_object_destroy(object);
-    remove_folder(&files);
 }
 END_TEST
 
 START_TEST(debug_file_alone_has_symbols_and_maps_and_no_code)
 {
-    struct files files = make_folder(_i);
-    struct cairn_error error;
+    make_folder(_i);
     struct cairn_object_function function;
     struct cairn_object_code code;
     struct cairn_object_section section = {0};
-    write_debug_file(&files, build_id);
-    cairn_object *object = open_file(files.debug);
-    ck_assert_int_eq(cairn_object_next_section(object, map_name, &section, &error), CAIRN_OK);
+    write_debug_file(build_id);
+    object = open_file(files.debug);
+    ck_assert_int_eq(cairn_object_next_section(
+                         object, &(struct cairn_object_filter){.name = map_name}, &section, &error),
+                     CAIRN_OK);
     ck_assert_mem_eq(section.contents.bytes, "map", 3);
     ck_assert_int_eq(cairn_object_find_function(object, 0, 0x1017, &function, NULL), CAIRN_OK);
     ck_assert_str_eq(function.name, "first");
     ck_assert_int_eq(cairn_object_code(object, 0, 0x1010, &code, &error), CAIRN_ERROR_UNSUPPORTED);
     ck_assert_ptr_nonnull(strstr(error.message, "debug file"));
-    cairn_object_destroy(object);
-    remove_folder(&files);
 }
 END_TEST
 
 /* ---- Files that are not attached ---- */
 
-static enum cairn_status try_attach(const struct files *files, struct cairn_error *error)
+static enum cairn_status try_attach(void)
 {
-    cairn_object *object = open_file(files->program);
-    enum cairn_status status = cairn_object_attach_debug_file(object, files->debug, error);
+    cairn_object *opened = open_file(files.program);
+    enum cairn_status status = cairn_object_attach_debug_file(opened, files.debug, &error);
     struct cairn_object_section section = {0};
     if (status != CAIRN_OK)
-        ck_assert_int_eq(cairn_object_next_section(object, map_name, &section, NULL),
+        ck_assert_int_eq(cairn_object_next_section(opened,
+                                                   &(struct cairn_object_filter){.name = map_name},
+                                                   &section, NULL),
                          CAIRN_ERROR_NOT_FOUND);
-    cairn_object_destroy(object);
+    cairn_object_destroy(opened);
     return status;
 }
 
 START_TEST(other_builds_are_refused)
 {
-    struct files files = make_folder(_i);
-    struct cairn_error error;
-    write_debug_file(&files, "\xab\x01\x02\x03\x04\x05\x06\x08");
-    write_program(&files, build_id, NULL, 0);
-    ck_assert_int_eq(try_attach(&files, &error), CAIRN_ERROR_CONFLICT);
+    make_folder(_i);
+    write_debug_file("\xab\x01\x02\x03\x04\x05\x06\x08");
+    write_program(build_id, NULL, 0);
+    ck_assert_int_eq(try_attach(), CAIRN_ERROR_CONFLICT);
     ck_assert_ptr_nonnull(strstr(error.message, "build IDs differ"));
-    write_program(&files, NULL, NULL, 0);
-    ck_assert_int_eq(try_attach(&files, &error), CAIRN_ERROR_CONFLICT);
+    write_program(NULL, NULL, 0);
+    ck_assert_int_eq(try_attach(), CAIRN_ERROR_CONFLICT);
     ck_assert_ptr_nonnull(strstr(error.message, "no build ID"));
-    write_program(&files, NULL, "program.debug", 1);
-    ck_assert_int_eq(try_attach(&files, &error), CAIRN_ERROR_CONFLICT);
+    write_program(NULL, "program.debug", 1);
+    ck_assert_int_eq(try_attach(), CAIRN_ERROR_CONFLICT);
     ck_assert_ptr_nonnull(strstr(error.message, "checksum"));
-    write_program(&files, NULL, "program.debug", file_checksum(files.debug));
-    ck_assert_int_eq(try_attach(&files, &error), CAIRN_OK);
-    remove_folder(&files);
+    write_program(NULL, "program.debug", file_checksum(files.debug));
+    ck_assert_int_eq(try_attach(), CAIRN_OK);
 }
 END_TEST
 
-START_TEST(files_that_cannot_be_a_debug_file_are_refused)
+START_TEST(unsuitable_files_are_refused)
 {
-    struct files files = make_folder(0);
-    struct cairn_error error;
+    make_folder(0);
     static struct sample sample;
-    write_program(&files, build_id, NULL, 0);
-    ck_assert_int_eq(try_attach(&files, &error), CAIRN_ERROR_SYSTEM);
+    write_program(build_id, NULL, 0);
+    ck_assert_int_eq(try_attach(), CAIRN_ERROR_SYSTEM);
     write_bytes(files.debug, "text", 4);
-    ck_assert_int_eq(try_attach(&files, &error), CAIRN_ERROR_CORRUPT);
+    ck_assert_int_eq(try_attach(), CAIRN_ERROR_CORRUPT);
     files.kind = 1;
     files.order = CAIRN_BIG_ENDIAN;
-    write_debug_file(&files, build_id);
-    ck_assert_int_eq(try_attach(&files, &error), CAIRN_ERROR_CONFLICT);
+    write_debug_file(build_id);
+    ck_assert_int_eq(try_attach(), CAIRN_ERROR_CONFLICT);
     ck_assert_ptr_nonnull(strstr(error.message, "another machine"));
     ck_assert_int_eq(cairn_object_attach_debug_file(NULL, files.debug, NULL), CAIRN_ERROR_ARGUMENT);
     sample_relocatable(&sample, EM_X86_64, CAIRN_LITTLE_ENDIAN, R_X86_64_64);
-    cairn_object *object = sample_open(&sample);
+    object = sample_open(&sample);
     ck_assert_int_eq(cairn_object_attach_debug_file(object, NULL, NULL), CAIRN_ERROR_ARGUMENT);
     ck_assert_int_eq(cairn_object_attach_debug_file(object, files.debug, NULL),
                      CAIRN_ERROR_UNSUPPORTED);
-    cairn_object_destroy(object);
-    remove_folder(&files);
 }
 END_TEST
 
@@ -451,104 +460,98 @@ static void make_directory(const char *path)
 }
 
 /* Moves the debug file to a file in that folder. */
-static void move_debug_file(struct files *files, const char *folder, const char *name)
+static void move_debug_file(const char *folder, const char *name)
 {
     char path[256];
-    snprintf(path, sizeof path, "%s/%s", files->folder, folder);
+    snprintf(path, sizeof path, "%s/%s", files.folder, folder);
     make_directory(path);
-    snprintf(path, sizeof path, "%s/%s/%s", files->folder, folder, name);
-    ck_assert_int_eq(rename(files->debug, path), 0);
-    ck_assert_uint_lt(strlen(path), sizeof files->debug);
-    strcpy(files->debug, path);
+    snprintf(path, sizeof path, "%s/%s/%s", files.folder, folder, name);
+    ck_assert_int_eq(rename(files.debug, path), 0);
+    ck_assert_uint_lt(strlen(path), sizeof files.debug);
+    strcpy(files.debug, path);
 }
 
-static enum cairn_status find(const struct files *files, char *found, size_t size,
-                              struct cairn_error *error)
+static enum cairn_status find(char *found, size_t size)
 {
     char directory[64];
-    snprintf(directory, sizeof directory, "%s/d", files->folder);
+    snprintf(directory, sizeof directory, "%s/d", files.folder);
     const char *const directories[] = {"/nonexistent", directory, NULL};
     const char *path = NULL;
-    cairn_object *object = open_file(files->program);
+    cairn_object *opened = open_file(files.program);
     enum cairn_status status =
-        cairn_object_find_debug_file(object, files->program, directories, &path, error);
+        cairn_object_find_debug_file(opened, files.program, directories, &path, &error);
     if (status == CAIRN_OK)
         snprintf(found, size, "%s", path);
     ck_assert_int_eq(status == CAIRN_OK, path != NULL);
-    cairn_object_destroy(object);
+    cairn_object_destroy(opened);
     return status;
 }
 
-static void expect_found(const struct files *files)
+static void expect_found(void)
 {
     char found[256];
-    struct cairn_error error;
-    if (find(files, found, sizeof found, &error) != CAIRN_OK)
+    if (find(found, sizeof found) != CAIRN_OK)
         ck_abort_msg("%s", error.message);
-    ck_assert_str_eq(found, files->debug);
+    ck_assert_str_eq(found, files.debug);
 }
 
-static void expect_not_found(const struct files *files, const char *sentence)
+static void expect_not_found(const char *sentence)
 {
     char found[256];
-    struct cairn_error error;
-    ck_assert_int_eq(find(files, found, sizeof found, &error), CAIRN_ERROR_NOT_FOUND);
+    ck_assert_int_eq(find(found, sizeof found), CAIRN_ERROR_NOT_FOUND);
     ck_assert_ptr_nonnull(strstr(error.message, sentence));
 }
 
 START_TEST(debug_file_is_found_by_build_id)
 {
-    struct files files = make_folder(_i);
-    write_debug_file(&files, build_id);
-    write_program(&files, build_id, NULL, 0);
-    expect_not_found(&files, "no debug file of this build");
-    move_debug_file(&files, "d/.build-id/ab", "01020304050607.debug");
-    expect_found(&files);
+    make_folder(_i);
+    write_debug_file(build_id);
+    write_program(build_id, NULL, 0);
+    expect_not_found("no debug file of this build");
+    move_debug_file("d/.build-id/ab", "01020304050607.debug");
+    expect_found();
     /* Writes another debug file at the same path. */
-    write_debug_file(&files, "\xab\x01\x02\x03\x04\x05\x06\x08");
-    expect_not_found(&files, "no debug file of this build");
-    remove_folder(&files);
+    write_debug_file("\xab\x01\x02\x03\x04\x05\x06\x08");
+    expect_not_found("no debug file of this build");
 }
 END_TEST
 
 START_TEST(debug_file_is_found_by_its_link)
 {
-    struct files files = make_folder(_i);
+    make_folder(_i);
     char folder[64];
-    write_debug_file(&files, _i == 0 ? build_id : NULL);
-    write_program(&files, NULL, "program.debug", file_checksum(files.debug));
-    expect_found(&files);
-    move_debug_file(&files, ".debug", "program.debug");
-    expect_found(&files);
+    write_debug_file(_i == 0 ? build_id : NULL);
+    write_program(NULL, "program.debug", file_checksum(files.debug));
+    expect_found();
+    move_debug_file(".debug", "program.debug");
+    expect_found();
     snprintf(folder, sizeof folder, "d%s", files.folder);
-    move_debug_file(&files, folder, "program.debug");
-    expect_found(&files);
-    write_program(&files, NULL, "program.debug", file_checksum(files.debug) + 1);
-    expect_not_found(&files, "named 'program.debug'");
-    remove_folder(&files);
+    move_debug_file(folder, "program.debug");
+    expect_found();
+    write_program(NULL, "program.debug", file_checksum(files.debug) + 1);
+    expect_not_found("named 'program.debug'");
 }
 END_TEST
 
 START_TEST(file_is_not_its_own_debug_file)
 {
-    struct files files = make_folder(_i);
-    write_program(&files, build_id, "program", 0);
-    expect_not_found(&files, "named 'program'");
+    make_folder(_i);
+    write_program(build_id, "program", 0);
+    expect_not_found("named 'program'");
     strcpy(files.debug, files.program);
-    move_debug_file(&files, "x", "other");
-    write_program(&files, build_id, "program", 0);
-    move_debug_file(&files, ".debug", "program");
-    expect_found(&files);
-    remove_folder(&files);
+    move_debug_file("x", "other");
+    write_program(build_id, "program", 0);
+    move_debug_file(".debug", "program");
+    expect_found();
 }
 END_TEST
 
-START_TEST(file_that_names_no_debug_file_says_so)
+START_TEST(files_without_id_and_link_are_reported)
 {
-    struct files files = make_folder(_i);
-    write_program(&files, NULL, NULL, 0);
-    expect_not_found(&files, "neither a build ID nor");
-    cairn_object *object = open_file(files.program);
+    make_folder(_i);
+    write_program(NULL, NULL, 0);
+    expect_not_found("neither a build ID nor");
+    object = open_file(files.program);
     const char *found;
     ck_assert_int_eq(cairn_object_find_debug_file(object, "/nonexistent/file", NULL, &found, NULL),
                      CAIRN_ERROR_SYSTEM);
@@ -558,8 +561,6 @@ START_TEST(file_that_names_no_debug_file_says_so)
                      CAIRN_ERROR_ARGUMENT);
     ck_assert_int_eq(cairn_object_find_debug_file(object, files.program, NULL, NULL, NULL),
                      CAIRN_ERROR_ARGUMENT);
-    cairn_object_destroy(object);
-    remove_folder(&files);
 }
 END_TEST
 
@@ -575,13 +576,13 @@ struct memory_files {
 
 static bool open_in_memory(void *user, const char *path, struct cairn_file_bytes *file)
 {
-    struct memory_files *files = user;
-    files->asked_count++;
+    struct memory_files *memory = user;
+    memory->asked_count++;
     for (size_t i = 0; i < 2; i++) {
-        if (strcmp(files->paths[i], path) != 0)
+        if (strcmp(memory->paths[i], path) != 0)
             continue;
-        *file = (struct cairn_file_bytes){files->bytes[i], files->sizes[i], NULL};
-        files->open_count++;
+        *file = (struct cairn_file_bytes){memory->bytes[i], memory->sizes[i], NULL};
+        memory->open_count++;
         return true;
     }
     return false;
@@ -589,9 +590,9 @@ static bool open_in_memory(void *user, const char *path, struct cairn_file_bytes
 
 static void close_in_memory(void *user, const struct cairn_file_bytes *file)
 {
-    struct memory_files *files = user;
-    ck_assert(file->bytes == files->bytes[0] || file->bytes == files->bytes[1]);
-    files->open_count--;
+    struct memory_files *memory = user;
+    ck_assert(file->bytes == memory->bytes[0] || file->bytes == memory->bytes[1]);
+    memory->open_count--;
 }
 
 static uint8_t *copy_sample(const struct sample *sample, size_t *size)
@@ -609,19 +610,18 @@ static const char *const hooked_paths[] = {"/debug/.build-id/ab/01020304050607.d
 START_TEST(debug_files_are_opened_by_the_hook)
 {
     static const char *const directories[] = {"/debug", NULL};
-    struct files files = make_folder(0);
+    make_folder(0);
     struct memory_files memory = {.paths = {"folder/program", hooked_paths[_i]}};
-    write_debug_file(&files, build_id);
+    write_debug_file(build_id);
     uint8_t *debug = copy_sample(&files.sample, &memory.sizes[1]);
-    write_program(&files, build_id, "program.debug", 0);
+    write_program(build_id, "program.debug", 0);
     uint8_t *program = copy_sample(&files.sample, &memory.sizes[0]);
-    remove_folder(&files);
+    remove_folder();
     memory.bytes[0] = program;
     memory.bytes[1] = debug;
     const struct cairn_object_options options = {
         .files = {open_in_memory, close_in_memory, &memory}};
 
-    cairn_object *object = NULL;
     const char *found = NULL;
     ck_assert_int_eq(cairn_object_open("folder/program", &options, &object, NULL), CAIRN_OK);
     ck_assert_int_eq(
@@ -630,8 +630,9 @@ START_TEST(debug_files_are_opened_by_the_hook)
     ck_assert_str_eq(found, hooked_paths[_i]);
     ck_assert_int_eq(cairn_object_attach_debug_file(object, found, NULL), CAIRN_OK);
     ck_assert_uint_eq(memory.open_count, 2);
-    check_sections(object);
+    check_sections();
     cairn_object_destroy(object);
+    object = NULL;
     ck_assert_uint_eq(memory.open_count, 0);
     ck_assert_uint_eq(memory.asked_count, _i == 0 ? 3 : 4);
     free(program);
@@ -641,54 +642,52 @@ END_TEST
 
 /* ---- Memory ---- */
 
-static enum cairn_status use_debug_file(const struct files *files,
-                                        const struct cairn_allocator *allocator)
+static enum cairn_status use_debug_file(const struct cairn_allocator *allocator)
 {
     const char *found;
     struct cairn_object_function function;
     struct cairn_object_section section = {0};
     const char *const directories[] = {"/nonexistent", NULL};
     const struct cairn_object_options options = {.allocator = allocator};
-    cairn_object *object;
-    enum cairn_status status = cairn_object_open(files->program, &options, &object, NULL);
+    cairn_object *opened;
+    enum cairn_status status = cairn_object_open(files.program, &options, &opened, NULL);
     if (status != CAIRN_OK)
         return status;
-    status = cairn_object_find_debug_file(object, files->program, directories, &found, NULL);
+    status = cairn_object_find_debug_file(opened, files.program, directories, &found, NULL);
     if (status == CAIRN_OK)
-        status = cairn_object_attach_debug_file(object, found, NULL);
+        status = cairn_object_attach_debug_file(opened, found, NULL);
     if (status == CAIRN_OK)
-        status = cairn_object_next_section(object, map_name, &section, NULL);
+        status = cairn_object_next_section(opened, &(struct cairn_object_filter){.name = map_name},
+                                           &section, NULL);
     if (status == CAIRN_OK)
-        status = cairn_object_find_function(object, 0, 0x1010, &function, NULL);
-    cairn_object_destroy(object);
+        status = cairn_object_find_function(opened, 0, 0x1010, &function, NULL);
+    cairn_object_destroy(opened);
     return status;
 }
 
 START_TEST(each_allocation_may_fail)
 {
-    struct files files = make_folder(_i);
-    write_debug_file(&files, build_id);
-    write_program(&files, build_id, "program.debug", 0);
+    make_folder(_i);
+    write_debug_file(build_id);
+    write_program(build_id, "program.debug", 0);
     enum cairn_status status = CAIRN_ERROR_MEMORY;
     size_t count = 0;
     for (size_t fail_at = 1; status == CAIRN_ERROR_MEMORY; fail_at++) {
         struct support_allocator counter = {.fail_at = fail_at};
         struct cairn_allocator allocator = support_counting(&counter);
-        status = use_debug_file(&files, &allocator);
+        status = use_debug_file(&allocator);
         ck_assert_uint_eq(counter.outstanding_bytes, 0);
         count = fail_at;
     }
     ck_assert_int_eq(status, CAIRN_OK);
     ck_assert_uint_ge(count, 10);
-    remove_folder(&files);
 }
 END_TEST
 
 /* ---- A real debug file ---- */
 
 /* Returns false if there is no objcopy, or if it cannot do this. */
-static bool run_objcopy(const struct files *files, const char *option, const char *link,
-                        const char *output)
+static bool run_objcopy(const char *option, const char *link, const char *output)
 {
     char program[32];
     snprintf(program, sizeof program, "/proc/%d/exe", (int)getpid());
@@ -696,7 +695,7 @@ static bool run_objcopy(const struct files *files, const char *option, const cha
     ck_assert_int_ge(child, 0);
     if (child == 0) {
         int quiet = open("/dev/null", O_WRONLY | O_CLOEXEC);
-        if (quiet >= 0 && dup2(quiet, STDERR_FILENO) >= 0 && chdir(files->folder) == 0)
+        if (quiet >= 0 && dup2(quiet, STDERR_FILENO) >= 0 && chdir(files.folder) == 0)
             execlp("objcopy", "objcopy", option, link, program, output, (char *)NULL);
         _exit(127);
     }
@@ -707,31 +706,31 @@ static bool run_objcopy(const struct files *files, const char *option, const cha
 
 /* Splits this test program with objcopy. Returns false without a suitable objcopy, and under an
  * emulator, where /proc/self/exe is the emulator. */
-static bool take_apart(const struct files *files)
+static bool take_apart(void)
 {
     if (getenv("CAIRN_TEST_EMULATED") != NULL)
         return false;
-    return run_objcopy(files, "--only-keep-debug", "--preserve-dates", files->debug) &&
-           run_objcopy(files, "--strip-all", "--add-gnu-debuglink=program.debug", files->program);
+    return run_objcopy("--only-keep-debug", "--preserve-dates", files.debug) &&
+           run_objcopy("--strip-all", "--add-gnu-debuglink=program.debug", files.program);
 }
 
-START_TEST(program_taken_apart_by_objcopy_is_put_together)
+START_TEST(objcopy_debug_file_is_attached)
 {
-    struct files files = make_folder(0);
+    make_folder(0);
     const char *found;
-    struct cairn_error error;
     struct cairn_object_function whole;
     struct cairn_object_function function;
     cairn_object *self = open_file("/proc/self/exe");
-    cairn_object *object = NULL;
-    if (take_apart(&files)) {
+    if (take_apart()) {
         object = open_file(files.program);
         if (cairn_object_find_debug_file(object, files.program, NULL, &found, &error) != CAIRN_OK)
             ck_abort_msg("%s", error.message);
         ck_assert_str_eq(found, files.debug);
         ck_assert_int_eq(cairn_object_attach_debug_file(object, found, NULL), CAIRN_OK);
         struct cairn_object_section text = {0};
-        ck_assert_int_eq(cairn_object_next_section(self, ".text", &text, &error), CAIRN_OK);
+        ck_assert_int_eq(cairn_object_next_section(
+                             self, &(struct cairn_object_filter){.name = ".text"}, &text, &error),
+                         CAIRN_OK);
         for (size_t i = 0; i < text.contents.size; i += 7) {
             uint64_t address = text.address + i;
             enum cairn_status status = cairn_object_find_function(self, 0, address, &whole, NULL);
@@ -743,41 +742,31 @@ START_TEST(program_taken_apart_by_objcopy_is_put_together)
             }
         }
     }
-    cairn_object_destroy(object);
     cairn_object_destroy(self);
-    remove_folder(&files);
 }
 END_TEST
 
-static Suite *make_suite(void)
-{
-    Suite *suite = suite_create("debug files");
-    TCase *files = tcase_create("debug files");
-    tcase_set_timeout(files, 60);
-    tcase_add_loop_test(files, build_id_is_found_among_the_notes, 0, 2);
-    tcase_add_loop_test(files, build_id_is_found_in_what_is_loaded, 0, 2);
-    tcase_add_loop_test(files, damaged_notes_have_no_build_id, 0, 2);
-    tcase_add_loop_test(files, attached_file_gives_symbols_and_sections, 0, 2);
-    tcase_add_loop_test(files, own_symbol_table_is_kept, 0, 2);
-    tcase_add_loop_test(files, debug_file_alone_has_symbols_and_maps_and_no_code, 0, 2);
-    tcase_add_loop_test(files, other_builds_are_refused, 0, 2);
-    tcase_add_test(files, files_that_cannot_be_a_debug_file_are_refused);
-    tcase_add_loop_test(files, debug_file_is_found_by_build_id, 0, 2);
-    tcase_add_loop_test(files, debug_file_is_found_by_its_link, 0, 2);
-    tcase_add_loop_test(files, file_is_not_its_own_debug_file, 0, 2);
-    tcase_add_loop_test(files, file_that_names_no_debug_file_says_so, 0, 2);
-    tcase_add_loop_test(files, each_allocation_may_fail, 0, 2);
-    tcase_add_loop_test(files, debug_files_are_opened_by_the_hook, 0, 2);
-    tcase_add_test(files, program_taken_apart_by_objcopy_is_put_together);
-    suite_add_tcase(suite, files);
-    return suite;
-}
-
 int main(void)
 {
-    SRunner *runner = srunner_create(make_suite());
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    Suite *suite = suite_create("debug files");
+    TCase *tests = tcase_create("debug files");
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_set_timeout(tests, 60);
+    tcase_add_loop_test(tests, build_id_is_found_in_sections, 0, 2);
+    tcase_add_loop_test(tests, build_id_is_found_in_segments, 0, 2);
+    tcase_add_loop_test(tests, damaged_notes_have_no_build_id, 0, 2);
+    tcase_add_loop_test(tests, attached_file_adds_symbols_and_sections, 0, 2);
+    tcase_add_loop_test(tests, own_symbol_table_is_kept, 0, 2);
+    tcase_add_loop_test(tests, debug_file_alone_has_symbols_and_maps_and_no_code, 0, 2);
+    tcase_add_loop_test(tests, other_builds_are_refused, 0, 2);
+    tcase_add_test(tests, unsuitable_files_are_refused);
+    tcase_add_loop_test(tests, debug_file_is_found_by_build_id, 0, 2);
+    tcase_add_loop_test(tests, debug_file_is_found_by_its_link, 0, 2);
+    tcase_add_loop_test(tests, file_is_not_its_own_debug_file, 0, 2);
+    tcase_add_loop_test(tests, files_without_id_and_link_are_reported, 0, 2);
+    tcase_add_loop_test(tests, each_allocation_may_fail, 0, 2);
+    tcase_add_loop_test(tests, debug_files_are_opened_by_the_hook, 0, 2);
+    tcase_add_test(tests, objcopy_debug_file_is_attached);
+    suite_add_tcase(suite, tests);
+    return sample_run(suite);
 }

@@ -101,8 +101,8 @@ START_TEST(ranges_may_come_in_descending_order)
     cairn_block_table *table;
     struct cairn_block block;
     ck_assert_ok(cairn_block_builder_create(NULL, &builder, NULL));
-    ck_assert_ok(cairn_block_builder_add_section(builder, &section, CAIRN_BBMAP_VERSIONED, NULL,
-                                                 NULL, NULL));
+    ck_assert_ok(
+        cairn_block_builder_add(builder, &section, CAIRN_BBMAP_VERSIONED, NULL, NULL, NULL));
     ck_assert_ok(cairn_block_builder_finish(builder, &table, NULL));
     for (uint32_t i = 0; i < LONG_LIST; i++)
         expect(cairn_block_table_block(table, 0, i, &block) && block.range == i &&

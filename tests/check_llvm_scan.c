@@ -392,7 +392,8 @@ static struct cairn_statepoint compile_statepoint(LLVMModuleRef module)
     size_t offset = 0;
     ck_assert_ok(cairn_object_open_memory(LLVMGetBufferStart(buffer), LLVMGetBufferSize(buffer),
                                           NULL, &object, NULL));
-    ck_assert_ok(cairn_object_next_section(object, CAIRN_OBJECT_STACKMAPS, &section, NULL));
+    ck_assert_ok(cairn_object_next_section(
+        object, &(struct cairn_object_filter){.name = CAIRN_OBJECT_STACKMAPS}, &section, NULL));
     ck_assert_ok(cairn_stackmap_read(&section.contents, &offset, &map, NULL));
     ck_assert(cairn_stackmap_next(&map, &record));
     ck_assert_ok(cairn_stackmap_statepoint(&map, &record, &statepoint, NULL));

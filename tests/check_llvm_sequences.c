@@ -146,7 +146,9 @@ static uint64_t find_region(LLVMMemoryBufferRef buffer)
     enum cairn_status status = cairn_object_open_memory(
         LLVMGetBufferStart(buffer), LLVMGetBufferSize(buffer), NULL, &object, &error);
     if (status == CAIRN_OK)
-        status = cairn_object_next_section(object, CAIRN_OBJECT_STACKMAPS, &section, &error);
+        status = cairn_object_next_section(
+            object, &(struct cairn_object_filter){.name = CAIRN_OBJECT_STACKMAPS}, &section,
+            &error);
     if (status == CAIRN_OK)
         status = cairn_stackmap_read(&section.contents, &offset, &map, &error);
     ck_assert_msg(status == CAIRN_OK, "%s", error.message);
@@ -479,7 +481,8 @@ static void expect_free_of(LLVMMemoryBufferRef buffer, const uint16_t *changed, 
     unsigned in_registers = 0;
     ck_assert_ok(cairn_object_open_memory(LLVMGetBufferStart(buffer), LLVMGetBufferSize(buffer),
                                           NULL, &object, &error));
-    ck_assert_ok(cairn_object_next_section(object, CAIRN_OBJECT_STACKMAPS, &section, &error));
+    ck_assert_ok(cairn_object_next_section(
+        object, &(struct cairn_object_filter){.name = CAIRN_OBJECT_STACKMAPS}, &section, &error));
     ck_assert_ok(cairn_stackmap_read(&section.contents, &offset, &map, &error));
     ck_assert(cairn_stackmap_next(&map, &record));
     ck_assert_uint_eq(record.location_count, LIVE_VALUES);

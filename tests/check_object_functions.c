@@ -6,11 +6,8 @@
 #include "allocator_support.h"
 #include "object_sample.h"
 
-#include <check.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { CODE_BYTES = 64, PROGRAM_BASE = 0x1000 };
 
@@ -25,193 +22,169 @@ static const struct {
 };
 enum { FILE_COUNT = sizeof files / sizeof *files };
 
-static uint64_t base_of(const struct sample *sample)
+static struct sample sample;
+static cairn_object *object; /* closed after each test */
+
+static void set_up(void) { object = NULL; }
+static void tear_down(void) { cairn_object_destroy(object); }
+
+static uint64_t base(void) { return sample.file.type == ET_REL ? 0 : PROGRAM_BASE; }
+
+static void begin(int kind)
 {
-    return sample->file.type == ET_REL ? 0 : PROGRAM_BASE;
+    sample_begin(&sample, files[kind].machine, files[kind].type, files[kind].byte_order);
 }
 
-static void begin(struct sample *sample, int kind)
+static void add(uint32_t name, unsigned binding, unsigned type, uint64_t offset, uint64_t size)
 {
-    sample_begin(sample, files[kind].machine, files[kind].type, files[kind].byte_order);
+    sample_add_symbol(&sample, name, binding, type, sample.text, base() + offset);
+    sample_set_symbol_size(&sample, size);
 }
 
-static void add(struct sample *sample, uint32_t name, unsigned binding, unsigned type,
-                uint64_t offset, uint64_t size)
+static void open_finished(void)
 {
-    sample_add_symbol(sample, name, binding, type, sample->text, base_of(sample) + offset);
-    sample_set_symbol_size(sample, size);
+    sample_add_symbol_section(&sample, SHT_SYMTAB);
+    sample_finish(&sample);
+    object = sample_open(&sample);
 }
 
-static cairn_object *open_finished(struct sample *sample)
-{
-    sample_add_symbol_section(sample, SHT_SYMTAB);
-    sample_finish(sample);
-    return sample_open(sample);
-}
-
-/* "" without a name. */
-static const char *name_at(cairn_object *object, const struct sample *sample, uint64_t offset)
+/* Returns the name of the function at `offset` of the code, or "". */
+static const char *name_at(uint64_t offset)
 {
     struct cairn_object_function function;
-    struct cairn_error error;
-    enum cairn_status status = cairn_object_find_function(
-        object, sample->text, base_of(sample) + offset, &function, &error);
+    enum cairn_status status =
+        cairn_object_find_function(object, sample.text, base() + offset, &function, NULL);
     if (status == CAIRN_ERROR_NOT_FOUND)
         return "";
     ck_assert_int_eq(status, CAIRN_OK);
-    ck_assert_uint_eq(function.section, sample->file.type == ET_REL ? sample->text : 0);
-    ck_assert_uint_le(function.entry, base_of(sample) + offset);
+    ck_assert_uint_eq(function.section, sample.file.type == ET_REL ? sample.text : 0);
+    ck_assert_uint_le(function.entry, base() + offset);
     return function.name;
 }
 
 /* ---- Rules, one by one ---- */
 
-START_TEST(function_holds_the_bytes_of_its_size)
+START_TEST(function_contains_the_bytes_of_its_size)
 {
-    static struct sample sample;
-    begin(&sample, _i);
-    add(&sample, NAME_FIRST, STB_GLOBAL, STT_FUNC, 0x10, 12);
-    cairn_object *object = open_finished(&sample);
-    ck_assert_str_eq(name_at(object, &sample, 0x0f), "");
-    ck_assert_str_eq(name_at(object, &sample, 0x10), "first");
-    ck_assert_str_eq(name_at(object, &sample, 0x1b), "first");
-    ck_assert_str_eq(name_at(object, &sample, 0x1c), "");
+    begin(_i);
+    add(NAME_FIRST, STB_GLOBAL, STT_FUNC, 0x10, 12);
+    open_finished();
+    ck_assert_str_eq(name_at(0x0f), "");
+    ck_assert_str_eq(name_at(0x10), "first");
+    ck_assert_str_eq(name_at(0x1b), "first");
+    ck_assert_str_eq(name_at(0x1c), "");
     struct cairn_object_function function;
     ck_assert_int_eq(
-        cairn_object_find_function(object, sample.text, base_of(&sample) + 0x1b, &function, NULL),
-        CAIRN_OK);
+        cairn_object_find_function(object, sample.text, base() + 0x1b, &function, NULL), CAIRN_OK);
     ck_assert_uint_eq(function.size, 12);
-    ck_assert_uint_eq(function.entry, base_of(&sample) + 0x10);
-    cairn_object_destroy(object);
+    ck_assert_uint_eq(function.entry, base() + 0x10);
 }
 END_TEST
 
-START_TEST(function_without_a_size_goes_on_to_the_next_one_or_the_sections_end)
+START_TEST(function_without_a_size_ends_at_the_next_symbol_or_section_end)
 {
-    static struct sample sample;
-    begin(&sample, _i);
-    add(&sample, NAME_FIRST, STB_GLOBAL, STT_FUNC, 0x10, 0);
-    add(&sample, NAME_SECOND, STB_GLOBAL, STT_NOTYPE, 0x20, 0);
-    cairn_object *object = open_finished(&sample);
-    ck_assert_str_eq(name_at(object, &sample, 0x1f), "first");
-    ck_assert_str_eq(name_at(object, &sample, 0x20), "second");
-    ck_assert_str_eq(name_at(object, &sample, CODE_BYTES - 1), "second");
-    ck_assert_str_eq(name_at(object, &sample, CODE_BYTES), "");
-    ck_assert_str_eq(name_at(object, &sample, UINT64_MAX - base_of(&sample)), "");
-    cairn_object_destroy(object);
+    begin(_i);
+    add(NAME_FIRST, STB_GLOBAL, STT_FUNC, 0x10, 0);
+    add(NAME_SECOND, STB_GLOBAL, STT_NOTYPE, 0x20, 0);
+    open_finished();
+    ck_assert_str_eq(name_at(0x1f), "first");
+    ck_assert_str_eq(name_at(0x20), "second");
+    ck_assert_str_eq(name_at(CODE_BYTES - 1), "second");
+    ck_assert_str_eq(name_at(CODE_BYTES), "");
+    ck_assert_str_eq(name_at(UINT64_MAX - base()), "");
 }
 END_TEST
 
-START_TEST(labels_inside_of_a_function_are_none)
+START_TEST(labels_inside_of_a_function_are_ignored)
 {
-    static struct sample sample;
-    begin(&sample, _i);
-    add(&sample, NAME_FIRST, STB_LOCAL, STT_FUNC, 0x10, 0x10);
-    add(&sample, NAME_SECOND, STB_GLOBAL, STT_NOTYPE, 0x18, 0);
-    add(&sample, NAME_LOCAL, STB_LOCAL, STT_FUNC, 0x1a, 0);
-    add(&sample, NAME_LOCAL, STB_GLOBAL, STT_NOTYPE, 0x10, 0);
-    cairn_object *object = open_finished(&sample);
+    begin(_i);
+    add(NAME_FIRST, STB_LOCAL, STT_FUNC, 0x10, 0x10);
+    add(NAME_SECOND, STB_GLOBAL, STT_NOTYPE, 0x18, 0);
+    add(NAME_LOCAL, STB_LOCAL, STT_FUNC, 0x1a, 0);
+    add(NAME_LOCAL, STB_GLOBAL, STT_NOTYPE, 0x10, 0);
+    open_finished();
     for (uint64_t offset = 0x10; offset < 0x20; offset++)
-        ck_assert_str_eq(name_at(object, &sample, offset), "first");
-    ck_assert_str_eq(name_at(object, &sample, 0x20), "");
-    cairn_object_destroy(object);
+        ck_assert_str_eq(name_at(offset), "first");
+    ck_assert_str_eq(name_at(0x20), "");
 }
 END_TEST
 
 START_TEST(innermost_function_is_found)
 {
-    static struct sample sample;
-    begin(&sample, _i);
-    add(&sample, NAME_FIRST, STB_GLOBAL, STT_FUNC, 0, 0x30);
-    add(&sample, NAME_SECOND, STB_GLOBAL, STT_FUNC, 0x10, 8);
-    add(&sample, NAME_LOCAL, STB_LOCAL, STT_FUNC, 0x10, 16);
-    cairn_object *object = open_finished(&sample);
-    ck_assert_str_eq(name_at(object, &sample, 0x0f), "first");
-    ck_assert_str_eq(name_at(object, &sample, 0x17), "second");
-    ck_assert_str_eq(name_at(object, &sample, 0x18), "local");
-    ck_assert_str_eq(name_at(object, &sample, 0x20), "first");
-    ck_assert_str_eq(name_at(object, &sample, 0x2f), "first");
-    ck_assert_str_eq(name_at(object, &sample, 0x30), "");
-    cairn_object_destroy(object);
+    begin(_i);
+    add(NAME_FIRST, STB_GLOBAL, STT_FUNC, 0, 0x30);
+    add(NAME_SECOND, STB_GLOBAL, STT_FUNC, 0x10, 8);
+    add(NAME_LOCAL, STB_LOCAL, STT_FUNC, 0x10, 16);
+    open_finished();
+    ck_assert_str_eq(name_at(0x0f), "first");
+    ck_assert_str_eq(name_at(0x17), "second");
+    ck_assert_str_eq(name_at(0x18), "local");
+    ck_assert_str_eq(name_at(0x20), "first");
+    ck_assert_str_eq(name_at(0x2f), "first");
+    ck_assert_str_eq(name_at(0x30), "");
 }
 END_TEST
 
-START_TEST(symbols_of_data_hold_no_code)
+START_TEST(symbols_of_data_are_not_functions)
 {
-    static struct sample sample;
     struct cairn_object_function function;
-    begin(&sample, _i);
+    begin(_i);
     uint64_t address = sample.file.type == ET_REL ? 0 : 2 * PROGRAM_BASE;
     sample_add_symbol(&sample, NAME_FIRST, STB_GLOBAL, STT_FUNC, sample.stackmaps, address);
     sample_set_symbol_size(&sample, 8);
-    sample_add_symbol(&sample, NAME_SECOND, STB_GLOBAL, STT_NOTYPE, SHN_ABS, base_of(&sample));
-    cairn_object *object = open_finished(&sample);
+    sample_add_symbol(&sample, NAME_SECOND, STB_GLOBAL, STT_NOTYPE, SHN_ABS, base());
+    open_finished();
     ck_assert_int_eq(cairn_object_find_function(object, sample.stackmaps, address, &function, NULL),
                      CAIRN_ERROR_NOT_FOUND);
-    ck_assert_str_eq(name_at(object, &sample, 0), "");
-    cairn_object_destroy(object);
+    ck_assert_str_eq(name_at(0), "");
 }
 END_TEST
 
-START_TEST(function_behind_a_descriptor_is_found)
+START_TEST(function_of_a_descriptor_is_found)
 {
-    static struct sample sample;
     struct cairn_object_function function;
-    sample_begin(&sample, EM_PPC64, ET_EXEC, CAIRN_BIG_ENDIAN);
-    uint32_t opd = elf_add(&sample.file, (struct elf_section){.name = ".opd",
-                                                              .type = SHT_PROGBITS,
-                                                              .flags = SHF_ALLOC | SHF_WRITE,
-                                                              .address = 0x3000,
-                                                              .bytes = sample.descriptors,
-                                                              .size = 48});
-    elf_put64(sample.descriptors, CAIRN_BIG_ENDIAN, PROGRAM_BASE + 0x10);
-    elf_put64(sample.descriptors + 24, CAIRN_BIG_ENDIAN, PROGRAM_BASE + 0x20);
-    sample_add_symbol(&sample, NAME_FIRST, STB_GLOBAL, STT_FUNC, opd, 0x3000);
-    sample_add_symbol(&sample, NAME_SECOND, STB_GLOBAL, STT_FUNC, opd, 0x3018);
+    sample_descriptors(&sample, ET_EXEC);
     sample_set_symbol_size(&sample, 8);
-    cairn_object *object = open_finished(&sample);
-    ck_assert_str_eq(name_at(object, &sample, 0x1f), "first");
-    ck_assert_str_eq(name_at(object, &sample, 0x27), "second");
-    ck_assert_str_eq(name_at(object, &sample, 0x28), "");
+    open_finished();
+    ck_assert_str_eq(name_at(0x1f), "first");
+    ck_assert_str_eq(name_at(0x27), "second");
+    ck_assert_str_eq(name_at(0x28), "");
     ck_assert_int_eq(cairn_object_find_function(object, 0, 0x3000, &function, NULL),
                      CAIRN_ERROR_NOT_FOUND);
-    cairn_object_destroy(object);
 }
 END_TEST
 
 START_TEST(arguments_are_checked)
 {
-    static struct sample sample;
     struct cairn_object_function function;
     struct cairn_error error;
-    begin(&sample, 0);
-    cairn_object *object = open_finished(&sample);
+    begin(0);
+    open_finished();
     ck_assert_int_eq(cairn_object_find_function(NULL, 0, 0, &function, NULL), CAIRN_ERROR_ARGUMENT);
     ck_assert_int_eq(cairn_object_find_function(object, 0, 0, NULL, NULL), CAIRN_ERROR_ARGUMENT);
     ck_assert_int_eq(cairn_object_find_function(object, sample.text, 0x1c, &function, &error),
                      CAIRN_ERROR_NOT_FOUND);
     ck_assert_ptr_nonnull(strstr(error.message, "0x1c"));
-    cairn_object_destroy(object);
 }
 END_TEST
 
 START_TEST(each_allocation_may_fail)
 {
-    static struct sample sample;
     struct cairn_object_function function;
-    begin(&sample, _i);
-    add(&sample, NAME_FIRST, STB_GLOBAL, STT_FUNC, 0, 0x30);
-    add(&sample, NAME_SECOND, STB_GLOBAL, STT_FUNC, 0x10, 8);
-    cairn_object_destroy(open_finished(&sample));
+    begin(_i);
+    add(NAME_FIRST, STB_GLOBAL, STT_FUNC, 0, 0x30);
+    add(NAME_SECOND, STB_GLOBAL, STT_FUNC, 0x10, 8);
+    open_finished();
     enum cairn_status status = CAIRN_ERROR_MEMORY;
     size_t count = 0;
     for (size_t fail_at = 1; status == CAIRN_ERROR_MEMORY; fail_at++) {
         struct support_allocator counter = {.fail_at = fail_at};
         struct cairn_allocator allocator = support_counting(&counter);
         const struct cairn_object_options options = {.allocator = &allocator};
-        cairn_object *object = NULL;
+        tear_down();
+        object = NULL;
         status = cairn_object_open_memory(sample.bytes, sample.size, &options, &object, NULL);
-        uint64_t address = base_of(&sample) + 0x11;
+        uint64_t address = base() + 0x11;
         if (status == CAIRN_OK)
             status = cairn_object_find_function(object, sample.text, address, &function, NULL);
         if (object != NULL && status == CAIRN_ERROR_MEMORY) {
@@ -221,7 +194,8 @@ START_TEST(each_allocation_may_fail)
                 CAIRN_OK);
             ck_assert_str_eq(function.name, "second");
         }
-        cairn_object_destroy(object);
+        tear_down();
+        object = NULL;
         ck_assert_uint_eq(counter.outstanding_bytes, 0);
         count = fail_at;
     }
@@ -328,54 +302,43 @@ static size_t make_models(struct model *models, unsigned *seed)
     return count;
 }
 
-START_TEST(random_functions_are_found_as_by_a_search_of_all)
+START_TEST(random_functions_agree_with_a_linear_search)
 {
-    static struct sample sample;
-    const char *given = getenv("CAIRN_TEST_SEED");
-    unsigned seed = given != NULL ? (unsigned)strtoul(given, NULL, 0) : (unsigned)time(NULL);
-    fprintf(stderr, "seed %u (CAIRN_TEST_SEED repeats it)\n", seed);
+    unsigned seed = sample_time_seed();
     for (int round = 0; round < 2000; round++) {
         struct model models[SYMBOL_COUNT_MAX];
-        begin(&sample, round % FILE_COUNT);
+        begin(round % FILE_COUNT);
         size_t count = make_models(models, &seed);
         for (size_t i = 0; i < count; i++)
-            add(&sample, models[i].name, models[i].binding,
-                models[i].is_function ? STT_FUNC : STT_NOTYPE, models[i].start, models[i].size);
-        cairn_object *object = open_finished(&sample);
+            add(models[i].name, models[i].binding, models[i].is_function ? STT_FUNC : STT_NOTYPE,
+                models[i].start, models[i].size);
+        open_finished();
         for (uint64_t offset = 0; offset <= CODE_BYTES; offset++)
-            ck_assert_msg(
-                strcmp(name_at(object, &sample, offset), expected_name(models, count, offset)) == 0,
-                "round %d, offset %u: %s instead of %s", round, (unsigned)offset,
-                name_at(object, &sample, offset), expected_name(models, count, offset));
-        cairn_object_destroy(object);
+            ck_assert_msg(strcmp(name_at(offset), expected_name(models, count, offset)) == 0,
+                          "round %d, offset %u: %s instead of %s", round, (unsigned)offset,
+                          name_at(offset), expected_name(models, count, offset));
+        tear_down();
+        object = NULL;
     }
 }
 END_TEST
 
-static Suite *make_suite(void)
+int main(void)
 {
     Suite *suite = suite_create("functions of objects");
     TCase *rules = tcase_create("rules");
-    tcase_add_loop_test(rules, function_holds_the_bytes_of_its_size, 0, FILE_COUNT);
-    tcase_add_loop_test(rules, function_without_a_size_goes_on_to_the_next_one_or_the_sections_end,
-                        0, FILE_COUNT);
-    tcase_add_loop_test(rules, labels_inside_of_a_function_are_none, 0, FILE_COUNT);
+    tcase_add_checked_fixture(rules, set_up, tear_down);
+    tcase_add_loop_test(rules, function_contains_the_bytes_of_its_size, 0, FILE_COUNT);
+    tcase_add_loop_test(rules, function_without_a_size_ends_at_the_next_symbol_or_section_end, 0,
+                        FILE_COUNT);
+    tcase_add_loop_test(rules, labels_inside_of_a_function_are_ignored, 0, FILE_COUNT);
     tcase_add_loop_test(rules, innermost_function_is_found, 0, FILE_COUNT);
-    tcase_add_loop_test(rules, symbols_of_data_hold_no_code, 0, FILE_COUNT);
-    tcase_add_test(rules, function_behind_a_descriptor_is_found);
+    tcase_add_loop_test(rules, symbols_of_data_are_not_functions, 0, FILE_COUNT);
+    tcase_add_test(rules, function_of_a_descriptor_is_found);
     tcase_add_test(rules, arguments_are_checked);
     tcase_add_loop_test(rules, each_allocation_may_fail, 0, FILE_COUNT);
-    tcase_add_test(rules, random_functions_are_found_as_by_a_search_of_all);
+    tcase_add_test(rules, random_functions_agree_with_a_linear_search);
     tcase_set_timeout(rules, 120);
     suite_add_tcase(suite, rules);
-    return suite;
-}
-
-int main(void)
-{
-    SRunner *runner = srunner_create(make_suite());
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return sample_run(suite);
 }

@@ -4,17 +4,14 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "elf_builder.h"
+#include "object_sample.h"
 
-#include <cairn/object.h>
-#include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
-enum { NAME_FIRST = 1, NAME_SECOND = 7, CODE_BYTES = 32, SYMBOL_BYTES = sizeof(Elf64_Sym) };
+enum { CODE_BYTES = 32, SYMBOL_BYTES = sizeof(Elf64_Sym) };
 static const char strings[] = "\0first\0second";
 
-struct sample {
+struct search_sample {
     struct elf_file file;
     uint8_t code[CODE_BYTES];
     uint8_t symbols[4 * SYMBOL_BYTES];
@@ -24,7 +21,7 @@ struct sample {
     cairn_object *object;
 };
 
-static struct sample sample;
+static struct search_sample sample;
 
 /* "second" is defined twice: the definition at the lower address comes later in the table. */
 static void put_symbols(enum cairn_byte_order byte_order, uint64_t base)
@@ -38,9 +35,26 @@ static void put_symbols(enum cairn_byte_order byte_order, uint64_t base)
     elf_put_symbol(at, byte_order, NAME_SECOND, function, text, base + 16);
 }
 
-static void open_sample(uint16_t type, enum cairn_byte_order byte_order)
+static const struct {
+    uint16_t type;
+    enum cairn_byte_order byte_order;
+} kinds[] = {
+    {ET_REL, CAIRN_LITTLE_ENDIAN},
+    {ET_REL, CAIRN_BIG_ENDIAN},
+    {ET_DYN, CAIRN_LITTLE_ENDIAN},
+    {ET_DYN, CAIRN_BIG_ENDIAN},
+};
+enum { KIND_COUNT = sizeof kinds / sizeof *kinds };
+
+static uint64_t base_of(int kind) { return kinds[kind].type == ET_REL ? 0 : 0x1000; }
+
+static void close_sample(void) { cairn_object_destroy(sample.object); }
+
+static void open_sample(int kind)
 {
-    uint64_t base = type == ET_REL ? 0 : 0x1000;
+    uint16_t type = kinds[kind].type;
+    enum cairn_byte_order byte_order = kinds[kind].byte_order;
+    uint64_t base = base_of(kind);
     memset(&sample, 0, sizeof sample);
     sample.file = (struct elf_file){.machine = EM_S390, .type = type, .byte_order = byte_order};
     sample.text = elf_add(&sample.file, (struct elf_section){.name = ".text",
@@ -74,24 +88,11 @@ static void open_sample(uint16_t type, enum cairn_byte_order byte_order)
                   "%s", error.message);
 }
 
-static void close_sample(void) { cairn_object_destroy(sample.object); }
-
-static const struct {
-    uint16_t type;
-    enum cairn_byte_order byte_order;
-} kinds[] = {
-    {ET_REL, CAIRN_LITTLE_ENDIAN},
-    {ET_REL, CAIRN_BIG_ENDIAN},
-    {ET_DYN, CAIRN_LITTLE_ENDIAN},
-    {ET_DYN, CAIRN_BIG_ENDIAN},
-};
-enum { KIND_COUNT = sizeof kinds / sizeof *kinds };
-
-START_TEST(headers_of_sections_are_read_by_number)
+START_TEST(section_headers_are_read_by_number)
 {
     struct cairn_object_section_header header;
-    open_sample(kinds[_i].type, kinds[_i].byte_order);
-    uint64_t base = kinds[_i].type == ET_REL ? 0 : 0x1000;
+    open_sample(_i);
+    uint64_t base = base_of(_i);
     ck_assert(cairn_object_section_header(sample.object, sample.text, &header));
     ck_assert_str_eq(header.name, ".text");
     ck_assert_uint_eq(header.address, base);
@@ -103,15 +104,14 @@ START_TEST(headers_of_sections_are_read_by_number)
     ck_assert_str_eq(header.name, "other");
     ck_assert_uint_eq(header.address, 2 * base);
     ck_assert_uint_eq(header.linked_section, sample.text);
-    close_sample();
 }
 END_TEST
 
-START_TEST(there_is_no_section_0_and_none_behind_the_last)
+START_TEST(section_numbers_outside_of_the_table_are_refused)
 {
     struct cairn_object_section_header header = {.size = 77};
     uint32_t count = 0;
-    open_sample(kinds[_i].type, kinds[_i].byte_order);
+    open_sample(_i);
     ck_assert(!cairn_object_section_header(sample.object, 0, &header));
     ck_assert_uint_eq(header.size, 77);
     while (cairn_object_section_header(sample.object, count + 1, &header))
@@ -119,41 +119,38 @@ START_TEST(there_is_no_section_0_and_none_behind_the_last)
     /* The builder adds a section for the names of sections. */
     ck_assert_uint_eq(count, sample.file.section_count + 1);
     ck_assert(!cairn_object_section_header(sample.object, UINT32_MAX, &header));
-    close_sample();
 }
 END_TEST
 
 START_TEST(functions_are_found_by_name)
 {
     struct cairn_object_function function;
-    open_sample(kinds[_i].type, kinds[_i].byte_order);
-    uint64_t base = kinds[_i].type == ET_REL ? 0 : 0x1000;
+    open_sample(_i);
+    uint64_t base = base_of(_i);
     uint32_t section = kinds[_i].type == ET_REL ? sample.text : 0;
     ck_assert_int_eq(cairn_object_find_name(sample.object, "first", &function, NULL), CAIRN_OK);
     ck_assert_str_eq(function.name, "first");
     ck_assert_uint_eq(function.entry, base);
     ck_assert_uint_eq(function.size, 16);
     ck_assert_uint_eq(function.section, section);
-    close_sample();
 }
 END_TEST
 
-START_TEST(of_several_functions_with_a_name_the_first_by_address_is_found)
+START_TEST(lowest_function_of_a_name_is_found)
 {
     struct cairn_object_function function;
-    open_sample(kinds[_i].type, kinds[_i].byte_order);
-    uint64_t base = kinds[_i].type == ET_REL ? 0 : 0x1000;
+    open_sample(_i);
+    uint64_t base = base_of(_i);
     ck_assert_int_eq(cairn_object_find_name(sample.object, "second", &function, NULL), CAIRN_OK);
     ck_assert_uint_eq(function.entry, base + 16);
-    close_sample();
 }
 END_TEST
 
-START_TEST(a_name_that_is_not_there_is_not_found)
+START_TEST(unknown_names_are_not_found)
 {
     struct cairn_object_function function = {.size = 77};
     struct cairn_error error = {0};
-    open_sample(ET_DYN, CAIRN_LITTLE_ENDIAN);
+    open_sample(2);
     ck_assert_int_eq(cairn_object_find_name(sample.object, "third", &function, &error),
                      CAIRN_ERROR_NOT_FOUND);
     ck_assert_str_eq(error.message, "there is no function 'third'");
@@ -163,29 +160,19 @@ START_TEST(a_name_that_is_not_there_is_not_found)
     ck_assert_int_eq(cairn_object_find_name(NULL, "first", &function, NULL), CAIRN_ERROR_ARGUMENT);
     ck_assert_int_eq(cairn_object_find_name(sample.object, "first", NULL, NULL),
                      CAIRN_ERROR_ARGUMENT);
-    close_sample();
 }
 END_TEST
 
-static Suite *make_suite(void)
+int main(void)
 {
     Suite *suite = suite_create("searching objects");
     TCase *all = tcase_create("sections and functions");
-    tcase_add_loop_test(all, headers_of_sections_are_read_by_number, 0, KIND_COUNT);
-    tcase_add_loop_test(all, there_is_no_section_0_and_none_behind_the_last, 0, KIND_COUNT);
+    tcase_add_checked_fixture(all, NULL, close_sample);
+    tcase_add_loop_test(all, section_headers_are_read_by_number, 0, KIND_COUNT);
+    tcase_add_loop_test(all, section_numbers_outside_of_the_table_are_refused, 0, KIND_COUNT);
     tcase_add_loop_test(all, functions_are_found_by_name, 0, KIND_COUNT);
-    tcase_add_loop_test(all, of_several_functions_with_a_name_the_first_by_address_is_found, 0,
-                        KIND_COUNT);
-    tcase_add_test(all, a_name_that_is_not_there_is_not_found);
+    tcase_add_loop_test(all, lowest_function_of_a_name_is_found, 0, KIND_COUNT);
+    tcase_add_test(all, unknown_names_are_not_found);
     suite_add_tcase(suite, all);
-    return suite;
-}
-
-int main(void)
-{
-    SRunner *runner = srunner_create(make_suite());
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return sample_run(suite);
 }

@@ -51,7 +51,7 @@ struct metadata {
     uint8_t *bytes;
     size_t size;
     size_t count;
-    struct cairn_sanmd_function *entries; /* accesses are stored as functions of one byte */
+    struct cairn_sanmd_entry *entries; /* accesses are stored as functions of one byte */
 };
 
 static enum cairn_byte_order own_order(void)
@@ -78,7 +78,7 @@ static void put_number(struct metadata *metadata, uint32_t value)
     put(metadata, value, 1);
 }
 
-static void put_entry(struct metadata *metadata, const struct cairn_sanmd_function *entry)
+static void put_entry(struct metadata *metadata, const struct cairn_sanmd_entry *entry)
 {
     uint64_t place = (uint64_t)(uintptr_t)metadata->bytes + metadata->size;
     put(metadata, entry->address - place, (metadata->version & WIDE) != 0 ? 8 : 4);
@@ -119,7 +119,7 @@ static void arena_give(const uint8_t *bytes)
 }
 
 static struct metadata metadata_create(enum cairn_sanmd_kind kind, uint32_t version,
-                                       const struct cairn_sanmd_function *entries, size_t count)
+                                       const struct cairn_sanmd_entry *entries, size_t count)
 {
     struct metadata metadata = {.kind = kind, .version = version, .count = count};
     metadata.bytes = arena_take();
@@ -173,35 +173,35 @@ static struct metadata sections[SECTIONS];
 static bool is_added[SECTIONS];
 
 /* Writes functions, most of which follow each other directly. */
-static size_t random_functions(struct cairn_sanmd_function *entries, uint64_t base)
+static size_t random_functions(struct cairn_sanmd_entry *entries, uint64_t base)
 {
     size_t count = below(ENTRIES_MAX);
     uint64_t address = base + below(STRETCH);
     for (size_t i = 0; i < count; i++) {
         uint32_t features = below(4);
-        entries[i] = (struct cairn_sanmd_function){.address = address,
-                                                   .size = below(8) == 0 ? 0 : 1 + below(200),
-                                                   .features = features,
-                                                   .stack_argument_bytes =
-                                                       (features & 2) != 0 ? 8 * below(9) : 0};
+        entries[i] = (struct cairn_sanmd_entry){.address = address,
+                                                .size = below(8) == 0 ? 0 : 1 + below(200),
+                                                .features = features,
+                                                .stack_argument_bytes =
+                                                    (features & 2) != 0 ? 8 * below(9) : 0};
         address += entries[i].size + (below(3) == 0 ? below(500) : 0);
     }
     return count;
 }
 
-static size_t random_atomics(struct cairn_sanmd_function *entries, uint64_t base)
+static size_t random_atomics(struct cairn_sanmd_entry *entries, uint64_t base)
 {
     size_t count = below(ENTRIES_MAX);
     for (size_t i = 0; i < count; i++)
-        entries[i] = (struct cairn_sanmd_function){.address = base + below(STRETCH), .size = 1};
+        entries[i] = (struct cairn_sanmd_entry){.address = base + below(STRETCH), .size = 1};
     return count;
 }
 
-static void shuffle(struct cairn_sanmd_function *entries, size_t count)
+static void shuffle(struct cairn_sanmd_entry *entries, size_t count)
 {
     for (size_t i = 1; i < count; i++) {
         size_t other = below((uint32_t)i + 1);
-        struct cairn_sanmd_function held = entries[i];
+        struct cairn_sanmd_entry held = entries[i];
         entries[i] = entries[other];
         entries[other] = held;
     }
@@ -211,7 +211,7 @@ static void shuffle(struct cairn_sanmd_function *entries, size_t count)
  * sections are mixed. */
 static struct metadata random_section(unsigned number, uint64_t base)
 {
-    static struct cairn_sanmd_function entries[ENTRIES_MAX];
+    static struct cairn_sanmd_entry entries[ENTRIES_MAX];
     bool is_covered = below(2) == 0;
     uint32_t version = 1 | (below(2) == 0 ? WIDE : 0);
     size_t count = is_covered ? random_functions(entries, base + number * 4 * STRETCH)
@@ -222,7 +222,7 @@ static struct metadata random_section(unsigned number, uint64_t base)
                            count);
 }
 
-static const struct cairn_sanmd_function *search(enum cairn_sanmd_kind kind, uint64_t pc)
+static const struct cairn_sanmd_entry *search(enum cairn_sanmd_kind kind, uint64_t pc)
 {
     for (unsigned s = 0; s < SECTIONS; s++)
         for (size_t i = 0; is_added[s] && sections[s].kind == kind && i < sections[s].count; i++)
@@ -231,8 +231,7 @@ static const struct cairn_sanmd_function *search(enum cairn_sanmd_kind kind, uin
     return NULL;
 }
 
-static bool is_same(const struct cairn_sanmd_function *one,
-                    const struct cairn_sanmd_function *other)
+static bool is_same(const struct cairn_sanmd_entry *one, const struct cairn_sanmd_entry *other)
 {
     return one->address == other->address && one->size == other->size &&
            one->features == other->features &&
@@ -241,8 +240,8 @@ static bool is_same(const struct cairn_sanmd_function *one,
 
 static void expect_same(uint64_t pc)
 {
-    const struct cairn_sanmd_function *expected = search(CAIRN_SANMD_COVERED, pc);
-    struct cairn_sanmd_function function = {.size = 77};
+    const struct cairn_sanmd_entry *expected = search(CAIRN_SANMD_COVERED, pc);
+    struct cairn_sanmd_entry function = {.size = 77};
     expect(cairn_sanmd_find_function(pc, &function) == (expected != NULL));
     expect(expected == NULL ? function.size == 77 : is_same(&function, expected));
     expect(cairn_sanmd_is_atomic(pc) == (search(CAIRN_SANMD_ATOMICS, pc) != NULL));
@@ -254,7 +253,7 @@ static void probe(uint64_t base)
         expect_same(base - 100 + below((SECTIONS + 1) * 4 * STRETCH));
     for (unsigned s = 0; s < SECTIONS; s++)
         for (size_t i = 0; i < sections[s].count; i += 1 + below(20)) {
-            const struct cairn_sanmd_function *entry = &sections[s].entries[i];
+            const struct cairn_sanmd_entry *entry = &sections[s].entries[i];
             expect_same(entry->address);
             expect_same(entry->address - 1);
             expect_same(entry->address + entry->size);
@@ -306,19 +305,17 @@ static bool note(struct visited *visited, uint64_t address)
     return visited->count != visited->limit;
 }
 
-static bool visit_function(void *data, const struct cairn_sanmd_function *function)
+static bool visit_entry(void *data, const struct cairn_sanmd_entry *entry)
 {
-    return note(data, function->address);
+    return note(data, entry->address);
 }
-
-static bool visit_atomic(void *data, uint64_t pc) { return note(data, pc); }
 
 /* There are 100 of them, 16 bytes apart, in no particular order. */
 static struct metadata hundred(enum cairn_sanmd_kind kind, uint64_t base)
 {
-    struct cairn_sanmd_function entries[100];
+    struct cairn_sanmd_entry entries[100];
     for (unsigned i = 0; i < 100; i++)
-        entries[i] = (struct cairn_sanmd_function){
+        entries[i] = (struct cairn_sanmd_entry){
             .address = base + 16 * ((i * 37) % 100), .size = 16, .features = 1};
     return metadata_create(kind, 2, entries, 100);
 }
@@ -337,17 +334,15 @@ START_TEST(visitors_see_what_begins_in_a_range)
     } ranges[] = {{0, 1600, 100}, {1, 1600, 99},   {16, 17, 1},     {17, 32, 0},
                   {16, 16, 0},    {1584, 9999, 1}, {1585, 9999, 0}, {320, 640, 20}};
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
-        struct visited one = {0};
-        struct visited other = {0};
-        ck_assert(cairn_sanmd_visit_functions(base + ranges[i].begin, base + ranges[i].end,
-                                              visit_function, &one));
-        ck_assert(cairn_sanmd_visit_atomics(base + ranges[i].begin, base + ranges[i].end,
-                                            visit_atomic, &other));
-        ck_assert_uint_eq(one.count, ranges[i].count);
-        ck_assert_uint_eq(other.count, ranges[i].count);
+        for (int kind = CAIRN_SANMD_COVERED; kind <= CAIRN_SANMD_ATOMICS; kind++) {
+            struct visited visited = {0};
+            ck_assert(cairn_sanmd_visit((enum cairn_sanmd_kind)kind, base + ranges[i].begin,
+                                        base + ranges[i].end, visit_entry, &visited));
+            ck_assert_uint_eq(visited.count, ranges[i].count);
+        }
     }
     struct visited three = {.limit = 3};
-    ck_assert(!cairn_sanmd_visit_atomics(0, UINT64_MAX, visit_atomic, &three));
+    ck_assert(!cairn_sanmd_visit(CAIRN_SANMD_ATOMICS, 0, UINT64_MAX, visit_entry, &three));
     ck_assert_uint_eq(three.count, 3);
     metadata_delete(&functions);
     metadata_delete(&atomics);
@@ -361,7 +356,7 @@ START_TEST(a_visitor_may_delete_what_is_visited)
     struct metadata functions = hundred(CAIRN_SANMD_COVERED, code_base());
     metadata_add(&functions);
     struct visited visited = {.deleted = &functions};
-    ck_assert(cairn_sanmd_visit_functions(0, UINT64_MAX, visit_function, &visited));
+    ck_assert(cairn_sanmd_visit(CAIRN_SANMD_COVERED, 0, UINT64_MAX, visit_entry, &visited));
     ck_assert_uint_eq(visited.count, 1);
     /* The memory is kept for the query that was running, until another callback. */
     ck_assert_uint_gt(statistics().waiting_bytes, 0);
@@ -406,7 +401,7 @@ START_TEST(entries_before_a_fault_are_found_and_the_fault_is_given)
     ck_assert_int_eq(only_range.error.status, CAIRN_ERROR_CORRUPT);
     ck_assert_uint_eq(only_range.error.offset, 50 * entry);
     ck_assert_uint_eq(statistics().faulty_range_count, 1);
-    struct cairn_sanmd_function function;
+    struct cairn_sanmd_entry function;
     for (unsigned i = 0; i < 100; i++)
         ck_assert(cairn_sanmd_find_function(functions.entries[i].address, &function) == (i < 50));
     metadata_delete(&functions);
@@ -423,7 +418,7 @@ START_TEST(a_section_of_an_unknown_version_is_listed_and_has_nothing)
     expect_one_range();
     ck_assert_int_eq(only_range.error.status, CAIRN_ERROR_VERSION);
     ck_assert_uint_eq(only_range.entry_count, 0);
-    struct cairn_sanmd_function function;
+    struct cairn_sanmd_entry function;
     ck_assert(!cairn_sanmd_find_function(functions.entries[0].address, &function));
     ck_assert(!cairn_sanmd_find_function(0, &function));
     metadata_delete(&functions);
@@ -462,15 +457,15 @@ END_TEST
 START_TEST(of_functions_with_the_same_code_the_one_with_most_features_is_found)
 {
     uint64_t base = code_base();
-    const struct cairn_sanmd_function entries[] = {{base, 32, 1, 0},
-                                                   {base, 32, 7, 8},
-                                                   {base, 32, 0, 0},
-                                                   {base, 0, 7, 16},
-                                                   {base + 32, 0, 1, 0}};
+    const struct cairn_sanmd_entry entries[] = {{0, base, 32, 1, 0},
+                                                {0, base, 32, 7, 8},
+                                                {0, base, 32, 0, 0},
+                                                {0, base, 0, 7, 16},
+                                                {0, base + 32, 0, 1, 0}};
     struct metadata functions =
         metadata_create(CAIRN_SANMD_COVERED, 2, entries, sizeof entries / sizeof *entries);
     metadata_add(&functions);
-    struct cairn_sanmd_function function;
+    struct cairn_sanmd_entry function;
     ck_assert(cairn_sanmd_find_function(base + 31, &function));
     ck_assert_uint_eq(function.features, 7);
     ck_assert_uint_eq(function.stack_argument_bytes, 8);
@@ -482,14 +477,14 @@ END_TEST
 
 START_TEST(entries_at_both_ends_of_the_address_space_are_found)
 {
-    const struct cairn_sanmd_function entries[] = {
-        {1, 4, 1, 0}, {UINT64_MAX / 2, 4, 1, 0}, {UINT64_MAX - 9, 4, 1, 0}};
+    const struct cairn_sanmd_entry entries[] = {
+        {0, 1, 4, 1, 0}, {0, UINT64_MAX / 2, 4, 1, 0}, {0, UINT64_MAX - 9, 4, 1, 0}};
     for (unsigned kind = CAIRN_SANMD_COVERED; kind <= CAIRN_SANMD_ATOMICS; kind++) {
         struct metadata metadata =
             metadata_create((enum cairn_sanmd_kind)kind, 2 | WIDE, entries, 3);
         metadata_add(&metadata);
         for (unsigned i = 0; i < 3; i++) {
-            struct cairn_sanmd_function found;
+            struct cairn_sanmd_entry found;
             ck_assert(cairn_sanmd_find_function(entries[i].address + 3, &found) ==
                       (kind == CAIRN_SANMD_COVERED));
             ck_assert(cairn_sanmd_is_atomic(entries[i].address) == (kind == CAIRN_SANMD_ATOMICS));
@@ -518,8 +513,8 @@ START_TEST(sections_of_random_bytes_are_taken_as_they_are)
                                     .size = size};
         metadata_add(&metadata);
         struct visited visited = {0};
-        struct cairn_sanmd_function function;
-        ck_assert(cairn_sanmd_visit_functions(0, UINT64_MAX, visit_function, &visited));
+        struct cairn_sanmd_entry function;
+        ck_assert(cairn_sanmd_visit(CAIRN_SANMD_COVERED, 0, UINT64_MAX, visit_entry, &visited));
         for (unsigned i = 0; i < 20; i++) {
             uint64_t pc = (uint64_t)below(UINT32_MAX) << 32 | below(UINT32_MAX);
             (void)cairn_sanmd_find_function(pc >> below(64), &function);
@@ -569,7 +564,7 @@ static atomic_ulong answers;
 
 static void ask(uint64_t pc_of_staying)
 {
-    struct cairn_sanmd_function function;
+    struct cairn_sanmd_entry function;
     expect(cairn_sanmd_is_atomic(pc_of_staying));
     expect(!cairn_sanmd_is_atomic(pc_of_staying + 1));
     for (unsigned i = 0; i < CHANGING_THREADS; i++) {

@@ -299,7 +299,8 @@ START_TEST(statepoints_of_every_llvm_are_taken_apart)
     struct cairn_object_section section = {0};
     cairn_table *table = NULL;
     ck_assert_ok(cairn_object_open(object_path, NULL, &object, NULL));
-    ck_assert_ok(cairn_object_next_section(object, CAIRN_OBJECT_STACKMAPS, &section, NULL));
+    ck_assert_ok(cairn_object_next_section(
+        object, &(struct cairn_object_filter){.name = CAIRN_OBJECT_STACKMAPS}, &section, NULL));
     ck_assert_ok(cairn_table_create(&section.contents, 1, NULL, &table, NULL));
     assert_compiled(table);
     cairn_table_destroy(table);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "object_sample.h"
 
-#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 static const char strings[] = "\0first\0second\0local";
@@ -93,7 +95,14 @@ void sample_finish(struct sample *sample)
     sample->size = elf_write(&sample->file, sample->bytes);
 }
 
-/* What a linker is to do in the code: at 0x12 something with `first`, at 0x18 with a section. */
+void sample_finish_relocated(struct sample *sample, uint32_t target)
+{
+    sample_add_symbol_section(sample, SHT_SYMTAB);
+    sample_add_relocation_section(sample, SHT_RELA, 0, target);
+    sample_finish(sample);
+}
+
+/* Relocations of the code: at 0x12 something with `first`, at 0x18 with a section. */
 static void add_code_relocations(struct sample *sample)
 {
     enum cairn_byte_order byte_order = sample->file.byte_order;
@@ -138,6 +147,33 @@ void sample_executable(struct sample *sample, uint32_t symbol_type)
     sample_finish(sample);
 }
 
+/* PPC64 ELFv1: `first` and `second` are descriptors; word 2 is the code of `second`. */
+void sample_descriptors(struct sample *sample, uint16_t type)
+{
+    uint64_t base = type == ET_REL ? 0 : 0x3000;
+    uint64_t code = type == ET_REL ? 0 : 0x1000;
+    sample_begin(sample, EM_PPC64, type, CAIRN_BIG_ENDIAN);
+    sample->descriptor_section =
+        elf_add(&sample->file, (struct elf_section){.name = ".opd",
+                                                    .type = SHT_PROGBITS,
+                                                    .flags = SHF_ALLOC | SHF_WRITE,
+                                                    .address = base,
+                                                    .bytes = sample->descriptors,
+                                                    .size = 48});
+    sample_add_symbol(sample, NAME_FIRST, STB_GLOBAL, STT_FUNC, sample->descriptor_section, base);
+    sample_add_symbol(sample, NAME_SECOND, STB_GLOBAL, STT_FUNC, sample->descriptor_section,
+                      base + 24);
+    if (type == ET_REL) {
+        sample_add_symbol(sample, 0, STB_LOCAL, STT_SECTION, sample->text, 0);
+        return;
+    }
+    elf_put64(sample->descriptors, CAIRN_BIG_ENDIAN, code + 0x10);
+    elf_put64(sample->descriptors + 24, CAIRN_BIG_ENDIAN, code + 0x20);
+    sample_set_word(sample, 0, base);
+    sample_set_word(sample, 1, base + 24);
+    sample_set_word(sample, 2, code + 0x20);
+}
+
 cairn_object *sample_open(const struct sample *sample)
 {
     cairn_object *object = NULL;
@@ -151,7 +187,9 @@ struct cairn_object_section sample_section(cairn_object *object)
 {
     struct cairn_object_section section = {0};
     struct cairn_error error;
-    if (cairn_object_next_section(object, CAIRN_OBJECT_STACKMAPS, &section, &error) != CAIRN_OK)
+    if (cairn_object_next_section(object,
+                                  &(struct cairn_object_filter){.name = CAIRN_OBJECT_STACKMAPS},
+                                  &section, &error) != CAIRN_OK)
         ck_abort_msg("%s", error.message);
     return section;
 }
@@ -205,4 +243,21 @@ size_t sample_compress(const uint8_t *bytes, uint16_t size, uint8_t *compressed)
     memcpy(at, bytes, size);
     at = elf_put32(at + size, CAIRN_BIG_ENDIAN, adler32(bytes, size));
     return (size_t)(at - compressed);
+}
+
+unsigned sample_time_seed(void)
+{
+    const char *given = getenv("CAIRN_TEST_SEED");
+    unsigned seed = given != NULL ? (unsigned)strtoul(given, NULL, 0) : (unsigned)time(NULL);
+    fprintf(stderr, "seed %u (CAIRN_TEST_SEED repeats it)\n", seed);
+    return seed;
+}
+
+int sample_run(Suite *suite)
+{
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

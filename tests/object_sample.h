@@ -9,6 +9,7 @@
 #include "elf_builder.h"
 
 #include <cairn/object.h>
+#include <check.h>
 
 /* Three words of a stack map section that stand for addresses, and how a file describes them. */
 enum { WORD_COUNT = 3, WORD_BYTES = 8 * WORD_COUNT };
@@ -43,14 +44,19 @@ void sample_add_symbol_section(struct sample *sample, uint32_t type);
 void sample_add_relocation_section(struct sample *sample, uint32_t type, uint64_t flags,
                                    uint32_t target);
 void sample_finish(struct sample *sample);
+/* Adds the symbols, and the relocations with addends of section `target`, and finishes the file. */
+void sample_finish_relocated(struct sample *sample, uint32_t target);
 void sample_relocatable(struct sample *sample, uint16_t machine, enum cairn_byte_order byte_order,
                         uint32_t type);
 void sample_executable(struct sample *sample, uint32_t symbol_type);
+void sample_descriptors(struct sample *sample, uint16_t type);
 cairn_object *sample_open(const struct sample *sample);
 struct cairn_object_section sample_section(cairn_object *object);
 uint64_t sample_word(const struct cairn_object_section *section, unsigned index);
 uint8_t *sample_copy_to_guard(const uint8_t *bytes, size_t size, uint8_t **mapping);
 void sample_drop_guarded(uint8_t *mapping, size_t size);
+unsigned sample_time_seed(void);
+int sample_run(Suite *suite);
 size_t sample_compress(const uint8_t *bytes, uint16_t size, uint8_t *compressed);
 
 #endif

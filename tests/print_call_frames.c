@@ -67,9 +67,9 @@ int main(int count, char **arguments)
         return complain(&error);
     bool has_signing = cairn_object_architecture(object) == CAIRN_ARCHITECTURE_AARCH64;
     struct cairn_object_section section = {0};
+    const struct cairn_object_filter filter = {.name = ".eh_frame"};
     int result = 0;
-    while (result == 0 &&
-           cairn_object_next_section(object, ".eh_frame", &section, &error) == CAIRN_OK)
+    while (result == 0 && cairn_object_next_section(object, &filter, &section, &error) == CAIRN_OK)
         result = print_section(&section, has_signing);
     cairn_object_destroy(object);
     return result;

@@ -65,8 +65,8 @@ static bool add_section(const struct input *input, const struct cairn_object_sec
     cairn_block_place *place = source->layout->is_made_up ? place_range : NULL;
     source->section = section;
     source->lost = (struct lost_addresses){0};
-    error.status = cairn_block_builder_add_section(source->builder, &section->contents, encoding,
-                                                   place, source, &error);
+    error.status = cairn_block_builder_add(source->builder, &section->contents, encoding, place,
+                                           source, &error);
     return check_section(input, section, &source->lost, &error);
 }
 

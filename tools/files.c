@@ -38,7 +38,7 @@ bool visit_sections(const struct input *input, const struct cairn_object_filter 
     struct cairn_object_section section = {0};
     struct cairn_error error;
     bool is_good = true;
-    while (cairn_object_next_matching(input->object, filter, &section, &error) == CAIRN_OK)
+    while (cairn_object_next_section(input->object, filter, &section, &error) == CAIRN_OK)
         is_good = visit(input, &section, user) && is_good;
     if (error.status == CAIRN_ERROR_NOT_FOUND)
         return is_good;

@@ -139,7 +139,7 @@ static bool write_faults(struct output *output, const struct answer *answer)
 static bool write_metadata(struct output *output, const struct answer *answer)
 {
     uint64_t address;
-    const struct cairn_sanmd_covered *covered =
+    const struct cairn_sanmd_entry *covered =
         tables_find_covered(answer->tables, answer->target.address, &address);
     const char *before = ": ";
     if (covered != NULL) {
@@ -330,7 +330,7 @@ static void write_faults_json(struct json *json, const struct answer *answer)
 static void write_covered(struct json *json, const struct answer *answer)
 {
     uint64_t address = 0;
-    const struct cairn_sanmd_covered *covered =
+    const struct cairn_sanmd_entry *covered =
         tables_find_covered(answer->tables, answer->target.address, &address);
     if (covered == NULL) {
         json_optional(json, "covered", false, 0);

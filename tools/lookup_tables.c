@@ -294,9 +294,9 @@ static bool add_wanted(struct tables *tables, struct entry_sections *sections,
 {
     struct cairn_object_section section = {0};
     struct cairn_error error;
+    const struct cairn_object_filter filter = {.name = wanted->name};
     bool is_good = true;
-    while (cairn_object_next_section(tables->input->object, wanted->name, &section, &error) ==
-           CAIRN_OK)
+    while (cairn_object_next_section(tables->input->object, &filter, &section, &error) == CAIRN_OK)
         is_good = add_entries(tables, sections, wanted, &section) && is_good;
     if (error.status == CAIRN_ERROR_NOT_FOUND && section.index != 0)
         return is_good;
@@ -498,8 +498,8 @@ struct cairn_fault_entry tables_handled(const struct tables *tables, uint32_t nu
 
 /* ---- Lookups: sanitizer metadata ---- */
 
-const struct cairn_sanmd_covered *tables_find_covered(const struct tables *tables, uint64_t address,
-                                                      uint64_t *function)
+const struct cairn_sanmd_entry *tables_find_covered(const struct tables *tables, uint64_t address,
+                                                    uint64_t *function)
 {
     const struct sanmd_function *functions = tables->sanmd.functions.items;
     size_t low = 0;

@@ -61,8 +61,8 @@ uint32_t tables_find_handled(const struct tables *tables, uint64_t address, uint
 struct cairn_fault_entry tables_handled(const struct tables *tables, uint32_t number);
 
 /* Returns the covered function that contains `address`, and its address in the layout; or NULL. */
-const struct cairn_sanmd_covered *tables_find_covered(const struct tables *tables, uint64_t address,
-                                                      uint64_t *function);
+const struct cairn_sanmd_entry *tables_find_covered(const struct tables *tables, uint64_t address,
+                                                    uint64_t *function);
 
 bool tables_is_atomic(const struct tables *tables, uint64_t address);
 

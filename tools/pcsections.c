@@ -193,7 +193,8 @@ static bool print_wanted(struct printing *printing, const struct input *input,
     bool is_good = true;
     struct cairn_error error = {0};
     struct cairn_object_section section = {0};
-    while (cairn_object_next_section(input->object, wanted->name, &section, &error) == CAIRN_OK)
+    const struct cairn_object_filter filter = {.name = wanted->name};
+    while (cairn_object_next_section(input->object, &filter, &section, &error) == CAIRN_OK)
         is_good = print_section(printing, wanted, input, &section) && is_good;
     if (error.status != CAIRN_ERROR_NOT_FOUND)
         return complain("%s: %s: %s", input->name, wanted->name, error.message);

@@ -315,23 +315,21 @@ double profile_percent(const struct profile *profile, uint64_t samples)
 bool profile_create(struct profile *profile, const struct input *input, const struct layout *layout,
                     const cairn_block_table *table)
 {
-    uint32_t function_count = cairn_block_table_function_count(table);
+    const struct cairn_block_table_counts counts = cairn_block_table_counts(table);
     uint32_t next = 0;
     *profile = (struct profile){.input = input, .layout = layout, .table = table};
     profile->resolved_path = realpath(input->name, NULL);
-    profile->first_blocks = calloc((size_t)function_count + 1, sizeof *profile->first_blocks);
-    profile->counts =
-        calloc((size_t)cairn_block_table_block_count(table) + 1, sizeof *profile->counts);
+    profile->first_blocks = calloc((size_t)counts.functions + 1, sizeof *profile->first_blocks);
+    profile->counts = calloc((size_t)counts.blocks + 1, sizeof *profile->counts);
     if (profile->first_blocks == NULL || profile->counts == NULL)
-        return complain("profile: no memory for the counts of %u blocks",
-                        cairn_block_table_block_count(table));
-    for (uint32_t i = 0; i < function_count; i++) {
+        return complain("profile: no memory for the counts of %u blocks", counts.blocks);
+    for (uint32_t i = 0; i < counts.functions; i++) {
         struct cairn_block_function function = {0};
         cairn_block_table_function(table, i, &function);
         profile->first_blocks[i] = next;
         next += function.block_count;
     }
-    profile->first_blocks[function_count] = next;
+    profile->first_blocks[counts.functions] = next;
     return true;
 }
 
@@ -405,7 +403,7 @@ static void add_function(struct ranking *ranking, const struct profile *profile,
 
 bool ranking_create(struct ranking *ranking, const struct profile *profile)
 {
-    uint32_t function_count = cairn_block_table_function_count(profile->table);
+    uint32_t function_count = cairn_block_table_counts(profile->table).functions;
     size_t sampled = 0;
     *ranking = (struct ranking){0};
     for (uint32_t i = 0; i < profile->first_blocks[function_count]; i++)

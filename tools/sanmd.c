@@ -58,7 +58,7 @@ static void write_place(struct output *output, const struct sanmd_place *place)
 static void write_function(struct printing *printing, const struct sanmd_function *function)
 {
     struct output *output = &printing->printer.output;
-    const struct cairn_sanmd_covered *covered = &function->covered;
+    const struct cairn_sanmd_entry *covered = &function->covered;
     output_format(output, NAME "%s" PLAIN " at ", name_of(printing, function));
     write_place(output, &function->place);
     output_format(output, ", %u byte%s%s", covered->size, plural(covered->size),

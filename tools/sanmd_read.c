@@ -24,48 +24,30 @@ static int compare_functions(const void *left, const void *right)
     return (one->covered.size > other->covered.size) - (one->covered.size < other->covered.size);
 }
 
-/* An entry of either kind. */
-union entry {
-    struct cairn_sanmd_covered covered;
-    struct cairn_sanmd_atomic atomic;
-};
-
-static enum cairn_status read_entry(const struct cairn_object_section *section, uint64_t address,
-                                    enum cairn_sanmd_kind kind, uint32_t version, size_t *offset,
-                                    union entry *entry, struct cairn_error *error)
-{
-    return kind == CAIRN_SANMD_COVERED
-               ? cairn_sanmd_read_covered(&section->contents, address, version, offset,
-                                          &entry->covered, error)
-               : cairn_sanmd_read_atomic(&section->contents, address, version, offset,
-                                         &entry->atomic, error);
-}
-
-/* Whether a relocatable object's section can be read in this version, with a relocation at each
+/* Whether a relocatable object's section can be read in this form, with a relocation at each
  * entry. */
 static bool fits_relocations(cairn_object *object, const struct cairn_object_section *section,
-                             enum cairn_sanmd_kind kind, uint32_t version)
+                             struct cairn_sanmd_format format)
 {
-    union entry entry;
+    struct cairn_sanmd_entry entry;
     for (size_t offset = 0; offset < section->contents.size;)
         if (cairn_object_target_section(object, section, offset) == 0 ||
-            read_entry(section, 0, kind, version, &offset, &entry, NULL) != CAIRN_OK)
+            cairn_sanmd_read(&section->contents, 0, format, &offset, &entry, NULL) != CAIRN_OK)
             return false;
     return true;
 }
 
-/* Returns the version from the section's name, with the width of addresses, which the name may
- * lack. */
-static uint32_t find_version(cairn_object *object, const struct cairn_object_section *section,
-                             const struct cairn_sanmd_format *format)
+/* Returns the form with the width of addresses, which the section's name may lack. */
+static struct cairn_sanmd_format find_format(cairn_object *object,
+                                             const struct cairn_object_section *section,
+                                             struct cairn_sanmd_format named)
 {
-    uint32_t wide = format->version | CAIRN_SANMD_WIDE_ADDRESSES;
-    bool is_wide = cairn_object_is_relocatable(object)
-                       ? !fits_relocations(object, section, format->kind, format->version) &&
-                             fits_relocations(object, section, format->kind, wide)
-                       : cairn_sanmd_has_wide_addresses(&section->contents, section->address,
-                                                        format->kind, format->version);
-    return is_wide ? wide : format->version;
+    struct cairn_sanmd_format wide = {named.kind, named.version | CAIRN_SANMD_WIDE_ADDRESSES};
+    bool is_wide =
+        cairn_object_is_relocatable(object)
+            ? !fits_relocations(object, section, named) && fits_relocations(object, section, wide)
+            : cairn_sanmd_has_wide_addresses(&section->contents, section->address, named);
+    return is_wide ? wide : named;
 }
 
 /* Returns the place of an address. If the relocation does not tell its section (on RISC-V), it is
@@ -87,17 +69,18 @@ static bool read_section(const struct input *input, const struct cairn_object_se
     const struct lost_addresses no_lost = {0};
     struct cairn_sanmd_format format;
     struct cairn_error error = {.status = CAIRN_OK};
-    union entry entry;
+    struct cairn_sanmd_entry entry;
     if (!cairn_sanmd_parse_name(section->name, &format))
         return true;
     contents->section_count++;
-    uint32_t version = find_version(input->object, section, &format);
+    format = find_format(input->object, section, format);
     for (size_t offset = 0; offset < section->contents.size && error.status == CAIRN_OK;) {
         bool is_covered = format.kind == CAIRN_SANMD_COVERED;
         error.status =
-            read_entry(section, section->address, format.kind, version, &offset, &entry, &error);
+            cairn_sanmd_read(&section->contents, section->address, format, &offset, &entry, &error);
         if (error.status != CAIRN_OK)
             break;
+        struct sanmd_place place = find_place(input, section, entry.offset, entry.address);
         void *item = is_covered ? list_add(&contents->functions, sizeof(struct sanmd_function))
                                 : list_add(&contents->atomics, sizeof(struct sanmd_place));
         if (item == NULL)
@@ -105,12 +88,9 @@ static bool read_section(const struct input *input, const struct cairn_object_se
                                          .offset = offset,
                                          .message = "there is not enough memory"};
         else if (is_covered)
-            *(struct sanmd_function *)item = (struct sanmd_function){
-                find_place(input, section, entry.covered.offset, entry.covered.address),
-                entry.covered};
+            *(struct sanmd_function *)item = (struct sanmd_function){place, entry};
         else
-            *(struct sanmd_place *)item =
-                find_place(input, section, entry.atomic.offset, entry.atomic.address);
+            *(struct sanmd_place *)item = place;
     }
     return check_section(input, section, &no_lost, &error);
 }

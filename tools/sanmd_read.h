@@ -18,7 +18,7 @@ struct sanmd_place {
 
 struct sanmd_function {
     struct sanmd_place place;
-    struct cairn_sanmd_covered covered;
+    struct cairn_sanmd_entry covered;
 };
 
 struct sanmd_contents {

@@ -23,8 +23,8 @@
  * memory. A map may contain the profile of a function: how often it was entered, and the
  * frequencies and successors of its blocks.
  *
- * Whatever can be iterated has a `first` function, which returns the first element, and a `next`
- * function, which advances to the next one. Both return false if there is no such element.
+ * Elements are iterated as in cairn/stackmap.h: a `first` function returns the first element, and a
+ * `next` function advances to the next one. Both return false if there is no such element.
  *
  * The decoded structs point into the caller's bytes; nothing is allocated. All functions are
  * thread-safe and async-signal-safe: they access only their arguments.
@@ -190,8 +190,9 @@ CAIRN_API bool cairn_bbmap_first(const struct cairn_bbmap_function *function,
 CAIRN_API bool cairn_bbmap_next(const struct cairn_bbmap_function *function,
                                 struct cairn_bbmap_block *block);
 
-/** Returns the function's first range in `*range`. Every function has at least one. */
-CAIRN_API void cairn_bbmap_first_range(const struct cairn_bbmap_function *function,
+/** Returns the function's first range in `*range`. Every function has at least one: returns true.
+ */
+CAIRN_API bool cairn_bbmap_first_range(const struct cairn_bbmap_function *function,
                                        struct cairn_bbmap_range *range);
 /** Advances `*range` to the next range, which may have no blocks; false after the last one, and
  *  `*range` is then unchanged. Takes O(n) time for n blocks in the range. */

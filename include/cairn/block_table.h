@@ -1,15 +1,14 @@
 /*
  * cairn/block_table.h - a lookup table from an address (PC) to its basic block.
  *
- * A builder collects the maps of functions (cairn/bbmap.h) from any number of sections, function by
- * function or section by section. A table is one allocation, and independent of the builder and the
- * sections.
+ * A builder collects the maps of functions (cairn/bbmap.h) from any number of sections. A table is
+ * one allocation, and independent of the builder and the sections.
  *
  *     cairn_block_builder *builder;
  *     cairn_block_table *table;
  *     struct cairn_block block;
  *     cairn_block_builder_create(NULL, &builder, &error);
- *     cairn_block_builder_add_section(builder, &section, encoding, NULL, NULL, &error);
+ *     cairn_block_builder_add(builder, &section, encoding, NULL, NULL, &error);
  *     cairn_block_builder_finish(builder, &table, &error);
  *     cairn_block_builder_destroy(builder);
  *     if (cairn_block_table_find(table, pc, &block))
@@ -97,22 +96,14 @@ CAIRN_API void cairn_block_builder_destroy(cairn_block_builder *builder);
 typedef uint64_t cairn_block_place(void *user, size_t offset, uint64_t address);
 
 /**
- * Adds a function from cairn_bbmap_read. If `place` is NULL, addresses are those of the map.
+ * Adds all functions of a section, in its order. If `place` is NULL, addresses are those of the
+ * maps.
  *
- * Errors: RANGE (a function of 2^24 blocks or more, or more than 2^29 - 2 blocks or ranges in all),
- * CORRUPT (a block begins before the end of the previous one), MEMORY, ARGUMENT. The builder is
- * unchanged after an error.
+ * Errors: as cairn_bbmap_read; RANGE (a function of 2^24 blocks or more, or more than 2^29 - 2
+ * blocks or ranges in all), CORRUPT (a block begins before the end of the previous one), MEMORY,
+ * ARGUMENT. After an error, the functions before the one that failed have been added.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_block_builder_add(
-    cairn_block_builder *builder, const struct cairn_bbmap_function *function,
-    cairn_block_place *place, void *user, struct cairn_error *error);
-
-/**
- * Adds all functions of a section, in its order. Errors: as cairn_bbmap_read and
- * cairn_block_builder_add. After an error, the functions before the one that failed have been
- * added.
- */
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_block_builder_add_section(
     cairn_block_builder *builder, const struct cairn_section *section,
     enum cairn_bbmap_encoding encoding, cairn_block_place *place, void *user,
     struct cairn_error *error);
@@ -131,16 +122,16 @@ CAIRN_API void cairn_block_table_destroy(cairn_block_table *table);
 /* The following functions are thread-safe and async-signal-safe, take no locks, and allocate
  * nothing. */
 
-/** Returns the number of functions. */
-CAIRN_API uint32_t cairn_block_table_function_count(const cairn_block_table *table);
-/** Returns the number of blocks of all functions. */
-CAIRN_API uint32_t cairn_block_table_block_count(const cairn_block_table *table);
-/** Returns the number of ranges with blocks that no lookup finds, because of overlaps. */
-CAIRN_API uint32_t cairn_block_table_hidden_count(const cairn_block_table *table);
-/** Returns the size of the table in memory, in bytes. */
-CAIRN_API size_t cairn_block_table_size_bytes(const cairn_block_table *table);
+/** The size of a table. */
+struct cairn_block_table_counts {
+    uint32_t functions;
+    uint32_t blocks;        /**< blocks of all functions */
+    uint32_t hidden_ranges; /**< ranges with blocks that no lookup finds, because of overlaps */
+    size_t size_bytes;      /**< size of the table in memory */
+};
+CAIRN_API struct cairn_block_table_counts cairn_block_table_counts(const cairn_block_table *table);
 
-/** Finds the block that contains `pc`. Returns false, and writes nothing, if there is none. Takes
+/** Finds the block that contains `pc`. Returns false, and writes nothing, if no block does. Takes
  *  O(log n) time; with a million blocks, this is mostly the time of one cache miss. */
 CAIRN_API bool cairn_block_table_find(const cairn_block_table *table, uint64_t pc,
                                       struct cairn_block *block);
@@ -148,10 +139,6 @@ CAIRN_API bool cairn_block_table_find(const cairn_block_table *table, uint64_t p
 /** Returns function number `index` in `*function`; false if there is no such function. */
 CAIRN_API bool cairn_block_table_function(const cairn_block_table *table, uint32_t index,
                                           struct cairn_block_function *function);
-/** Finds the function whose first range begins at `address`; false if there is none. Of several
- *  functions, finds the one with the lowest number. */
-CAIRN_API bool cairn_block_table_find_function(const cairn_block_table *table, uint64_t address,
-                                               struct cairn_block_function *function);
 /** Returns block number `index` of function number `function`, in the order of its map, in
  * `*block`; false if there is no such block. */
 CAIRN_API bool cairn_block_table_block(const cairn_block_table *table, uint32_t function,

@@ -9,9 +9,9 @@
  * relocatable objects, and in position-independent programs with text relocations). The input is
  * never written to.
  *
+ *     const struct cairn_object_filter filter = {.name = CAIRN_OBJECT_STACKMAPS};
  *     struct cairn_object_section section = {0};
- *     const char *name = CAIRN_OBJECT_STACKMAPS;
- *     while (cairn_object_next_section(object, name, &section, &error) == CAIRN_OK)
+ *     while (cairn_object_next_section(object, &filter, &section, &error) == CAIRN_OK)
  *         … cairn_stackmap_read(&section.contents, …) …
  *     if (error.status != CAIRN_ERROR_NOT_FOUND)
  *         return complain(&error);
@@ -126,28 +126,18 @@ CAIRN_API enum cairn_byte_order cairn_object_byte_order(const cairn_object *obje
 /** Returns whether the file is a relocatable object. */
 CAIRN_API bool cairn_object_is_relocatable(const cairn_object *object);
 
-/**
- * Finds the build ID of the file (the linker's --build-id), which its separate debug file also has.
- * It is in a section of notes or, if there are no section headers, in a segment of notes.
- *
- * Returns false, and writes nothing, if the file has no build ID. The bytes are valid until the
- * object is destroyed.
- */
-CAIRN_API bool cairn_object_build_id(const cairn_object *object, const uint8_t **bytes,
-                                     size_t *size);
-
 /** The system's directory of separate debug files. */
 #define CAIRN_OBJECT_DEBUG_DIRECTORY "/usr/lib/debug"
 
 /**
  * Searches for the separate debug file of `object`, which was opened from `path`.
  *
- * The candidates are, in this order: DIRECTORY/.build-id/xx/yyyy.debug, by the build ID; then the
- * name in .gnu_debuglink, in the folder of the file, in its folder .debug, and in DIRECTORY/folder.
- * A candidate must have the same build ID or, if there are no build IDs, the checksum in
- * .gnu_debuglink. `directories` is an array that ends with NULL; NULL means
- * CAIRN_OBJECT_DEBUG_DIRECTORY alone. The path in `*found` is valid until the next call for the
- * object, or until the object is destroyed.
+ * The candidates are, in this order: DIRECTORY/.build-id/xx/yyyy.debug, by the build ID (the
+ * linker's --build-id, which the debug file also has); then the name in .gnu_debuglink, in the
+ * folder of the file, in its folder .debug, and in DIRECTORY/folder. A candidate must have the same
+ * build ID or, if there are no build IDs, the checksum in .gnu_debuglink. `directories` is an array
+ * that ends with NULL; NULL means CAIRN_OBJECT_DEBUG_DIRECTORY alone. The path in `*found` is valid
+ * until the next call for the object, or until the object is destroyed.
  *
  * Errors: NOT_FOUND (the message gives the reason), SYSTEM (the current folder cannot be
  * determined), MEMORY, ARGUMENT.
@@ -200,7 +190,7 @@ struct cairn_object_section {
 
 /** An entry of the section table. A plain value; `name` is valid until the object is destroyed. */
 struct cairn_object_section_header {
-    const char *name;        /**< "" if it has none */
+    const char *name;        /**< "" if it has no name */
     uint64_t address;        /**< as in struct cairn_object_section */
     uint64_t size;           /**< bytes in the file, before decompression */
     uint64_t flags;          /**< SHF_… */
@@ -220,15 +210,9 @@ struct cairn_object_filter {
     uint32_t type;      /**< SHT_… */
 };
 
-/** Advances `*section` as cairn_object_next_section does, to the next section that matches
- * `filter`. Errors: the same. */
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_object_next_matching(
-    cairn_object *object, const struct cairn_object_filter *filter,
-    struct cairn_object_section *section, struct cairn_error *error);
-
 /**
- * Advances `*section` to the next section with this name, in the order of the file; to the first
- * one if `*section` is all zero.
+ * Advances `*section` to the next section that matches `filter`, in the order of the file; to the
+ * first one if `*section` is all zero.
  *
  * Errors: NOT_FOUND after the last section; TRUNCATED (the section is outside of the file), CORRUPT
  * (its relocations or symbols are invalid), UNSUPPORTED (a type of relocation that Cairn cannot
@@ -236,8 +220,8 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_object_next_matching(
  * an error.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_object_next_section(
-    cairn_object *object, const char *name, struct cairn_object_section *section,
-    struct cairn_error *error);
+    cairn_object *object, const struct cairn_object_filter *filter,
+    struct cairn_object_section *section, struct cairn_error *error);
 
 /** A function whose address is in a section. */
 struct cairn_object_function {
@@ -292,8 +276,9 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_object_find_function(
     cairn_object *object, uint32_t section, uint64_t address,
     struct cairn_object_function *function, struct cairn_error *error);
 
-/** Finds the function with this name; if there are several, the one with the lowest address. Takes
- *  O(n) time. Errors: NOT_FOUND; others as cairn_object_find_function. */
+/** Finds the function with this name; if there are several, the one with the lowest address. The
+ *  first call sorts the names in O(n log n) time; later calls take O(log n). Errors: NOT_FOUND;
+ *  others as cairn_object_find_function. */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_object_find_name(
     cairn_object *object, const char *name, struct cairn_object_function *function,
     struct cairn_error *error);
@@ -319,9 +304,9 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_object_code(cairn_object *obj
                                                                struct cairn_error *error);
 
 /**
- * Returns the name of the function that begins at `address`, or NULL if none is known. `section` is
- * as for cairn_object_code. Names are known only after cairn_object_next_section has found a
- * section.
+ * Returns the name of the function that begins at `address`, or NULL if no function is known there.
+ * `section` is as for cairn_object_code. Names are known only after cairn_object_next_section has
+ * found a section.
  */
 CAIRN_API const char *cairn_object_symbol(const cairn_object *object, uint32_t section,
                                           uint64_t address);

@@ -20,13 +20,13 @@
  * widths, and for PPC64, where the medium code model is the default, clang sets the flag only with
  * -mcmodel=medium. cairn_sanmd_has_wide_addresses detects this.
  *
- *     struct cairn_sanmd_covered function;
- *     size_t offset = 0;
- *     while (offset < section.size) {
- *         if (cairn_sanmd_read_covered(&section, address, version, &offset, &function, &error))
+ *     struct cairn_sanmd_format format;
+ *     struct cairn_sanmd_entry entry;
+ *     if (!cairn_sanmd_parse_name(name, &format))
+ *         return;
+ *     for (size_t offset = 0; offset < section.size; use(&entry))
+ *         if (cairn_sanmd_read(&section, address, format, &offset, &entry, &error) != CAIRN_OK)
  *             return complain(&error);
- *         use(&function);
- *     }
  *
  * All functions are thread-safe and async-signal-safe: they access only their arguments.
  *
@@ -79,7 +79,7 @@ enum cairn_sanmd_feature {
  *  static. */
 CAIRN_API const char *cairn_sanmd_feature_name(uint32_t feature);
 
-/** The information in the name of a section. */
+/** The form of a section. */
 struct cairn_sanmd_format {
     enum cairn_sanmd_kind kind;
     /** The version. If Cairn does not support it, reading entries fails. If
@@ -90,51 +90,40 @@ struct cairn_sanmd_format {
 /** Parses the name of a section into `*format`; false if it is not one of these sections. */
 CAIRN_API bool cairn_sanmd_parse_name(const char *section_name, struct cairn_sanmd_format *format);
 
-/** A covered function. A plain value, which may be copied. */
-struct cairn_sanmd_covered {
-    size_t offset;                 /**< offset of the entry in its section, in bytes */
-    uint64_t address;              /**< address of its first instruction */
-    uint32_t size;                 /**< size of its code in bytes */
+/** A covered function, or an atomic access. A plain value, which may be copied. */
+struct cairn_sanmd_entry {
+    size_t offset;    /**< offset of the entry in its section, in bytes */
+    uint64_t address; /**< address of the first instruction, or of the access with its prefixes */
+    /** The following members are 0 for accesses. */
+    uint32_t size;                 /**< size of the function's code in bytes */
     uint32_t features;             /**< bits CAIRN_SANMD_FEATURE_… */
     uint32_t stack_argument_bytes; /**< 0 if the entry does not have it */
 };
 
 /**
- * Reads the entry at `*offset` of a section of covered functions, which is loaded at
- * `section_address`, and advances `*offset` to the next entry.
+ * Reads the entry at `*offset` of a section, which is loaded at `section_address`, and advances
+ * `*offset` to the next entry.
  *
  * Errors: VERSION (Cairn does not support the version); TRUNCATED (the section ends inside the
  * entry); CORRUPT (a number is too large, or the version does not have a feature, so that the end
  * of the entry is not known); ARGUMENT (`*offset` is not in the section). The message names the
- * function and what was expected, and `error->offset` is the place in the section. `*offset` and
- * `*covered` are unchanged after an error.
+ * entry and what was expected, and `error->offset` is the place in the section. `*offset` and
+ * `*entry` are unchanged after an error.
  */
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_sanmd_read_covered(
-    const struct cairn_section *section, uint64_t section_address, uint32_t version, size_t *offset,
-    struct cairn_sanmd_covered *covered, struct cairn_error *error);
-
-/** An atomic access. A plain value, which may be copied. */
-struct cairn_sanmd_atomic {
-    size_t offset;    /**< offset of the entry in its section, in bytes */
-    uint64_t address; /**< address of the instruction, including prefixes */
-};
-
-/** Reads the entry at `*offset` of a section of atomic accesses, and advances `*offset` to the next
- *  entry. Errors: as cairn_sanmd_read_covered, except CORRUPT. */
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_sanmd_read_atomic(
-    const struct cairn_section *section, uint64_t section_address, uint32_t version, size_t *offset,
-    struct cairn_sanmd_atomic *atomic, struct cairn_error *error);
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_sanmd_read(
+    const struct cairn_section *section, uint64_t section_address, struct cairn_sanmd_format format,
+    size_t *offset, struct cairn_sanmd_entry *entry, struct cairn_error *error);
 
 /**
- * Returns whether the addresses of a section have 8 bytes although `version` does not have the
+ * Returns whether the addresses of a section have 8 bytes although the version may not have the
  * flag. This is assumed if the first entries can be read with this width, and then refer to
  * addresses less than 4 GiB away. The result is valid only for linked code, in which an entry that
  * is read with the wrong width refers to itself. In a relocatable object, the relocations determine
  * the width (cairn_object_target_section).
  */
 CAIRN_API bool cairn_sanmd_has_wide_addresses(const struct cairn_section *section,
-                                              uint64_t section_address, enum cairn_sanmd_kind kind,
-                                              uint32_t version);
+                                              uint64_t section_address,
+                                              struct cairn_sanmd_format format);
 
 #ifdef __cplusplus
 }

@@ -7,7 +7,7 @@
  *     clang -fexperimental-sanitize-metadata=covered,atomics,uar host.c \
  *         $(pkg-config --cflags --libs cairn-sanmd)
  *
- *     struct cairn_sanmd_function function;
+ *     struct cairn_sanmd_entry function;
  *     if (cairn_sanmd_find_function(pc, &function) &&
  *         (function.features & CAIRN_SANMD_FEATURE_ATOMICS) != 0 && !cairn_sanmd_is_atomic(pc))
  *         … clang's metadata shows that the instruction at `pc` is a plain access …
@@ -66,38 +66,26 @@
 extern "C" {
 #endif
 
-/** Whether `pc` is the address of an instruction that was generated from an atomic access: of its
- *  first byte, including prefixes. */
+/** Returns whether `pc` is the address of an instruction that was generated from an atomic access:
+ *  of its first byte, including prefixes. */
 CAIRN_API bool cairn_sanmd_is_atomic(uint64_t pc);
-
-/** A covered function in this process. A plain value. */
-struct cairn_sanmd_function {
-    uint64_t address;              /**< address of its first instruction */
-    uint32_t size;                 /**< size of its code in bytes */
-    uint32_t features;             /**< bits CAIRN_SANMD_FEATURE_… */
-    uint32_t stack_argument_bytes; /**< 0 if the metadata does not have it */
-};
 
 /**
  * Finds the covered function that contains `pc`; false if no function does, and `*function` is then
  * unchanged. If a linker has folded several functions into the same code, the one with most
  * features is found.
  */
-CAIRN_API bool cairn_sanmd_find_function(uint64_t pc, struct cairn_sanmd_function *function);
+CAIRN_API bool cairn_sanmd_find_function(uint64_t pc, struct cairn_sanmd_entry *function);
 
 /**
- * Calls `visit` for each covered function that begins in [begin, end), in ascending order of
- * address in each section of metadata, until it returns false. `visit` may do all that the caller
- * may, including queries and dlclose. Libraries that are opened meanwhile are not visited. Returns
- * true if all functions were visited.
+ * Calls `visit` for each covered function that begins in [begin, end), or for each atomic access
+ * there, until it returns false: in ascending order of address in each section of metadata. For
+ * accesses, only `address` is set. `visit` may do all that the caller may, including queries and
+ * dlclose. Libraries that are opened meanwhile are not visited. Returns true if all were visited.
  */
-CAIRN_API bool cairn_sanmd_visit_functions(
-    uint64_t begin, uint64_t end,
-    bool (*visit)(void *data, const struct cairn_sanmd_function *function), void *data);
-
-/** Does the same for atomic accesses. */
-CAIRN_API bool cairn_sanmd_visit_atomics(uint64_t begin, uint64_t end,
-                                         bool (*visit)(void *data, uint64_t pc), void *data);
+CAIRN_API bool cairn_sanmd_visit(enum cairn_sanmd_kind kind, uint64_t begin, uint64_t end,
+                                 bool (*visit)(void *data, const struct cairn_sanmd_entry *entry),
+                                 void *data);
 
 /** A section of metadata that was passed to a callback. A plain value. */
 struct cairn_sanmd_range {
@@ -111,9 +99,8 @@ struct cairn_sanmd_range {
     uint64_t code_end;   /**< address after the last function or access */
     size_t entry_count;  /**< number of functions or accesses that queries find */
     size_t table_bytes;  /**< size of the library's tables for them, in bytes */
-    /** OK, or the error in the metadata, as returned by cairn_sanmd_read_covered and
-     *  cairn_sanmd_read_atomic. Queries find the entries before the error, but not those after it.
-     *  If it is VERSION, there are no entries. */
+    /** OK, or the error in the metadata, as returned by cairn_sanmd_read. Queries find the entries
+     * before the error, but not those after it. If it is VERSION, there are no entries. */
     struct cairn_error error;
 };
 

@@ -79,27 +79,12 @@ static uint8_t address_bytes(uint32_t version)
     return (version & CAIRN_SANMD_WIDE_ADDRESSES) != 0 ? WIDE : NARROW;
 }
 
-static enum cairn_status check(const struct cairn_section *section, uint32_t version, size_t offset,
-                               struct cairn_error *error)
-{
-    const uint32_t flags = version & ~(uint32_t)CAIRN_SANMD_VERSION_MASK;
-    if (offset >= section->size)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, offset,
-                         "there is no byte %zu in a section of %zu bytes", offset, section->size);
-    if (number_of(version) < FIRST_VERSION || number_of(version) > LAST_VERSION ||
-        (flags & ~(uint32_t)CAIRN_SANMD_WIDE_ADDRESSES) != 0)
-        return error_set(error, CAIRN_ERROR_VERSION, offset,
-                         "the metadata has version %" PRIu32 " with flags 0x%" PRIX32
-                         ", and Cairn knows 1 and 2 with the flag 0x1 for wide addresses",
-                         number_of(version), version >> 16);
-    return CAIRN_OK;
-}
-
 /* ---- Covered functions ---- */
 
-static enum cairn_status read_entry(const struct cairn_section *section, uint64_t section_address,
-                                    uint32_t version, size_t *offset,
-                                    struct cairn_pcsection_entry *entry, struct cairn_error *error)
+static enum cairn_status read_covered(const struct cairn_section *section, uint64_t section_address,
+                                      uint32_t version, size_t *offset,
+                                      struct cairn_pcsection_entry *entry,
+                                      struct cairn_error *error)
 {
     const uint32_t number = number_of(version);
     const uint32_t first_features =
@@ -150,67 +135,48 @@ static enum cairn_status read_entry(const struct cairn_section *section, uint64_
     return CAIRN_OK;
 }
 
-enum cairn_status cairn_sanmd_read_covered(const struct cairn_section *section,
-                                           uint64_t section_address, uint32_t version,
-                                           size_t *offset, struct cairn_sanmd_covered *covered,
-                                           struct cairn_error *error)
+/* ---- Entries of both kinds ---- */
+
+enum cairn_status cairn_sanmd_read(const struct cairn_section *section, uint64_t section_address,
+                                   struct cairn_sanmd_format format, size_t *offset,
+                                   struct cairn_sanmd_entry *entry, struct cairn_error *error)
 {
-    struct cairn_pcsection_entry entry = {.constants = {0}};
-    enum cairn_status status = check(section, version, *offset, error);
-    if (status == CAIRN_OK)
-        status = read_entry(section, section_address, version, offset, &entry, error);
-    if (status != CAIRN_OK)
-        return status;
-    *covered = (struct cairn_sanmd_covered){.offset = entry.offset,
-                                            .address = entry.address,
-                                            .size = (uint32_t)entry.size,
-                                            .features = (uint32_t)entry.constants[FEATURES],
-                                            .stack_argument_bytes =
-                                                (uint32_t)entry.constants[STACK_ARGUMENTS]};
-    return CAIRN_OK;
-}
-
-/* ---- Atomic accesses ---- */
-
-enum cairn_status cairn_sanmd_read_atomic(const struct cairn_section *section,
-                                          uint64_t section_address, uint32_t version,
-                                          size_t *offset, struct cairn_sanmd_atomic *atomic,
-                                          struct cairn_error *error)
-{
-    enum cairn_status status = check(section, version, *offset, error);
-    if (status != CAIRN_OK)
-        return status;
-    uint8_t bytes = address_bytes(version);
-    uint64_t address;
-    if (!pcsection_read_address(section, section_address, bytes, *offset, &address))
-        return error_set(error, CAIRN_ERROR_TRUNCATED, *offset,
-                         "the atomic access at byte %zu: its address (%d bytes) in version %" PRIu32
-                         " goes beyond the section's end",
-                         *offset, bytes, number_of(version));
-    *atomic = (struct cairn_sanmd_atomic){.offset = *offset, .address = address};
-    *offset += bytes;
-    return CAIRN_OK;
-}
-
-/* ---- Finding the width of addresses ---- */
-
-/* Reads the address of an entry of either kind. */
-static bool read_address(const struct cairn_section *section, uint64_t section_address,
-                         enum cairn_sanmd_kind kind, uint32_t version, size_t *offset,
-                         uint64_t *address)
-{
-    if (kind == CAIRN_SANMD_COVERED) {
-        struct cairn_sanmd_covered covered;
-        enum cairn_status status =
-            cairn_sanmd_read_covered(section, section_address, version, offset, &covered, NULL);
-        *address = status == CAIRN_OK ? covered.address : 0;
-        return status == CAIRN_OK;
+    uint32_t version = format.version;
+    if (*offset >= section->size)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, *offset,
+                         "there is no byte %zu in a section of %zu bytes", *offset, section->size);
+    const uint32_t flags = version & ~(uint32_t)CAIRN_SANMD_VERSION_MASK;
+    if (number_of(version) < FIRST_VERSION || number_of(version) > LAST_VERSION ||
+        (flags & ~(uint32_t)CAIRN_SANMD_WIDE_ADDRESSES) != 0)
+        return error_set(error, CAIRN_ERROR_VERSION, *offset,
+                         "the metadata has version %" PRIu32 " with flags 0x%" PRIX32
+                         ", and Cairn knows 1 and 2 with the flag 0x1 for wide addresses",
+                         number_of(version), version >> 16);
+    if (format.kind == CAIRN_SANMD_ATOMICS) {
+        uint8_t bytes = address_bytes(version);
+        uint64_t address;
+        if (!pcsection_read_address(section, section_address, bytes, *offset, &address))
+            return error_set(error, CAIRN_ERROR_TRUNCATED, *offset,
+                             "the atomic access at byte %zu: its address (%d bytes) in version "
+                             "%" PRIu32 " goes beyond the section's end",
+                             *offset, bytes, number_of(version));
+        *entry = (struct cairn_sanmd_entry){.offset = *offset, .address = address};
+        *offset += bytes;
+        return CAIRN_OK;
     }
-    struct cairn_sanmd_atomic atomic;
+    struct cairn_pcsection_entry read = {.constants = {0}};
     enum cairn_status status =
-        cairn_sanmd_read_atomic(section, section_address, version, offset, &atomic, NULL);
-    *address = status == CAIRN_OK ? atomic.address : 0;
-    return status == CAIRN_OK;
+        read_covered(section, section_address, version, offset, &read, error);
+    if (status != CAIRN_OK)
+        return status;
+    *entry = (struct cairn_sanmd_entry){
+        .offset = read.offset,
+        .address = read.address,
+        .size = (uint32_t)read.size,
+        .features = (uint32_t)read.constants[FEATURES],
+        .stack_argument_bytes = (uint32_t)read.constants[STACK_ARGUMENTS],
+    };
+    return CAIRN_OK;
 }
 
 /* Reads entries as if their addresses were wide, and checks that the upper half of each distance is
@@ -218,19 +184,18 @@ static bool read_address(const struct cairn_section *section, uint64_t section_a
  * function's size. It could be 0 or -1 only for a distance to the entry itself or for a size of 0.
  * After a size of 0, one of the following distances would be read as a size or as features. */
 bool cairn_sanmd_has_wide_addresses(const struct cairn_section *section, uint64_t section_address,
-                                    enum cairn_sanmd_kind kind, uint32_t version)
+                                    struct cairn_sanmd_format format)
 {
     const unsigned looked_at = 4;
-    if ((version & CAIRN_SANMD_WIDE_ADDRESSES) != 0)
+    if ((format.version & CAIRN_SANMD_WIDE_ADDRESSES) != 0)
         return true;
+    format.version |= CAIRN_SANMD_WIDE_ADDRESSES;
     size_t offset = 0;
     for (unsigned i = 0; i < looked_at && offset < section->size; i++) {
-        uint64_t place = section_address + offset;
-        uint64_t address;
-        if (!read_address(section, section_address, kind, version | CAIRN_SANMD_WIDE_ADDRESSES,
-                          &offset, &address))
+        struct cairn_sanmd_entry entry;
+        if (cairn_sanmd_read(section, section_address, format, &offset, &entry, NULL) != CAIRN_OK)
             return false;
-        uint64_t upper_half = (address - place) >> 32;
+        uint64_t upper_half = (entry.address - (section_address + entry.offset)) >> 32;
         if (upper_half != 0 && upper_half != UINT32_MAX)
             return false;
     }

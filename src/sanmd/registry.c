@@ -1,63 +1,92 @@
 /*
- * Implements the registry, and the callbacks that change it.
+ * The registry, and the callbacks that change it.
+ *
+ * GRACE PERIODS. Memory that was unpublished is unmapped after all queries that may use it have
+ * ended. Neither queries nor writers wait for that. A query increments a counter of the current
+ * phase when it begins, and decrements the same counter when it ends. The phase can change as soon
+ * as no query of the other phase is running. New queries are counted in the current phase, so the
+ * number of queries in the other phase falls to 0. When data is unpublished, each query that may
+ * still use it is counted in one of the two phases. After two more changes of the phase, all of
+ * these queries have ended.
+ *
+ * All atomic operations are sequentially consistent. A query increments its counter before it loads
+ * the published data, and a writer publishes new data before it reads the counters. Therefore, a
+ * query that the writer does not see in the counters finds the new data.
  *
  * SPDX-License-Identifier: MIT
  */
 #include "sanmd/registry.h"
 
-#include "sanmd/memory.h"
-
 #include <pthread.h>
+
+enum { PHASES = 2, STRIPES = 64, LINE_BYTES = 64 };
+
+/* Counters in a separate cache line. Different threads usually use different lines. */
+struct stripe {
+    _Alignas(LINE_BYTES) atomic_uint_fast64_t running[PHASES];
+};
 
 /* Initialised statically, because callbacks may run before any constructor of this library. */
 static struct {
     /* For queries. */
-    struct readers readers;
+    struct stripe stripes[STRIPES];
+    atomic_uint_fast64_t changes; /* number of phase changes so far; the lowest bit is the phase */
     _Atomic(struct directory *) directory;
     /* For writers, which hold the lock. The counters below may be read without it. */
     pthread_mutex_t lock;
     struct table *tables;
-    /* Unpublished blocks, which earlier queries may still use. */
-    struct block *retired;
+    struct block *retired; /* unpublished blocks, which earlier queries may still use */
     atomic_size_t waiting_bytes;
     atomic_size_t lost_range_count;
 } registry = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- Queries ---- */
 
+/* The stacks of threads are far apart, so the address of a call frame chooses the counters. A
+ * thread-local variable might allocate memory at its first use. */
 struct query query_begin(void)
 {
-    atomic_uint_fast64_t *running = readers_enter(&registry.readers);
+    const uint64_t golden = UINT64_C(0x9E3779B97F4A7C15);
+    const int beyond_frames = 16;
+    const int index_bits = 6;
+    _Static_assert(STRIPES == 1 << 6, "as many as the bits can tell apart");
+    uint64_t stack = (uint64_t)(uintptr_t)__builtin_frame_address(0);
+    struct stripe *stripe =
+        &registry.stripes[(stack >> beyond_frames) * golden >> (64 - index_bits)];
+    atomic_uint_fast64_t *running = &stripe->running[atomic_load(&registry.changes) % PHASES];
+    atomic_fetch_add(running, 1);
     return (struct query){running, atomic_load(&registry.directory)};
 }
 
-void query_end(struct query query) { readers_leave(query.running); }
-
-struct query_entries query_entries(struct query query, enum cairn_sanmd_kind kind)
-{
-    const struct directory *directory = query.directory;
-    if (directory == NULL)
-        return (struct query_entries){NULL, 0};
-    if (kind == CAIRN_SANMD_COVERED)
-        return (struct query_entries){directory->entries, directory->covered_count};
-    return (struct query_entries){directory->entries + directory->covered_count,
-                                  directory->count - directory->covered_count};
-}
+void query_end(struct query query) { atomic_fetch_sub(query.running, 1); }
 
 /* ---- Releasing memory ---- */
 
 static void retire(struct block *block)
 {
     block->next_retired = registry.retired;
-    block->deadline = readers_deadline(&registry.readers);
+    block->deadline = atomic_load(&registry.changes) + PHASES;
     registry.retired = block;
     atomic_fetch_add(&registry.waiting_bytes, block->mapping_bytes);
 }
 
+/* Changes the phase up to twice, as far as running queries allow it. */
+static void advance(void)
+{
+    for (unsigned i = 0; i < PHASES; i++) {
+        uint64_t changes = atomic_load(&registry.changes);
+        for (unsigned stripe = 0; stripe < STRIPES; stripe++)
+            if (atomic_load(&registry.stripes[stripe].running[(changes + 1) % PHASES]) != 0)
+                return;
+        atomic_store(&registry.changes, changes + 1);
+    }
+}
+
+/* Unmaps the retired blocks that no query uses. */
 static void give_back(void)
 {
-    readers_advance(&registry.readers);
-    uint64_t changes = readers_changes(&registry.readers);
+    advance();
+    uint64_t changes = atomic_load(&registry.changes);
     for (struct block **link = &registry.retired; *link != NULL;) {
         struct block *block = *link;
         if (changes < block->deadline) {
@@ -72,45 +101,28 @@ static void give_back(void)
 
 /* ---- Publishing ---- */
 
-static size_t count_tables(void)
-{
-    size_t count = 0;
-    for (const struct table *table = registry.tables; table != NULL; table = table->next)
-        count += !atomic_load(&table->is_gone);
-    return count;
-}
-
-static bool is_before(const struct directory_entry *entry, const struct table *table)
-{
-    if (entry->table->range.kind != table->range.kind)
-        return entry->table->range.kind < table->range.kind;
-    return entry->code_begin <= table->range.code_begin;
-}
-
 /* Inserts a table in order, in linear time: tables are added one by one, and they are few. */
 static void insert(struct directory *directory, const struct table *table)
 {
     size_t place = directory->count++;
-    for (; place > 0 && !is_before(&directory->entries[place - 1], table); place--)
+    for (; place > 0; place--) {
+        const struct cairn_sanmd_range *before = &directory->entries[place - 1].table->range;
+        if (before->kind != table->range.kind ? before->kind < table->range.kind
+                                              : before->code_begin <= table->range.code_begin)
+            break;
         directory->entries[place] = directory->entries[place - 1];
+    }
     directory->entries[place] = (struct directory_entry){
         table->range.code_begin, table->range.code_end, table->range.code_end, table};
     directory->covered_count += table->range.kind == CAIRN_SANMD_COVERED;
 }
 
-static void set_furthest_ends(struct directory *directory)
-{
-    for (size_t i = 1; i < directory->count; i++) {
-        struct directory_entry *entry = &directory->entries[i];
-        bool is_first_of_kind = i == directory->covered_count;
-        if (!is_first_of_kind && entry[-1].furthest_end > entry->furthest_end)
-            entry->furthest_end = entry[-1].furthest_end;
-    }
-}
-
 static struct directory *make_directory(void)
 {
-    size_t bytes = sizeof(struct directory) + count_tables() * sizeof(struct directory_entry);
+    size_t count = 0;
+    for (const struct table *table = registry.tables; table != NULL; table = table->next)
+        count += !atomic_load(&table->is_gone);
+    size_t bytes = sizeof(struct directory) + count * sizeof(struct directory_entry);
     struct directory *directory = memory_map(bytes);
     if (directory == NULL)
         return NULL;
@@ -118,13 +130,26 @@ static struct directory *make_directory(void)
     for (const struct table *table = registry.tables; table != NULL; table = table->next)
         if (!atomic_load(&table->is_gone))
             insert(directory, table);
-    set_furthest_ends(directory);
+    for (size_t i = 1; i < directory->count; i++) {
+        struct directory_entry *entry = &directory->entries[i];
+        bool is_first_of_kind = i == directory->covered_count;
+        if (!is_first_of_kind && entry[-1].furthest_end > entry->furthest_end)
+            entry->furthest_end = entry[-1].furthest_end;
+    }
     return directory;
 }
 
-/* Retires deleted tables, which the current directory no longer contains. */
-static void retire_gone_tables(void)
+/* Publishes a directory of all current tables, and retires deleted tables. Returns false if there
+ * is no memory; queries then keep using the previous directory, in which deleted tables are marked
+ * with is_gone. */
+static bool publish(void)
 {
+    struct directory *made = make_directory();
+    if (made == NULL)
+        return false;
+    struct directory *before = atomic_exchange(&registry.directory, made);
+    if (before != NULL)
+        retire(&before->block);
     for (struct table **link = &registry.tables; *link != NULL;) {
         struct table *table = *link;
         if (!atomic_load(&table->is_gone)) {
@@ -134,19 +159,6 @@ static void retire_gone_tables(void)
         *link = table->next;
         retire(&table->block);
     }
-}
-
-/* Publishes a directory of all current tables. Returns false if there is no memory; queries then
- * keep using the previous directory, in which deleted tables are marked with is_gone. */
-static bool publish(void)
-{
-    struct directory *made = make_directory();
-    if (made == NULL)
-        return false;
-    struct directory *before = atomic_exchange(&registry.directory, made);
-    if (before != NULL)
-        retire(&before->block);
-    retire_gone_tables();
     give_back();
     return true;
 }
@@ -164,21 +176,6 @@ static struct table *find_table(enum cairn_sanmd_kind kind, const void *start, c
     return table;
 }
 
-static bool add_table(enum cairn_sanmd_kind kind, uint32_t version, const void *start,
-                      const void *end)
-{
-    struct table *table = table_create(kind, version, start, end);
-    if (table == NULL)
-        return false;
-    table->next = registry.tables;
-    registry.tables = table;
-    if (publish())
-        return true;
-    registry.tables = table->next;
-    table_destroy(table);
-    return false;
-}
-
 static bool is_empty(const void *start, const void *end)
 {
     return start == NULL || (uintptr_t)start >= (uintptr_t)end;
@@ -190,9 +187,18 @@ static void add(enum cairn_sanmd_kind kind, uint32_t version, const void *start,
         return;
     pthread_mutex_lock(&registry.lock);
     struct table *table = find_table(kind, start, end);
-    if (table != NULL)
+    if (table != NULL) {
         table->add_count++;
-    else if (!add_table(kind, version, start, end))
+    } else if ((table = table_create(kind, version, start, end)) != NULL) {
+        table->next = registry.tables;
+        registry.tables = table;
+        if (!publish()) {
+            registry.tables = table->next;
+            memory_unmap(table, table->block.mapping_bytes);
+            table = NULL;
+        }
+    }
+    if (table == NULL)
         atomic_fetch_add(&registry.lost_range_count, 1);
     pthread_mutex_unlock(&registry.lock);
 }
@@ -238,29 +244,26 @@ void __sanitizer_metadata_atomics_del(uint32_t version, const void *start, const
 
 /* ---- Statistics ---- */
 
-static void count_table(struct cairn_sanmd_statistics *statistics, const struct table *table)
-{
-    const struct cairn_sanmd_range *range = &table->range;
-    if (atomic_load(&table->is_gone))
-        return;
-    statistics->range_count++;
-    statistics->faulty_range_count += range->error.status != CAIRN_OK;
-    statistics->table_bytes += range->table_bytes;
-    if (range->kind == CAIRN_SANMD_COVERED)
-        statistics->function_count += range->entry_count;
-    else
-        statistics->atomic_count += range->entry_count;
-}
-
-void registry_statistics(struct cairn_sanmd_statistics *statistics)
+void cairn_sanmd_get_statistics(struct cairn_sanmd_statistics *statistics)
 {
     *statistics = (struct cairn_sanmd_statistics){
         .waiting_bytes = atomic_load(&registry.waiting_bytes),
         .lost_range_count = atomic_load(&registry.lost_range_count)};
     struct query query = query_begin();
     size_t count = query.directory == NULL ? 0 : query.directory->count;
-    for (size_t i = 0; i < count; i++)
-        count_table(statistics, query.directory->entries[i].table);
+    for (size_t i = 0; i < count; i++) {
+        const struct table *table = query.directory->entries[i].table;
+        const struct cairn_sanmd_range *range = &table->range;
+        if (atomic_load(&table->is_gone))
+            continue;
+        statistics->range_count++;
+        statistics->faulty_range_count += range->error.status != CAIRN_OK;
+        statistics->table_bytes += range->table_bytes;
+        if (range->kind == CAIRN_SANMD_COVERED)
+            statistics->function_count += range->entry_count;
+        else
+            statistics->atomic_count += range->entry_count;
+    }
     if (query.directory != NULL)
         statistics->table_bytes += query.directory->block.mapping_bytes;
     query_end(query);

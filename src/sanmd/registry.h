@@ -1,17 +1,16 @@
 /*
- * sanmd/registry.h - contains the tables of all sections that callbacks have added, for use by
- * queries. It is this library's only global state.
+ * sanmd/registry.h - the tables of all sections that callbacks have added, for use by queries. It
+ * is Cairn's only global state of a process.
  *
  * Writers hold a lock, create a new directory of all tables, publish it with one store, and retire
- * the previous directory. A query announces itself (sanmd/readers.h) and loads the directory.
- * Everything reachable from the directory is valid until the query ends.
+ * the previous directory. A query announces itself and loads the directory. Everything reachable
+ * from the directory is valid until the query ends.
  *
  * SPDX-License-Identifier: MIT
  */
 #ifndef SANMD_REGISTRY_H
 #define SANMD_REGISTRY_H
 
-#include "sanmd/readers.h"
 #include "sanmd/table.h"
 
 /* A table, with copies of the fields that a search compares. */
@@ -41,14 +40,5 @@ struct query {
 /* Begin and end a query. They neither wait nor allocate. */
 struct query query_begin(void);
 void query_end(struct query query);
-
-/* The entries of one kind in a directory. */
-struct query_entries {
-    const struct directory_entry *entries;
-    size_t count;
-};
-struct query_entries query_entries(struct query query, enum cairn_sanmd_kind kind);
-
-void registry_statistics(struct cairn_sanmd_statistics *statistics);
 
 #endif

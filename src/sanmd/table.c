@@ -7,9 +7,11 @@
 #include "sanmd/table.h"
 
 #include "base/error.h"
-#include "sanmd/memory.h"
 
+#include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 enum {
     ENTRIES_PER_BUCKET = 8,
@@ -25,50 +27,29 @@ static uint8_t *entry_at(const struct table *table, size_t entry)
 
 /* ---- Reading the section ---- */
 
-static enum cairn_status read_entry(const struct table *table, const struct cairn_section *section,
-                                    size_t *offset, struct table_function *entry,
-                                    struct cairn_error *error)
-{
-    const struct cairn_sanmd_range *range = &table->range;
-    if (range->kind == CAIRN_SANMD_ATOMICS) {
-        struct cairn_sanmd_atomic atomic;
-        enum cairn_status status = cairn_sanmd_read_atomic(section, range->section_address,
-                                                           range->version, offset, &atomic, error);
-        if (status == CAIRN_OK)
-            *entry = (struct table_function){.address = atomic.address, .size = 1};
-        return status;
-    }
-    struct cairn_sanmd_covered function;
-    enum cairn_status status = cairn_sanmd_read_covered(section, range->section_address,
-                                                        range->version, offset, &function, error);
-    if (status == CAIRN_OK)
-        *entry = (struct table_function){.address = function.address,
-                                         .size = function.size,
-                                         .features = function.features,
-                                         .stack_argument_bytes = function.stack_argument_bytes};
-    return status;
-}
-
-static void include_code(struct cairn_sanmd_range *range, const struct table_function *entry)
-{
-    uint64_t beyond = UINT64_MAX - entry->address;
-    uint64_t end = entry->address + (entry->size < beyond ? entry->size : beyond);
-    bool is_first = range->entry_count == 0;
-    if (is_first || entry->address < range->code_begin)
-        range->code_begin = entry->address;
-    if (is_first || end > range->code_end)
-        range->code_end = end;
-}
-
+/* Reads the entries up to the first error, and finds the range of their code. */
 static void read_section(struct table *table, const struct cairn_section *section)
 {
+    struct cairn_sanmd_range *range = &table->range;
+    const struct cairn_sanmd_format format = {range->kind, range->version};
+    struct cairn_sanmd_entry read;
     size_t offset = 0;
-    while (offset < section->size) {
-        struct table_function entry;
-        if (read_entry(table, section, &offset, &entry, &table->range.error) != CAIRN_OK)
-            return;
-        include_code(&table->range, &entry);
-        memcpy(entry_at(table, table->range.entry_count++), &entry, table->entry_bytes);
+    while (offset < section->size && cairn_sanmd_read(section, range->section_address, format,
+                                                      &offset, &read, &range->error) == CAIRN_OK) {
+        const struct table_function entry = {
+            .address = read.address,
+            .size = read.size,
+            .features = read.features,
+            .stack_argument_bytes = read.stack_argument_bytes,
+            .offset = (uint32_t)read.offset,
+        };
+        uint64_t size = range->kind == CAIRN_SANMD_ATOMICS ? 1 : read.size;
+        uint64_t end = size < UINT64_MAX - read.address ? read.address + size : UINT64_MAX;
+        if (range->entry_count == 0 || read.address < range->code_begin)
+            range->code_begin = read.address;
+        if (range->entry_count == 0 || end > range->code_end)
+            range->code_end = end;
+        memcpy(entry_at(table, range->entry_count++), &entry, table->entry_bytes);
     }
 }
 
@@ -92,14 +73,6 @@ static bool comes_before(const struct table *table, size_t left, size_t right)
     if (one.features != other.features)
         return one.features < other.features;
     return one.stack_argument_bytes < other.stack_argument_bytes;
-}
-
-static bool is_sorted(const struct table *table)
-{
-    for (size_t i = 1; i < table->range.entry_count; i++)
-        if (comes_before(table, i, i - 1))
-            return false;
-    return true;
 }
 
 static void swap(struct table *table, size_t left, size_t right)
@@ -127,9 +100,12 @@ static void sift_down(struct table *table, size_t root, size_t count)
 /* Sorts the entries in place, in O(n log n) time even in the worst case. */
 static void sort(struct table *table)
 {
-    if (is_sorted(table))
-        return;
     size_t count = table->range.entry_count;
+    size_t sorted = 1;
+    while (sorted < count && !comes_before(table, sorted, sorted - 1))
+        sorted++;
+    if (sorted >= count)
+        return;
     for (size_t root = count / 2; root-- > 0;)
         sift_down(table, root, count);
     for (size_t end = count; end-- > 1;) {
@@ -145,18 +121,6 @@ static size_t bucket_of(const struct table *table, uint64_t address)
     return (size_t)((address - table->range.code_begin) >> table->bucket_shift);
 }
 
-/* Returns the number of bits to shift. It is at most 63 even if the code spans the whole address
- * space, because last_bucket_max is at least 1. */
-static unsigned choose_shift(const struct cairn_sanmd_range *range)
-{
-    uint64_t last = range->code_end - 1 - range->code_begin;
-    uint64_t last_bucket_max = range->entry_count / ENTRIES_PER_BUCKET + 1;
-    unsigned shift = 0;
-    while (last >> shift > last_bucket_max)
-        shift++;
-    return shift;
-}
-
 static size_t entries_end(const struct table *table)
 {
     return sizeof *table + table->range.entry_count * table->entry_bytes;
@@ -166,7 +130,12 @@ static void write_directory(struct table *table)
 {
     size_t count = table->range.entry_count;
     uint32_t *buckets = (uint32_t *)(void *)((uint8_t *)table + entries_end(table));
-    table->bucket_shift = choose_shift(&table->range);
+    /* The shift is at most 63 even if the code spans the whole address space, because
+     * last_bucket_max is at least 1. */
+    uint64_t last = table->range.code_end - 1 - table->range.code_begin;
+    uint64_t last_bucket_max = count / ENTRIES_PER_BUCKET + 1;
+    while (last >> table->bucket_shift > last_bucket_max)
+        table->bucket_shift++;
     table->bucket_count = bucket_of(table, table->range.code_end - 1) + 1;
     size_t entry = 0;
     for (size_t bucket = 0; bucket < table->bucket_count; bucket++) {
@@ -180,92 +149,85 @@ static void write_directory(struct table *table)
 
 /* ---- Tables ---- */
 
-/* Whether the range contains code. It does not if all functions are empty and have the same
- * address. */
-static bool has_code(const struct cairn_sanmd_range *range)
+void *memory_map(size_t bytes)
 {
-    return range->entry_count > 0 && range->code_end > range->code_begin;
+    int saved = errno;
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    errno = saved;
+    return memory == MAP_FAILED ? NULL : memory;
 }
 
-static size_t entries_max(enum cairn_sanmd_kind kind, size_t section_bytes)
+/* munmap fails only if it would split a mapping when the limit on the number of mappings is
+ * reached. The callers unmap a whole mapping, or the end of one. */
+void memory_unmap(void *memory, size_t bytes)
 {
-    return section_bytes / (kind == CAIRN_SANMD_ATOMICS ? ATOMIC_BYTES_MIN : FUNCTION_BYTES_MIN) +
-           1;
+    int saved = errno;
+    munmap(memory, bytes);
+    errno = saved;
 }
 
-/* Returns the number of bytes for as many entries as the section can have, and for their directory.
- * The directory has an element for each bucket up to the last one of choose_shift, and one more.
- * Excess pages are never accessed, and are released. */
-static size_t bytes_max(const struct table *table, size_t section_bytes)
+/* Reads the section, of which at most 4 GiB are used: the number of entries must fit in 32 bits. A
+ * table has no entries if all functions are empty and have the same address. */
+static void fill(struct table *table, const void *start, size_t size)
 {
-    size_t entries = entries_max(table->range.kind, section_bytes);
-    size_t buckets = entries / ENTRIES_PER_BUCKET + 3;
-    return sizeof *table + entries * table->entry_bytes + buckets * sizeof *table->buckets;
-}
-
-static enum cairn_byte_order own_byte_order(void)
-{
-    return __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? CAIRN_BIG_ENDIAN : CAIRN_LITTLE_ENDIAN;
-}
-
-/* Returns the part of the section that is read. The number of entries must fit in 32 bits. */
-static struct cairn_section readable_section(struct table *table, const void *start, size_t size)
-{
+    struct cairn_sanmd_range *range = &table->range;
     const size_t bytes_limit = UINT32_MAX;
     if (size > bytes_limit) {
-        (void)error_set(&table->range.error, CAIRN_ERROR_RANGE, bytes_limit,
+        (void)error_set(&range->error, CAIRN_ERROR_RANGE, bytes_limit,
                         "the section has %zu bytes, of which the first %zu are read", size,
                         bytes_limit);
         size = bytes_limit;
     }
-    return (struct cairn_section){start, size, own_byte_order()};
-}
-
-static void fill(struct table *table, const void *start, size_t size)
-{
-    struct cairn_section section = readable_section(table, start, size);
-    struct cairn_sanmd_range *range = &table->range;
-    if (cairn_sanmd_has_wide_addresses(&section, range->section_address, range->kind,
-                                       range->version))
+    const struct cairn_section section = {
+        start, size,
+        __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? CAIRN_BIG_ENDIAN : CAIRN_LITTLE_ENDIAN};
+    const struct cairn_sanmd_format format = {range->kind, range->version};
+    if (cairn_sanmd_has_wide_addresses(&section, range->section_address, format))
         range->version |= CAIRN_SANMD_WIDE_ADDRESSES;
     read_section(table, &section);
     table->entries = entry_at(table, 0);
-    if (!has_code(&table->range)) {
-        table->range.entry_count = 0;
-        table->range.code_begin = 0;
-        table->range.code_end = 0;
+    if (range->code_end > range->code_begin) {
+        sort(table);
+        write_directory(table);
         return;
     }
-    sort(table);
-    write_directory(table);
+    range->entry_count = 0;
+    range->code_begin = 0;
+    range->code_end = 0;
 }
 
 struct table *table_create(enum cairn_sanmd_kind kind, uint32_t version, const void *start,
                            const void *end)
 {
+    bool is_atomic = kind == CAIRN_SANMD_ATOMICS;
+    size_t entry_bytes = is_atomic ? sizeof(uint64_t) : sizeof(struct table_function);
     size_t size = (size_t)((const uint8_t *)end - (const uint8_t *)start);
-    struct table blank = {.add_count = 1,
-                          .entry_bytes = kind == CAIRN_SANMD_ATOMICS
-                                             ? sizeof(uint64_t)
-                                             : sizeof(struct table_function),
-                          .range = {.kind = kind,
-                                    .version = version,
-                                    .section_address = (uint64_t)(uintptr_t)start,
-                                    .section_size = size}};
-    size_t bytes = bytes_max(&blank, size);
+    /* As many entries as the section can have, and their directory, which has an element for each
+     * bucket up to the last one, and one more. Excess pages are never accessed, and are released.
+     */
+    size_t entries = size / (is_atomic ? ATOMIC_BYTES_MIN : FUNCTION_BYTES_MIN) + 1;
+    size_t buckets = entries / ENTRIES_PER_BUCKET + 3;
+    size_t bytes = sizeof(struct table) + entries * entry_bytes + buckets * sizeof(uint32_t);
     struct table *table = memory_map(bytes);
     if (table == NULL)
         return NULL;
-    memcpy(table, &blank, sizeof *table);
+    table->add_count = 1;
+    table->entry_bytes = entry_bytes;
+    table->range = (struct cairn_sanmd_range){.kind = kind,
+                                              .version = version,
+                                              .section_address = (uint64_t)(uintptr_t)start,
+                                              .section_size = size};
     fill(table, start, size);
-    size_t buckets = table->bucket_count + 1;
-    table->block.mapping_bytes =
-        memory_trim(table, bytes, entries_end(table) + buckets * sizeof *table->buckets);
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t used = entries_end(table) + (table->bucket_count + 1) * sizeof *table->buckets;
+    size_t kept = (used + page - 1) / page * page;
+    if (kept < bytes)
+        memory_unmap((uint8_t *)table + kept, bytes - kept);
+    table->block.mapping_bytes = kept < bytes ? kept : bytes;
     table->range.table_bytes = table->block.mapping_bytes;
     return table;
 }
-
-void table_destroy(struct table *table) { memory_unmap(table, table->block.mapping_bytes); }
 
 /* ---- Looking up ---- */
 
@@ -290,12 +252,16 @@ size_t table_count_up_to(const struct table *table, uint64_t pc)
     return count;
 }
 
-struct cairn_sanmd_function table_function(const struct table *table, size_t entry)
+struct cairn_sanmd_entry table_entry(const struct table *table, size_t number)
 {
-    struct table_function function;
-    memcpy(&function, table->entries + entry * table->entry_bytes, sizeof function);
-    return (struct cairn_sanmd_function){.address = function.address,
-                                         .size = function.size,
-                                         .features = function.features,
-                                         .stack_argument_bytes = function.stack_argument_bytes};
+    struct table_function entry = {.address = table_address(table, number)};
+    if (table->range.kind == CAIRN_SANMD_COVERED)
+        memcpy(&entry, table->entries + number * table->entry_bytes, sizeof entry);
+    return (struct cairn_sanmd_entry){
+        .offset = entry.offset,
+        .address = entry.address,
+        .size = entry.size,
+        .features = entry.features,
+        .stack_argument_bytes = entry.stack_argument_bytes,
+    };
 }

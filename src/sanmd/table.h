@@ -21,8 +21,7 @@
 struct block {
     struct block *next_retired;
     size_t mapping_bytes;
-    /* Value of readers_deadline when the block was retired. */
-    uint64_t deadline;
+    uint64_t deadline; /* number of phase changes after which no query uses the retired block */
 };
 
 /* An entry of a function. It begins with its address, like an atomic access, which has only an
@@ -32,7 +31,7 @@ struct table_function {
     uint32_t size;
     uint32_t features;
     uint32_t stack_argument_bytes;
-    uint32_t unused;
+    uint32_t offset; /* of the entry in its section */
 };
 
 struct table {
@@ -55,11 +54,16 @@ struct table {
     const uint32_t *buckets;
 };
 
-/* Creates the table of the section in [start, end). Returns NULL if there is no memory. Errors in
- * the section are stored in range.error. */
+/* Returns zeroed pages of the system; NULL if it has no memory. Pages that are never accessed take
+ * no memory. malloc is not used, because the first callbacks may run before it works, and because
+ * it may call this library itself. */
+void *memory_map(size_t bytes);
+void memory_unmap(void *memory, size_t bytes);
+
+/* Creates the table of the section in [start, end), which the caller unmaps. Returns NULL if there
+ * is no memory. Errors in the section are stored in range.error. */
 struct table *table_create(enum cairn_sanmd_kind kind, uint32_t version, const void *start,
                            const void *end);
-void table_destroy(struct table *table);
 
 static inline uint64_t table_address(const struct table *table, size_t entry)
 {
@@ -70,6 +74,6 @@ static inline uint64_t table_address(const struct table *table, size_t entry)
  * range.code_end. */
 size_t table_count_up_to(const struct table *table, uint64_t pc);
 
-struct cairn_sanmd_function table_function(const struct table *table, size_t entry);
+struct cairn_sanmd_entry table_entry(const struct table *table, size_t number);
 
 #endif

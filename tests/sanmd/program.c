@@ -77,7 +77,7 @@ static void expect_functions(const struct told *told)
 {
     for (size_t i = 0; i < told->function_count; i++) {
         const struct expected_function *expected = &told->functions[i];
-        struct cairn_sanmd_function found;
+        struct cairn_sanmd_entry found;
         bool is_found = cairn_sanmd_find_function(expected->address, &found);
         EXPECT(is_found == (expected->features != UINT32_MAX));
         if (!is_found)
@@ -93,7 +93,7 @@ static void expect_functions(const struct told *told)
 /* A copy that outlives the file, in which all is gone. */
 static void expect_nothing(const struct told *told, const struct site *sites)
 {
-    struct cairn_sanmd_function found;
+    struct cairn_sanmd_entry found;
     for (size_t i = 0; i < told->site_count; i++)
         EXPECT(count_atomics(&sites[i]) == 0);
     for (size_t i = 0; i < told->function_count; i++)
@@ -183,7 +183,7 @@ static void on_tick(int number)
     EXPECT(count_atomics(site) == site->atomic_count);
     for (size_t i = 0; i < library_count; i++) {
         uint64_t pc = libraries[i].told.functions[0].address + tick % 64;
-        struct cairn_sanmd_function found;
+        struct cairn_sanmd_entry found;
         (void)cairn_sanmd_is_atomic(pc);
         if (cairn_sanmd_find_function(pc, &found))
             EXPECT(pc - found.address < found.size);
@@ -268,7 +268,7 @@ static int find_image(struct dl_phdr_info *info, size_t size, void *data)
     return 1;
 }
 
-static bool print_function(void *data, const struct cairn_sanmd_function *function)
+static bool print_function(void *data, const struct cairn_sanmd_entry *function)
 {
     const struct image *image = (const struct image *)data;
     printf("function %" PRIu64 " %" PRIu32 " %" PRIu32 " %" PRIu32 "\n",
@@ -277,10 +277,10 @@ static bool print_function(void *data, const struct cairn_sanmd_function *functi
     return true;
 }
 
-static bool print_atomic(void *data, uint64_t pc)
+static bool print_atomic(void *data, const struct cairn_sanmd_entry *access)
 {
     const struct image *image = (const struct image *)data;
-    printf("atomic %" PRIu64 "\n", pc - image->base);
+    printf("atomic %" PRIu64 "\n", access->address - image->base);
     return true;
 }
 
@@ -290,8 +290,8 @@ static void print_image(const char *name, const struct told *told)
     image.probe = told->functions[0].address;
     EXPECT(dl_iterate_phdr(find_image, &image) == 1);
     printf("file %s\n", name);
-    EXPECT(cairn_sanmd_visit_functions(image.begin, image.end, print_function, &image));
-    EXPECT(cairn_sanmd_visit_atomics(image.begin, image.end, print_atomic, &image));
+    EXPECT(cairn_sanmd_visit(CAIRN_SANMD_COVERED, image.begin, image.end, print_function, &image));
+    EXPECT(cairn_sanmd_visit(CAIRN_SANMD_ATOMICS, image.begin, image.end, print_atomic, &image));
 }
 
 int main(int argc, char **argv)
