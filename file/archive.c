@@ -121,9 +121,8 @@ static enum cairn_status open_image(const char *path, const struct image *image,
     opened->position = MAGIC_BYTES;
     if (options != NULL)
         opened->files = options->files;
-    enum cairn_status status = CAIRN_OK;
-    if (path != NULL)
-        status = image_open(path, &opened->files, &opened->allocator, &opened->image, error);
+    enum cairn_status status =
+        image_open(path, &opened->files, &opened->allocator, &opened->image, error);
     if (status == CAIRN_OK)
         status = check_magic(opened, error);
     if (status == CAIRN_OK && opened->is_thin)

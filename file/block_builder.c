@@ -424,43 +424,38 @@ static void write_block(const struct layout *layout, uint32_t number, uint32_t b
     }
 }
 
-static void add_block_to_line(struct layout *layout, const struct added_range *range,
-                              uint32_t index)
+static void add_range(struct layout *layout, const struct added_range *range)
 {
-    uint32_t number = range->first_block + index;
-    const struct added_block *block = &layout->work->blocks[number];
     uint32_t function = layout->work->function_numbers[range->function];
-    uint32_t base = (uint32_t)(range->base + block->offset - layout->origin);
-    /* A range can begin in the middle of a line if its function or piece has the next number after
-     * the line's owners. */
-    bool may_join =
-        block->offset == 0 &&
-        (layout->line_has_pieces || (range->number == 0 && function == layout->function + 1));
-    /* A cut begins a new line although the last one has space; within a range, it also begins a new
-     * piece. */
-    bool is_full = layout->place == LINE_BLOCKS;
-    bool is_cut = !is_full && (base - layout->base > BEGIN_MAX || (index == 0 && !may_join));
-    bool is_new_line = is_full || is_cut;
-    uint32_t next_position = layout->counts.lines * LINE_BLOCKS;
-    if (index == 0 || is_cut)
-        begin_piece(layout, range, index,
-                    is_new_line ? next_position : next_position - LINE_BLOCKS + layout->place);
-    if (is_new_line)
-        begin_line(layout, range, index, base);
-    else if (index == 0 && layout->table != NULL)
-        layout->table->lines[layout->counts.lines - 1].index_and_begun |= UINT32_C(1)
-                                                                          << (layout->place - 1);
-    if (layout->table != NULL)
-        write_block(layout, number, base - layout->base);
-    layout->counts.wide += is_wide(block);
-    layout->function = function;
-    layout->place++;
-}
-
-static void add_blocks(struct layout *layout, const struct added_range *range)
-{
-    for (uint32_t i = 0; i < range->block_count; i++)
-        add_block_to_line(layout, range, i);
+    for (uint32_t index = 0; index < range->block_count; index++) {
+        uint32_t number = range->first_block + index;
+        const struct added_block *block = &layout->work->blocks[number];
+        uint32_t base = (uint32_t)(range->base + block->offset - layout->origin);
+        /* A range can begin in the middle of a line if its function or piece has the next number
+         * after the line's owners. */
+        bool may_join =
+            block->offset == 0 &&
+            (layout->line_has_pieces || (range->number == 0 && function == layout->function + 1));
+        /* A cut begins a new line although the last one has space; within a range, it also begins a
+         * new piece. */
+        bool is_full = layout->place == LINE_BLOCKS;
+        bool is_cut = !is_full && (base - layout->base > BEGIN_MAX || (index == 0 && !may_join));
+        bool is_new_line = is_full || is_cut;
+        uint32_t next_position = layout->counts.lines * LINE_BLOCKS;
+        if (index == 0 || is_cut)
+            begin_piece(layout, range, index,
+                        is_new_line ? next_position : next_position - LINE_BLOCKS + layout->place);
+        if (is_new_line)
+            begin_line(layout, range, index, base);
+        else if (index == 0 && layout->table != NULL)
+            layout->table->lines[layout->counts.lines - 1].index_and_begun |=
+                UINT32_C(1) << (layout->place - 1);
+        if (layout->table != NULL)
+            write_block(layout, number, base - layout->base);
+        layout->counts.wide += is_wide(block);
+        layout->function = function;
+        layout->place++;
+    }
 }
 
 /* ---- Regions ---- */
@@ -498,7 +493,7 @@ static uint32_t add_region(struct layout *layout, uint32_t place)
     layout->origin = begin;
     layout->place = LINE_BLOCKS;
     do {
-        add_blocks(layout, range);
+        add_range(layout, range);
         end = range->base + range->end;
         if (++place == work->shown_count)
             break;
@@ -532,7 +527,7 @@ static struct counts lay_out(const struct work *work, cairn_block_table *table)
     layout.origin = 0;
     layout.place = LINE_BLOCKS;
     for (; place < work->range_count; place++)
-        add_blocks(&layout, placed_range(work, place));
+        add_range(&layout, placed_range(work, place));
     return layout.counts;
 }
 

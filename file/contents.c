@@ -69,6 +69,8 @@ enum cairn_status image_open(const char *path, const struct cairn_file_hook *hoo
     struct cairn_file_bytes file = {0};
     struct image opened = {.origin = IMAGE_READ, .descriptor = -1};
     enum cairn_status status = CAIRN_OK;
+    if (path == NULL)
+        return CAIRN_OK;
     if (hook->open == NULL) {
         status = open_file(path, allocator, &opened, error);
     } else if (hook->open(hook->user, path, &file)) {
@@ -87,42 +89,28 @@ enum cairn_status image_open(const char *path, const struct cairn_file_hook *hoo
     return status;
 }
 
-static enum cairn_status read_bytes(const struct image *image, size_t offset, size_t end,
-                                    struct cairn_error *error)
-{
-    uint8_t *bytes = (uint8_t *)(uintptr_t)image->bytes;
-    while (offset < end) {
-        ssize_t count = pread(image->descriptor, bytes + offset, end - offset, (off_t)offset);
-        if (count > 0)
-            offset += (size_t)count;
-        else if (count == 0)
-            return error_set(error, CAIRN_ERROR_TRUNCATED, offset,
-                             "the file has become shorter since it was opened: it had %zu bytes, "
-                             "and has %zu",
-                             image->size, offset);
-        else if (errno != EINTR)
-            return error_set_system(error, errno, "cannot be read");
-    }
-    return CAIRN_OK;
-}
-
 enum cairn_status image_load(const struct image *image, size_t offset, size_t size,
                              struct cairn_error *error)
 {
     if (image->origin != IMAGE_READ || size == 0)
         return CAIRN_OK;
-    size_t end = (offset + size - 1) / PART_BYTES + 1;
-    for (size_t part = offset / PART_BYTES; part < end; part++) {
-        size_t first = part;
-        while (part < end && image->parts[part] == 0)
-            part++;
-        if (part == first)
-            continue;
-        size_t last_byte = part * PART_BYTES < image->size ? part * PART_BYTES : image->size;
-        enum cairn_status status = read_bytes(image, first * PART_BYTES, last_byte, error);
-        if (status != CAIRN_OK)
-            return status;
-        memset(image->parts + first, 1, part - first);
+    uint8_t *bytes = (uint8_t *)(uintptr_t)image->bytes;
+    for (size_t part = offset / PART_BYTES; part <= (offset + size - 1) / PART_BYTES; part++) {
+        size_t at = part * PART_BYTES;
+        size_t end = image->size - at < PART_BYTES ? image->size : at + PART_BYTES;
+        while (image->parts[part] == 0 && at < end) {
+            ssize_t count = pread(image->descriptor, bytes + at, end - at, (off_t)at);
+            if (count > 0)
+                at += (size_t)count;
+            else if (count == 0)
+                return error_set(error, CAIRN_ERROR_TRUNCATED, at,
+                                 "the file has become shorter since it was opened: it had %zu "
+                                 "bytes, and has %zu",
+                                 image->size, at);
+            else if (errno != EINTR)
+                return error_set_system(error, errno, "cannot be read");
+        }
+        image->parts[part] = 1;
     }
     return CAIRN_OK;
 }

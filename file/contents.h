@@ -30,8 +30,9 @@ struct image {
     uint8_t *parts; /* for IMAGE_READ: 1 for each part that was read */
 };
 
-/* Opens the file at `path`. It calls `hook` if that has a function; `hook` must be valid until the
- * image is closed. Errors: UNSUPPORTED (not a regular file), SYSTEM, MEMORY. */
+/* Opens the file at `path`; does nothing if that is NULL. It calls `hook` if that has a function;
+ * `hook` must be valid until the image is closed. Errors: UNSUPPORTED (not a regular file), SYSTEM,
+ * MEMORY. */
 enum cairn_status image_open(const char *path, const struct cairn_file_hook *hook,
                              const struct cairn_allocator *allocator, struct image *image,
                              struct cairn_error *error);

@@ -332,13 +332,12 @@ static enum cairn_status match_sections(cairn_object *object, struct cairn_error
     struct name_index other_bytes = {.count = 0};
     enum cairn_status status = CAIRN_OK;
     object->match_count = (size_t)own->section_count + other->section_count;
-    if (object->match_count > 0) {
-        object->matches = memory_new(allocator, object->match_count, 1);
-        if (object->matches == NULL || !index_sections(own, false, &key, &empty, allocator) ||
-            !index_sections(own, true, &key, &own_bytes, allocator) ||
-            !index_sections(other, true, &key, &other_bytes, allocator))
-            status = error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for the names of sections");
-    }
+    object->matches = memory_new(allocator, object->match_count, 1);
+    if (object->match_count > 0 &&
+        (object->matches == NULL || !index_sections(own, false, &key, &empty, allocator) ||
+         !index_sections(own, true, &key, &own_bytes, allocator) ||
+         !index_sections(other, true, &key, &other_bytes, allocator)))
+        status = error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for the names of sections");
     for (size_t i = 0; i < empty.count && status == CAIRN_OK; i++)
         if (name_index_find_entry(&other_bytes, &empty, &empty.entries[i]) != NULL)
             object->matches[empty.entries[i].number] = MATCH_REPLACED;

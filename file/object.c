@@ -104,10 +104,8 @@ static enum cairn_status open_image(const char *path, const struct image *image,
         opened->options = *options;
     opened->options.allocator = &budget->source;
     opened->file.image = *image;
-    enum cairn_status status = CAIRN_OK;
-    if (path != NULL)
-        status = image_open(path, &opened->options.files, &opened->allocator, &opened->file.image,
-                            error);
+    enum cairn_status status =
+        image_open(path, &opened->options.files, &opened->allocator, &opened->file.image, error);
     if (status == CAIRN_OK) {
         budget->limit = opened->options.memory_limit;
         if (budget->limit == 0)

@@ -34,7 +34,6 @@ static enum cairn_status copy_bytes(const cairn_object *object, struct prepared 
  */
 
 enum { TABLE_COUNT = 2, HEADERS_BYTES = sizeof(Elf64_Ehdr) + TABLE_COUNT * sizeof(Elf64_Shdr) };
-
 enum { COMPRESSION_ZSTANDARD = 2 }; /* missing in some versions of <elf.h> */
 
 static void write_file(const struct file *file, const struct file_bytes *section, uint8_t *bytes)

@@ -1,14 +1,13 @@
 /*
- * Tests of archives: handwritten, truncated, and randomly changed ones, and one made by 'ar',
- * compared with libelf.
+ * Tests of archives: handwritten, truncated and randomly changed ones, thin ones, and one made by
+ * ar, compared with libelf.
  *
  * SPDX-License-Identifier: MIT
  */
 #include "allocator_support.h"
+#include "object_sample.h"
 
 #include <cairn/archive.h>
-#include <cairn/object.h>
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <libelf.h>
@@ -17,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 /* ---- Making archives ---- */
@@ -202,7 +200,7 @@ static enum cairn_status read_all(const void *bytes, size_t size,
     return status;
 }
 
-START_TEST(member_that_is_cut_off_is_named)
+START_TEST(truncated_members_are_named)
 {
     uint64_t sum = 0;
     struct cairn_error error;
@@ -220,7 +218,7 @@ START_TEST(member_that_is_cut_off_is_named)
 }
 END_TEST
 
-START_TEST(damaged_header_is_corrupt)
+START_TEST(damaged_headers_are_corrupt)
 {
     uint64_t sum = 0;
     struct cairn_error error;
@@ -323,18 +321,10 @@ START_TEST(every_prefix_is_read_or_refused)
 }
 END_TEST
 
-static unsigned find_seed(void)
-{
-    const char *given = getenv("CAIRN_TEST_SEED");
-    unsigned seed = given != NULL ? (unsigned)strtoul(given, NULL, 0) : (unsigned)time(NULL);
-    fprintf(stderr, "seed %u (CAIRN_TEST_SEED repeats it)\n", seed);
-    return seed;
-}
-
 START_TEST(changed_bytes_never_crash)
 {
     enum { ROUNDS = 20000 };
-    unsigned seed = find_seed();
+    unsigned seed = sample_time_seed();
     static const char favourites[] = "0123456789/# \n`";
     struct guarded guarded = guard();
     struct bytes archives[] = {gnu_archive(), bsd_archive()};
@@ -384,11 +374,16 @@ static void write_file(const char *folder, const char *name, const void *bytes, 
     close(file);
 }
 
-static void remove_file(const char *folder, const char *name)
+/* Removes a folder and its files. */
+static void remove_folder(const char *folder)
 {
-    char path[256];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    unlink(path);
+    static const char *const names[] = {"archive.a", "one", "two", "link"};
+    for (size_t i = 0; i < 4; i++) {
+        char path[256];
+        snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+        unlink(path);
+    }
+    ck_assert_int_eq(rmdir(folder), 0);
 }
 
 /* Writes an archive with the members "one", "missing", and the file "two" by its absolute path. */
@@ -454,10 +449,7 @@ START_TEST(members_of_thin_archives_are_files)
     } while (status == CAIRN_ERROR_MEMORY);
     ck_assert_int_eq(status, CAIRN_ERROR_NOT_FOUND);
     ck_assert_uint_ge(fail_at, 9);
-    remove_file(folder, "archive.a");
-    remove_file(folder, "one");
-    remove_file(folder, "two");
-    rmdir(folder);
+    remove_folder(folder);
 }
 END_TEST
 
@@ -491,11 +483,7 @@ START_TEST(file_of_an_earlier_member_is_refused)
             ck_assert_ptr_nonnull(strstr(error.message, "an earlier member is the same file"));
     }
     cairn_archive_destroy(archive);
-    remove_file(folder, "archive.a");
-    remove_file(folder, "one");
-    remove_file(folder, "two");
-    remove_file(folder, "link");
-    rmdir(folder);
+    remove_folder(folder);
 }
 END_TEST
 
@@ -589,7 +577,7 @@ static enum cairn_status read_thin(const struct guarded *guarded, const struct b
 
 /* The length of such a name was once not bounded, so the message contained bytes after the
  * archive. */
-START_TEST(bsd_name_in_a_thin_archive_stays_inside)
+START_TEST(bsd_names_in_thin_archives_are_corrupt)
 {
     static const char *const names[] = {"#1/1", "#1/20", "#1/4096", "#1/9999999999999"};
     static const size_t sizes[] = {0, 20, 9999999999};
@@ -613,7 +601,7 @@ START_TEST(random_thin_archives_stay_inside)
     static const char *const names[] = {"/", "//", "/0", "/99999", "#1/7", "x/", "", "__.SYMDEF"};
     static const size_t sizes[] = {0, 3, 59, 60, 61, 999, 9999999999};
     static const char texts[] = "/\n#1 a0";
-    unsigned seed = find_seed();
+    unsigned seed = sample_time_seed();
     struct guarded guarded = guard();
     for (int round = 0; round < 20000; round++) {
         struct bytes bytes = {.size = 0};
@@ -633,7 +621,7 @@ END_TEST
 
 /* ---- A real one ---- */
 
-START_TEST(real_archive_reads_as_libelf_reads_it)
+START_TEST(real_archive_agrees_with_libelf)
 {
     static const char path[] = ".libs/libcairn-internal.a";
     int file = open(path, O_RDONLY | O_CLOEXEC);
@@ -672,7 +660,7 @@ START_TEST(real_archive_reads_as_libelf_reads_it)
 }
 END_TEST
 
-static Suite *make_suite(void)
+int main(void)
 {
     Suite *suite = suite_create("archive");
     TCase *archives = tcase_create("archives");
@@ -682,8 +670,8 @@ static Suite *make_suite(void)
     tcase_add_test(archives, empty_archive_has_no_members);
     tcase_add_test(archives, other_files_are_refused);
     tcase_add_test(archives, arguments_are_checked);
-    tcase_add_test(archives, member_that_is_cut_off_is_named);
-    tcase_add_test(archives, damaged_header_is_corrupt);
+    tcase_add_test(archives, truncated_members_are_named);
+    tcase_add_test(archives, damaged_headers_are_corrupt);
     tcase_add_test(archives, name_outside_of_the_table_is_corrupt);
     tcase_add_test(archives, name_that_is_longer_than_a_path_is_corrupt);
     tcase_add_test(archives, every_prefix_is_read_or_refused);
@@ -692,18 +680,9 @@ static Suite *make_suite(void)
     tcase_add_test(archives, members_of_thin_archives_are_files);
     tcase_add_test(archives, file_of_an_earlier_member_is_refused);
     tcase_add_test(archives, members_of_thin_archives_are_opened_by_the_hook);
-    tcase_add_test(archives, bsd_name_in_a_thin_archive_stays_inside);
+    tcase_add_test(archives, bsd_names_in_thin_archives_are_corrupt);
     tcase_add_test(archives, random_thin_archives_stay_inside);
-    tcase_add_test(archives, real_archive_reads_as_libelf_reads_it);
+    tcase_add_test(archives, real_archive_agrees_with_libelf);
     suite_add_tcase(suite, archives);
-    return suite;
-}
-
-int main(void)
-{
-    SRunner *runner = srunner_create(make_suite());
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return sample_run(suite);
 }

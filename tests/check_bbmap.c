@@ -316,7 +316,7 @@ static enum cairn_status read(const struct cairn_section *section, size_t *offse
     return cairn_bbmap_read(section, map.encoding, offset, function, error);
 }
 
-START_TEST(random_maps_are_read_as_they_were_written)
+START_TEST(random_maps_are_read_as_written)
 {
     random_state = sample_seed();
     for (unsigned round = 0; round < ROUNDS; round++) {
@@ -362,7 +362,7 @@ static void expect_cut(size_t size)
     guard_end(&guarded);
 }
 
-START_TEST(a_map_that_is_cut_anywhere_is_truncated_there)
+START_TEST(truncated_maps_are_refused)
 {
     random_state = sample_seed();
     for (unsigned round = 0; round < 5; round++) {
@@ -392,7 +392,7 @@ static void go_through(const struct cairn_bbmap_function *function)
     }
 }
 
-START_TEST(whatever_the_bytes_are_nothing_is_read_beyond_them)
+START_TEST(random_bytes_are_read_within_bounds)
 {
     random_state = sample_seed();
     for (unsigned round = 0; round < ROUNDS; round++) {
@@ -469,7 +469,7 @@ static const struct refused refused[] = {
     {{2, 0, NO_ADDRESS, 1, 0, 0, 0x80}, 14, CAIRN_ERROR_TRUNCATED, 13, "the block's size is a"},
 };
 
-START_TEST(what_is_wrong_is_said_with_its_place)
+START_TEST(invalid_maps_are_refused_with_a_reason)
 {
     const struct refused *one = &refused[_i];
     const struct cairn_section section = {one->bytes, one->size, CAIRN_LITTLE_ENDIAN};
@@ -487,7 +487,7 @@ START_TEST(what_is_wrong_is_said_with_its_place)
 END_TEST
 
 /* The bytes do not bound the number, so it must not determine what is read or allocated. */
-START_TEST(a_map_without_its_blocks_has_their_number)
+START_TEST(maps_with_omitted_blocks_have_their_number)
 {
     static const uint8_t bytes[] = {2, 16 | 2, NO_ADDRESS, 0xFF, 0xFF, 0xFF, 0xFF, 0xF};
     const struct cairn_section section = {bytes, sizeof bytes, CAIRN_LITTLE_ENDIAN};
@@ -508,7 +508,7 @@ START_TEST(a_map_without_its_blocks_has_their_number)
 }
 END_TEST
 
-START_TEST(behind_the_section_there_is_nothing_to_read)
+START_TEST(offsets_outside_of_the_section_are_refused)
 {
     const struct cairn_section section = {NULL, 0, CAIRN_LITTLE_ENDIAN};
     struct cairn_bbmap_function function;
@@ -523,13 +523,13 @@ int main(void)
     Suite *suite = suite_create("basic-block address maps");
     TCase *tests = tcase_create("maps");
     tcase_set_timeout(tests, 60);
-    tcase_add_loop_test(tests, random_maps_are_read_as_they_were_written, 0, 2);
-    tcase_add_loop_test(tests, a_map_that_is_cut_anywhere_is_truncated_there, 0, 2);
-    tcase_add_loop_test(tests, whatever_the_bytes_are_nothing_is_read_beyond_them, 0, 2);
-    tcase_add_loop_test(tests, what_is_wrong_is_said_with_its_place, 0,
+    tcase_add_loop_test(tests, random_maps_are_read_as_written, 0, 2);
+    tcase_add_loop_test(tests, truncated_maps_are_refused, 0, 2);
+    tcase_add_loop_test(tests, random_bytes_are_read_within_bounds, 0, 2);
+    tcase_add_loop_test(tests, invalid_maps_are_refused_with_a_reason, 0,
                         sizeof refused / sizeof *refused);
-    tcase_add_test(tests, a_map_without_its_blocks_has_their_number);
-    tcase_add_test(tests, behind_the_section_there_is_nothing_to_read);
+    tcase_add_test(tests, maps_with_omitted_blocks_have_their_number);
+    tcase_add_test(tests, offsets_outside_of_the_section_are_refused);
     suite_add_tcase(suite, tests);
     return run_suite(suite);
 }

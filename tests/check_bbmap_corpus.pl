@@ -99,7 +99,7 @@ sub block_line {
     return $line;
 }
 
-# LLVM's lines. `profiles` come behind all of a function's ranges.
+# LLVM's lines. `profiles` come after all of a function's ranges.
 sub lines_of_readobj {
     my ($text) = @_;
     my (@lines, @names, $block, $index);

@@ -83,7 +83,6 @@ START_TEST(relocatable_addresses_are_named_by_their_symbols)
     ck_assert_str_eq(function_at(8).name, "second");
     ck_assert_uint_eq(function_at(8).entry, 0x20);
     ck_assert_ptr_null(function_at(16).name);
-    cairn_object_destroy(object);
     ck_assert_mem_eq(before, sample.bytes, sample.size);
 }
 END_TEST

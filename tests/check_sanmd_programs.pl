@@ -221,16 +221,17 @@ sub with_byte {
 }
 
 subtest 'an unknown feature' => sub {
-    # Of the second entry: behind its address of 4 bytes and its size of 4, or as ULEB128 of 1.
+    # Changes the features of the second entry, after its address of 4 bytes and its size of 4 bytes, or of 1
+    # as ULEB128.
     my $place = $section eq 'sanmd_covered' ? 12 + 8 : 6 + 5;
     my ($status, $output, $complaints) = run($cairn, 'sanmd', with_byte($place, 8));
     is $status, 1, 'exit status 1';
     like $complaints, qr/^cairn: \S+changed\.o: $section, byte \d+: the covered function 0x\w+ at byte \d+: its features are 0x8, and version \d has none but 0x\d\n$/, 'says which';
     like $output, qr/^atomic_add at /, 'what stands before it is given';
-    unlike $output, qr/plain_add at/, 'what stands behind it is not';
+    unlike $output, qr/plain_add at/, 'what follows is not printed';
 };
 
-subtest 'a number that goes on behind the end' => sub {
+subtest 'a number that continues past the end' => sub {
     plan skip_all => 'all numbers have 4 bytes' if $section eq 'sanmd_covered';
     my ($status, $output, $complaints) = run($cairn, 'sanmd', with_byte(-1, 0x80));
     is $status, 1, 'exit status 1';

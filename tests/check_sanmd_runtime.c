@@ -261,7 +261,7 @@ static void probe(uint64_t base)
         }
 }
 
-START_TEST(random_sections_are_found_as_a_plain_search_finds_them)
+START_TEST(random_sections_agree_with_a_linear_search)
 {
     random_state = sample_seed();
     uint64_t base = code_base();
@@ -320,7 +320,7 @@ static struct metadata hundred(enum cairn_sanmd_kind kind, uint64_t base)
     return metadata_create(kind, 2, entries, 100);
 }
 
-START_TEST(visitors_see_what_begins_in_a_range)
+START_TEST(visits_are_limited_to_a_range)
 {
     uint64_t base = code_base();
     struct metadata functions = hundred(CAIRN_SANMD_COVERED, base);
@@ -351,7 +351,7 @@ START_TEST(visitors_see_what_begins_in_a_range)
 }
 END_TEST
 
-START_TEST(a_visitor_may_delete_what_is_visited)
+START_TEST(visitors_may_delete_the_section)
 {
     struct metadata functions = hundred(CAIRN_SANMD_COVERED, code_base());
     metadata_add(&functions);
@@ -385,7 +385,7 @@ static void expect_one_range(void)
     ck_assert_uint_eq(count, 1);
 }
 
-START_TEST(entries_before_a_fault_are_found_and_the_fault_is_given)
+START_TEST(entries_before_an_error_are_found)
 {
     uint64_t base = code_base();
     struct metadata functions = hundred(CAIRN_SANMD_COVERED, base);
@@ -410,7 +410,7 @@ START_TEST(entries_before_a_fault_are_found_and_the_fault_is_given)
 }
 END_TEST
 
-START_TEST(a_section_of_an_unknown_version_is_listed_and_has_nothing)
+START_TEST(sections_of_unknown_versions_are_empty)
 {
     struct metadata functions = hundred(CAIRN_SANMD_COVERED, code_base());
     functions.version = 3;
@@ -427,7 +427,7 @@ START_TEST(a_section_of_an_unknown_version_is_listed_and_has_nothing)
 }
 END_TEST
 
-START_TEST(what_is_empty_or_was_never_added_is_ignored)
+START_TEST(empty_and_unknown_sections_are_ignored)
 {
     struct metadata functions = hundred(CAIRN_SANMD_COVERED, code_base());
     __sanitizer_metadata_covered_add(2, NULL, NULL);
@@ -439,7 +439,7 @@ START_TEST(what_is_empty_or_was_never_added_is_ignored)
 }
 END_TEST
 
-START_TEST(a_section_that_was_added_twice_goes_with_the_second_deletion)
+START_TEST(sections_are_deleted_as_often_as_added)
 {
     struct metadata atomics = hundred(CAIRN_SANMD_ATOMICS, code_base());
     uint64_t pc = atomics.entries[7].address;
@@ -454,7 +454,7 @@ START_TEST(a_section_that_was_added_twice_goes_with_the_second_deletion)
 }
 END_TEST
 
-START_TEST(of_functions_with_the_same_code_the_one_with_most_features_is_found)
+START_TEST(function_with_most_features_is_found)
 {
     uint64_t base = code_base();
     const struct cairn_sanmd_entry entries[] = {{0, base, 32, 1, 0},
@@ -497,7 +497,7 @@ START_TEST(entries_at_both_ends_of_the_address_space_are_found)
 END_TEST
 
 /* Random addresses must not lead to accesses outside of a table. */
-START_TEST(sections_of_random_bytes_are_taken_as_they_are)
+START_TEST(sections_of_random_bytes_are_accepted)
 {
     random_state = sample_seed();
     for (unsigned round = 0; round < 500; round++) {
@@ -526,7 +526,7 @@ START_TEST(sections_of_random_bytes_are_taken_as_they_are)
 }
 END_TEST
 
-START_TEST(without_memory_a_section_is_lost_and_counted)
+START_TEST(lost_sections_are_counted)
 {
     uint64_t base = code_base();
     struct metadata kept = hundred(CAIRN_SANMD_ATOMICS, base);
@@ -606,7 +606,7 @@ static void begin_ticks(suseconds_t microseconds)
     ck_assert_int_eq(setitimer(ITIMER_PROF, &timer, NULL), 0);
 }
 
-START_TEST(queries_in_threads_and_signal_handlers_find_what_stays)
+START_TEST(queries_in_threads_and_signal_handlers_find_remaining_sections)
 {
     uint64_t base = code_base();
     staying = hundred(CAIRN_SANMD_ATOMICS, base);
@@ -657,7 +657,7 @@ static void *fork_on(void *failures)
     return NULL;
 }
 
-START_TEST(a_child_forked_while_sections_come_and_go_can_add_its_own)
+START_TEST(forked_children_can_add_sections)
 {
     uint64_t base = code_base();
     unsigned failures = 0;
@@ -686,19 +686,19 @@ int main(void)
     Suite *suite = suite_create("sanitizers' metadata at run time");
     TCase *tests = tcase_create("sections that the test writes");
     tcase_set_timeout(tests, 60);
-    tcase_add_test(tests, random_sections_are_found_as_a_plain_search_finds_them);
-    tcase_add_test(tests, visitors_see_what_begins_in_a_range);
-    tcase_add_test(tests, a_visitor_may_delete_what_is_visited);
-    tcase_add_test(tests, entries_before_a_fault_are_found_and_the_fault_is_given);
-    tcase_add_test(tests, a_section_of_an_unknown_version_is_listed_and_has_nothing);
-    tcase_add_test(tests, what_is_empty_or_was_never_added_is_ignored);
-    tcase_add_test(tests, a_section_that_was_added_twice_goes_with_the_second_deletion);
-    tcase_add_test(tests, of_functions_with_the_same_code_the_one_with_most_features_is_found);
+    tcase_add_test(tests, random_sections_agree_with_a_linear_search);
+    tcase_add_test(tests, visits_are_limited_to_a_range);
+    tcase_add_test(tests, visitors_may_delete_the_section);
+    tcase_add_test(tests, entries_before_an_error_are_found);
+    tcase_add_test(tests, sections_of_unknown_versions_are_empty);
+    tcase_add_test(tests, empty_and_unknown_sections_are_ignored);
+    tcase_add_test(tests, sections_are_deleted_as_often_as_added);
+    tcase_add_test(tests, function_with_most_features_is_found);
     tcase_add_test(tests, entries_at_both_ends_of_the_address_space_are_found);
-    tcase_add_test(tests, sections_of_random_bytes_are_taken_as_they_are);
-    tcase_add_test(tests, without_memory_a_section_is_lost_and_counted);
-    tcase_add_test(tests, queries_in_threads_and_signal_handlers_find_what_stays);
-    tcase_add_test(tests, a_child_forked_while_sections_come_and_go_can_add_its_own);
+    tcase_add_test(tests, sections_of_random_bytes_are_accepted);
+    tcase_add_test(tests, lost_sections_are_counted);
+    tcase_add_test(tests, queries_in_threads_and_signal_handlers_find_remaining_sections);
+    tcase_add_test(tests, forked_children_can_add_sections);
     suite_add_tcase(suite, tests);
     return run_suite(suite);
 }

@@ -87,11 +87,9 @@ CAIRN_API void cairn_block_builder_destroy(cairn_block_builder *builder);
 
 /**
  * Returns the address in the table of a range whose address in the map is `address`, at byte
- * `offset` of the section.
- *
- * It is needed for maps that are not linked, or not loaded at their linked address. In relocatable
- * objects, `address` is an offset from the start of a section of code, which the relocation at
- * `offset` identifies (cairn_object_function).
+ * `offset` of the section. It is needed for maps that are not linked, or not loaded at their linked
+ * address. In relocatable objects, `address` is an offset from the start of a section of code,
+ * which the relocation at `offset` identifies (cairn_object_function).
  */
 typedef uint64_t cairn_block_place(void *user, size_t offset, uint64_t address);
 

@@ -62,11 +62,9 @@ struct cairn_file_bytes {
 };
 
 /**
- * A hook that opens files in place of the system, for example from a test's memory.
- *
- * It opens every file that objects and archives open by a path: the file itself, the members of a
- * thin archive, and debug files (those that are searched for, and the one that is attached). With a
- * hook, paths are compared and joined, but not resolved by the system.
+ * A hook that opens files in place of the system, for example from a test's memory: files that
+ * objects and archives open by a path, the members of a thin archive, and debug files. With a hook,
+ * paths are compared and joined, but not resolved by the system.
  */
 struct cairn_file_hook {
     /** Opens the file at `path` and writes `*file`, whose bytes must not change until `close` is
@@ -89,8 +87,7 @@ struct cairn_object_options {
     /** The memory limit of an object, in bytes, in addition to the size of its file; 0 means the
      *  default. It covers decompressed and relocated sections, relocations and symbols. An
      *  operation that would exceed it fails with MEMORY; the message names the section, the memory
-     *  needed, and the limit. A debug file has a separate limit, by the same rule. Archives have no
-     *  limit. */
+     *  needed, and the limit. A debug file has a separate limit. Archives have no limit. */
     uint64_t memory_limit;
     struct cairn_file_hook files;
 };
@@ -163,15 +160,11 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_object_attach_debug_file(
     cairn_object *object, const char *path, struct cairn_error *error);
 
 /**
- * Computes the difference between the addresses in a process and those in the file.
- *
- * The process has mapped `size` bytes of the file, from `file_offset` on, at `address` as
- * executable. Lines with an x in /proc/PID/maps, and events of perf, contain these numbers. `*base`
- * is the difference, according to the program headers; 0 for programs that are not
- * position-independent.
- *
- * Returns false, and writes nothing, if no executable segment contains these bytes, as in
- * relocatable objects.
+ * Computes the difference between the addresses in a process, which has mapped `size` bytes of the
+ * file, from `file_offset` on, at `address` as executable, and those in the file. Lines with an x
+ * in /proc/PID/maps, and events of perf, contain these numbers. `*base` is 0 for programs that are
+ * not position-independent. Returns false, and writes nothing, if no executable segment contains
+ * these bytes, as in relocatable objects.
  */
 CAIRN_API bool cairn_object_load_base(const cairn_object *object, uint64_t address,
                                       uint64_t file_offset, uint64_t size, uint64_t *base);
@@ -248,11 +241,9 @@ CAIRN_API struct cairn_object_function cairn_object_function(
 
 /**
  * Returns the number of the section that the address or the relative address at `offset` of
- * `section` refers to, in relocatable objects.
- *
- * An address there is an offset from the start of the returned section. A relative address, as in
- * PC sections, has 4 or 8 bytes; because all sections start at 0, `offset` plus its value is an
- * offset from the start of the returned section.
+ * `section` refers to, in relocatable objects. An address there is an offset from the start of the
+ * returned section. A relative address, as in PC sections, has 4 or 8 bytes; `offset` plus its
+ * value is an offset from the start of the returned section.
  *
  * Returns 0 in linked files, without a relocation, for symbols of other files, and for differences
  * of labels.

@@ -13,28 +13,24 @@
  *         … clang's metadata shows that the instruction at `pc` is a plain access …
  *
  * LINKING. The compiler adds constructors to each program and each shared library, which pass the
- * place of the metadata to the callbacks at the end of this header, and destructors, which remove
- * it. Their references to the callbacks are weak: they do nothing if the library is not in the
- * process. So
+ * metadata to the callbacks at the end of this header, and destructors, which remove it. Their
+ * references to the callbacks are weak: they do nothing if the library is not in the process. So
  *
  * - code that calls the query functions must link the library, as above. If only a plug-in calls
  *   them, the program must still link the library: -Wl,--no-as-needed -lcairn-sanmd;
- * - shared libraries, linked or opened with dlopen, need not link it: they use the program's. Only
- *   if the program does not link it, and a plug-in opened with RTLD_LOCAL does, each plug-in must
- *   link it;
+ * - shared libraries, linked or opened with dlopen, use the program's library. Only if the program
+ *   does not link it, and a plug-in opened with RTLD_LOCAL does, each plug-in must link it;
  * - a program that links a static libcairn-sanmd.a and does not call the query functions needs
  *   -Wl,-u,__sanitizer_metadata_covered_add. Its shared libraries find its callbacks if it is
  *   linked with -rdynamic.
  *
  * GLOBAL STATE. The callbacks have no argument for a context. So this library has state that is
- * global to the process, unlike the other parts of Cairn. The state is initialised statically,
- * because callbacks may be called before main and before the library's own constructor. The library
- * does not use malloc. Once loaded, it stays until the process ends, even if it was loaded by
- * dlopen.
+ * global to the process, unlike the other parts of Cairn. It is initialised statically, because
+ * callbacks may be called before main and before any constructor of the library. The library does
+ * not use malloc, and stays until the process ends, even if it was loaded by dlopen.
  *
- * LIFETIME OF METADATA. A callback reads the metadata once, into tables of the library, and the
- * metadata is not accessed again. Its functions and accesses are found until its destructor runs,
- * at dlclose or at the end of the process.
+ * LIFETIME OF METADATA. A callback copies the metadata into tables of the library. Its functions
+ * and accesses are found until its destructor runs, at dlclose or at the end of the process.
  *
  * THREADS. All functions may be called by any number of threads, while other threads open and close
  * libraries. Queries take no locks, do not wait, do not allocate, and are async-signal-safe. If a
@@ -42,12 +38,11 @@
  * metadata, the result of before or after that. Callbacks take a lock and must not be called from a
  * signal handler, like dlopen and dlclose.
  *
- * MEMORY. The tables of a closed library are freed when no query is running that began before it
- * was closed. No function waits for that: tables that are still in use are checked again at the
- * next callback. So a thread may close a library while a query of its own is interrupted, or inside
- * a visitor. If a thread never finishes a query, because of a longjmp out of a visitor or out of a
- * signal handler that interrupted the query, or because of a fork in another thread (in the child),
- * some tables are never freed; there is no other effect.
+ * MEMORY. The tables of a closed library are freed at the first callback at which no query is
+ * running that began before it was closed. So a thread may close a library while a query of its own
+ * is interrupted, or inside a visitor. If a thread never finishes a query, because of a longjmp out
+ * of a visitor or of a signal handler that interrupted the query, or because of a fork in another
+ * thread (in the child), some tables are never freed; there is no other effect.
  *
  * Source: callbacks and versions, which are not documented, are those that clang 16 and 19 emit.
  *

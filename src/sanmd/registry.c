@@ -1,5 +1,10 @@
 /*
- * The registry, and the callbacks that change it.
+ * The registry of the tables of all sections that callbacks have added, the callbacks, and the
+ * queries of programs. The registry is Cairn's only global state of a process.
+ *
+ * Writers hold a lock, create a new directory of all tables, publish it with one store, and retire
+ * the previous directory. A query announces itself and loads the directory. Everything reachable
+ * from the directory is valid until the query ends.
  *
  * GRACE PERIODS. Memory that was unpublished is unmapped after all queries that may use it have
  * ended. Neither queries nor writers wait for that. A query increments a counter of the current
@@ -15,11 +20,35 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "sanmd/registry.h"
+#include "sanmd/table.h"
 
 #include <pthread.h>
 
 enum { PHASES = 2, STRIPES = 64, LINE_BYTES = 64 };
+
+/* A table, with copies of the fields that a search compares. */
+struct directory_entry {
+    uint64_t code_begin;
+    uint64_t code_end;
+    /* The largest code_end of this entry and all entries before it. The code of two tables may be
+     * interleaved, if one program contains two versions of the metadata. */
+    uint64_t furthest_end;
+    const struct table *table;
+};
+
+/* All tables: first those of functions, then those of accesses, both sorted by code_begin. */
+struct directory {
+    struct block block;
+    size_t count;
+    size_t covered_count;
+    struct directory_entry entries[];
+};
+
+/* A running query. */
+struct query {
+    atomic_uint_fast64_t *running;
+    const struct directory *directory; /* NULL if no table was ever added */
+};
 
 /* Counters in a separate cache line. Different threads usually use different lines. */
 struct stripe {
@@ -40,11 +69,12 @@ static struct {
     atomic_size_t lost_range_count;
 } registry = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* ---- Queries ---- */
+/* ---- Beginning and ending queries ---- */
 
-/* The stacks of threads are far apart, so the address of a call frame chooses the counters. A
- * thread-local variable might allocate memory at its first use. */
-struct query query_begin(void)
+/* Neither function waits or allocates. The stacks of threads are far apart, so the address of a
+ * call frame chooses the counters. A thread-local variable might allocate memory at its first use.
+ */
+static struct query query_begin(void)
 {
     const uint64_t golden = UINT64_C(0x9E3779B97F4A7C15);
     const int beyond_frames = 16;
@@ -58,7 +88,7 @@ struct query query_begin(void)
     return (struct query){running, atomic_load(&registry.directory)};
 }
 
-void query_end(struct query query) { atomic_fetch_sub(query.running, 1); }
+static void query_end(struct query query) { atomic_fetch_sub(query.running, 1); }
 
 /* ---- Releasing memory ---- */
 
@@ -242,7 +272,129 @@ void __sanitizer_metadata_atomics_del(uint32_t version, const void *start, const
 
 /* NOLINTEND(bugprone-reserved-identifier,cert-*) */
 
-/* ---- Statistics ---- */
+/* ---- Queries ---- */
+
+/* The entries of one kind in a directory. */
+struct entries {
+    const struct directory_entry *first;
+    size_t count;
+};
+
+static struct entries entries_of(struct query query, enum cairn_sanmd_kind kind)
+{
+    const struct directory *directory = query.directory;
+    if (directory == NULL)
+        return (struct entries){NULL, 0};
+    if (kind == CAIRN_SANMD_COVERED)
+        return (struct entries){directory->entries, directory->covered_count};
+    return (struct entries){directory->entries + directory->covered_count,
+                            directory->count - directory->covered_count};
+}
+
+/* Returns the number of directory entries whose code begins at or before `pc`. */
+static size_t count_up_to(struct entries of, uint64_t pc)
+{
+    size_t low = 0;
+    size_t high = of.count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (of.first[middle].code_begin <= pc)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Finds the last entry of the table at or before `pc`. Returns false if all entries are after it,
+ * if `pc` is after the table's code, or if the table was deleted. */
+static bool find_in_table(const struct directory_entry *entry, uint64_t pc, size_t *found)
+{
+    if (pc >= entry->code_end || atomic_load_explicit(&entry->table->is_gone, memory_order_acquire))
+        return false;
+    size_t count = table_count_up_to(entry->table, pc);
+    *found = count - 1;
+    return count > 0;
+}
+
+bool cairn_sanmd_is_atomic(uint64_t pc)
+{
+    struct query query = query_begin();
+    struct entries of = entries_of(query, CAIRN_SANMD_ATOMICS);
+    bool is_found = false;
+    for (size_t i = count_up_to(of, pc); !is_found && i > 0 && of.first[i - 1].furthest_end > pc;
+         i--) {
+        size_t found;
+        is_found = find_in_table(&of.first[i - 1], pc, &found) &&
+                   table_address(of.first[i - 1].table, found) == pc;
+    }
+    query_end(query);
+    return is_found;
+}
+
+bool cairn_sanmd_find_function(uint64_t pc, struct cairn_sanmd_entry *function)
+{
+    struct query query = query_begin();
+    struct entries of = entries_of(query, CAIRN_SANMD_COVERED);
+    bool is_found = false;
+    for (size_t i = count_up_to(of, pc); !is_found && i > 0 && of.first[i - 1].furthest_end > pc;
+         i--) {
+        size_t found;
+        if (!find_in_table(&of.first[i - 1], pc, &found))
+            continue;
+        struct cairn_sanmd_entry last = table_entry(of.first[i - 1].table, found);
+        is_found = pc - last.address < last.size;
+        if (is_found)
+            *function = last;
+    }
+    query_end(query);
+    return is_found;
+}
+
+/* Returns the number of the first entry at or after `begin`. */
+static size_t first_entry(const struct table *table, uint64_t begin)
+{
+    if (begin <= table->range.code_begin)
+        return 0;
+    if (begin >= table->range.code_end)
+        return table->range.entry_count;
+    return table_count_up_to(table, begin - 1);
+}
+
+bool cairn_sanmd_visit(enum cairn_sanmd_kind kind, uint64_t begin, uint64_t end,
+                       bool (*visit)(void *data, const struct cairn_sanmd_entry *entry), void *data)
+{
+    struct query query = query_begin();
+    struct entries of = entries_of(query, kind);
+    bool visits_all = true;
+    for (size_t i = 0; i < of.count && visits_all; i++) {
+        const struct table *table = of.first[i].table;
+        /* The callback may delete the table. */
+        for (size_t k = first_entry(table, begin);
+             visits_all && k < table->range.entry_count && !atomic_load(&table->is_gone); k++) {
+            struct cairn_sanmd_entry entry = table_entry(table, k);
+            if (entry.address >= end)
+                break;
+            visits_all = visit(data, &entry);
+        }
+    }
+    query_end(query);
+    return visits_all;
+}
+
+bool cairn_sanmd_visit_ranges(bool (*visit)(void *data, const struct cairn_sanmd_range *range),
+                              void *data)
+{
+    struct query query = query_begin();
+    size_t count = query.directory == NULL ? 0 : query.directory->count;
+    bool visits_all = true;
+    for (size_t i = 0; i < count && visits_all; i++) {
+        const struct table *table = query.directory->entries[i].table;
+        visits_all = atomic_load(&table->is_gone) || visit(data, &table->range);
+    }
+    query_end(query);
+    return visits_all;
+}
 
 void cairn_sanmd_get_statistics(struct cairn_sanmd_statistics *statistics)
 {
