@@ -1,6 +1,6 @@
 /*
  * The registry of the tables of all sections that callbacks have added, the callbacks, and the
- * queries of programs. The registry is Cairn's only global state of a process.
+ * queries of programs. The registry is this library's only global state.
  *
  * Writers hold a lock, create a new directory of all tables, publish it with one store, and retire
  * the previous directory. A query announces itself and loads the directory. Everything reachable
