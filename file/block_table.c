@@ -6,7 +6,9 @@
 #include "file/block_table.h"
 
 #include "base/memory.h"
-#include "base/search.h"
+#include "file/sorted.h"
+
+#include <string.h>
 
 void cairn_block_table_destroy(cairn_block_table *table)
 {
@@ -84,11 +86,19 @@ static inline uint64_t find_place(const struct line *line, uint32_t offset)
     return (sums >> 48)[0] - 1;
 }
 
+static int compare_wide(const void *left, const void *right)
+{
+    uint32_t a = ((const struct wide_block *)left)->position;
+    uint32_t b = ((const struct wide_block *)right)->position;
+    return (a > b) - (a < b);
+}
+
 /* Returns the size and the ID of a block for which its line has no space. */
 static const struct wide_block *find_wide(const cairn_block_table *table, uint32_t position)
 {
-    return &table->wide[search_u32(table->wide, sizeof *table->wide, 0, table->wide_count,
-                                   position)];
+    struct wide_block key = {.position = position};
+    return &table->wide[sorted_lower_bound(table->wide, table->wide_count, sizeof key, &key,
+                                           compare_wide)];
 }
 
 /* Reads the data of the block in one place of the line. */
