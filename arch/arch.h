@@ -326,7 +326,7 @@ void arch_host_code_written(const void *written, const void *executed, size_t si
 
 /*
  * Contexts. Implemented once per build, in arch/<host>/host_context.c and context.S, which also
- * implements cairn_context_capture and cairn_context_resume. Async-signal-safe.
+ * implements cairn_context_save and cairn_context_resume. Async-signal-safe.
  */
 
 /* How a context holds a register, and which bytes of it a narrower value has. */

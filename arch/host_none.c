@@ -102,7 +102,7 @@ uint64_t arch_host_exit_entry(uint32_t vector_level)
     return 0;
 }
 
-int cairn_context_capture(struct cairn_context *context)
+int cairn_context_save(struct cairn_context *context)
 {
     memset(context, 0, sizeof *context);
     return 0;

@@ -9,7 +9,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "bench/report.h"
-#include "unwind/unwind.h"
+#include "tests/unwind_apply.h"
 
 #include <cairn/object.h>
 #include <stdio.h>

@@ -143,65 +143,65 @@ static LLVMModuleRef build_module(LLVMContextRef context)
 
 static struct cairn_value result;
 
-static void leave_alone(struct cairn_deopt *deopt, void *user)
+static void leave_alone(struct cairn_exit_call *call, void *user)
 {
-    (void)deopt;
+    (void)call;
     (void)user;
 }
 
-static void read_each(struct cairn_deopt *deopt, struct cairn_value values[VALUES])
+static void read_each(struct cairn_exit_call *call, struct cairn_value values[VALUES])
 {
     struct cairn_error error;
     for (uint32_t i = 0; i < VALUES; i++)
-        check(cairn_frame_value(&deopt->frame, deopt->record, i, &values[i], &error), &error);
+        check(cairn_frame_value(&call->frame, call->record, i, &values[i], &error), &error);
 }
 
-static void read_all(struct cairn_deopt *deopt, struct cairn_value values[VALUES])
+static void read_all(struct cairn_exit_call *call, struct cairn_value values[VALUES])
 {
     struct cairn_error error;
-    check(cairn_frame_values(&deopt->frame, deopt->record, 0, VALUES, values, &error), &error);
+    check(cairn_frame_values(&call->frame, call->record, 0, VALUES, values, &error), &error);
 }
 
-static void return_result(struct cairn_deopt *deopt)
+static void return_result(struct cairn_exit_call *call)
 {
     struct cairn_error error;
-    check(cairn_deopt_return(deopt, &result, 1, &error), &error);
+    check(cairn_exit_return(call, &result, 1, &error), &error);
 }
 
-static void read_each_and_continue(struct cairn_deopt *deopt, void *user)
+static void read_each_and_continue(struct cairn_exit_call *call, void *user)
 {
     struct cairn_value values[VALUES];
     (void)user;
-    read_each(deopt, values);
+    read_each(call, values);
 }
 
-static void read_each_and_return(struct cairn_deopt *deopt, void *user)
+static void read_each_and_return(struct cairn_exit_call *call, void *user)
 {
     struct cairn_value values[VALUES];
     (void)user;
-    read_each(deopt, values);
-    return_result(deopt);
+    read_each(call, values);
+    return_result(call);
 }
 
-static void read_all_and_continue(struct cairn_deopt *deopt, void *user)
+static void read_all_and_continue(struct cairn_exit_call *call, void *user)
 {
     struct cairn_value values[VALUES];
     (void)user;
-    read_all(deopt, values);
+    read_all(call, values);
 }
 
-static void read_all_and_return(struct cairn_deopt *deopt, void *user)
+static void read_all_and_return(struct cairn_exit_call *call, void *user)
 {
     struct cairn_value values[VALUES];
     (void)user;
-    read_all(deopt, values);
-    return_result(deopt);
+    read_all(call, values);
+    return_result(call);
 }
 
-static void only_return(struct cairn_deopt *deopt, void *user)
+static void only_return(struct cairn_exit_call *call, void *user)
 {
     (void)user;
-    return_result(deopt);
+    return_result(call);
 }
 
 /* ---- Measuring ---- */
@@ -235,7 +235,7 @@ struct bench {
 
 struct wanted {
     const char *name;
-    cairn_deopt_handler *handler;
+    cairn_exit_handler *handler;
     double limit;
     double ratio_limit;
 };

@@ -53,7 +53,7 @@ static double time_capture(void (*unused)(void))
     (void)unused;
     double begun = bench_now();
     for (; i < GROUP; i++)
-        if (cairn_context_capture(&context) == 0)
+        if (cairn_context_save(&context) == 0)
             cairn_context_resume(&context);
     return (bench_now() - begun) / GROUP;
 }

@@ -226,7 +226,7 @@ static void stop(void)
     struct cairn_frame compiled;
     struct cairn_frame native;
     size_t before = count_before_compiled() + 1; /* plus the frame of time_system */
-    if (cairn_context_capture(&context) != 0)
+    if (cairn_context_save(&context) != 0)
         return;
     find_frames(&context, &native, &compiled);
 #ifdef WITH_LIBUNWIND

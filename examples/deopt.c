@@ -227,14 +227,14 @@ static struct frame rebuild(const struct cairn_frame_state *state, uint32_t inde
     return frame;
 }
 
-static void overflowed(struct cairn_deopt *deopt, void *unused)
+static void overflowed(struct cairn_exit_call *call, void *unused)
 {
     struct cairn_error error;
     struct cairn_frame_state state;
     struct frame frames[FRAMES_MAX];
     (void)unused;
     overflows++;
-    check(cairn_frame_state_read(&deopt->frame, deopt->record, 0, &state, &error), &error);
+    check(cairn_frame_state_read(&call->frame, call->record, 0, &state, &error), &error);
     printf("  overflow in compiled code, which becomes %" PRIu32 " frames of the interpreter:\n",
            state.frame_count);
     if (state.frame_count > FRAMES_MAX)
@@ -250,7 +250,7 @@ static void overflowed(struct cairn_deopt *deopt, void *unused)
      * result. */
     const struct cairn_value results[] = {cairn_value_of_integer(64, result.is_double),
                                           cairn_value_of_integer(64, result.bits)};
-    check(cairn_deopt_return(deopt, results, 2, &error), &error);
+    check(cairn_exit_return(call, results, 2, &error), &error);
 }
 
 /* ---- 5. The compiler, which uses int64_t for every number ---- */

@@ -5,7 +5,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include <cairn/deopt.h>
+#include <cairn/exit.h>
 #include <cairn/llvm.h>
 #include <llvm-c/IRReader.h>
 #include <stdint.h>
@@ -29,15 +29,15 @@ static const char text[] =
     "}\n";
 
 /* Returns x + y from compute. */
-static void leave(struct cairn_deopt *deopt, void *user)
+static void leave(struct cairn_exit_call *call, void *user)
 {
     struct cairn_value values[2];
     (void)user;
-    if (cairn_frame_values(&deopt->frame, deopt->record, 0, 2, values, NULL) != CAIRN_OK)
+    if (cairn_frame_values(&call->frame, call->record, 0, 2, values, NULL) != CAIRN_OK)
         abort();
     struct cairn_value sum =
         cairn_value_of_integer(64, cairn_value_signed(&values[0]) + cairn_value_signed(&values[1]));
-    if (cairn_deopt_return(deopt, &sum, 1, NULL) != CAIRN_OK)
+    if (cairn_exit_return(call, &sum, 1, NULL) != CAIRN_OK)
         abort();
 }
 

@@ -70,9 +70,9 @@ static void *move(void *object, void *unused)
     return node->moved_to;
 }
 
-/* Collects garbage. Compiled code calls it at statepoints through a cairn_exit, so that `deopt` has
+/* Collects garbage. Compiled code calls it at statepoints through a cairn_exit, so that `call` has
  * its frame. */
-static void collect(struct cairn_deopt *deopt, void *unused)
+static void collect(struct cairn_exit_call *call, void *unused)
 {
     struct cairn_error error;
     struct cairn_walk walk;
@@ -83,7 +83,7 @@ static void collect(struct cairn_deopt *deopt, void *unused)
 
     /* Relocate the pointers in the frames of compiled code, from the frame of the call to the
      * outermost one. The walk steps over the host's frames in between. */
-    cairn_walk_begin(&walk, &deopt->frame);
+    cairn_walk_begin(&walk, &call->frame);
     walk.foreign = cairn_walk_native;
     for (;;) {
         struct cairn_record record;

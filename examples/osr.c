@@ -215,15 +215,14 @@ static double go_on_interpreting(const struct item *items, int64_t count, int64_
 }
 
 /* Leaves compiled code. The live values are the arguments of go_on_interpreting, in order. */
-static void leave_compiled(struct cairn_deopt *deopt, void *signature)
+static void leave_compiled(struct cairn_exit_call *call, void *signature)
 {
     struct cairn_error error;
     struct cairn_value live[4];
     for (uint32_t i = 0; i < 4; i++)
-        check(cairn_frame_value(&deopt->frame, deopt->record, i, &live[i], &error), &error);
-    check(
-        cairn_deopt_enter(deopt, signature, (void *)(uintptr_t)go_on_interpreting, live, 4, &error),
-        &error);
+        check(cairn_frame_value(&call->frame, call->record, i, &live[i], &error), &error);
+    check(cairn_exit_enter(call, signature, (void *)(uintptr_t)go_on_interpreting, live, 4, &error),
+          &error);
 }
 
 /* ---- 4. Into the compiled loop ---- */

@@ -10,7 +10,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "fuzz/fuzz.h"
-#include "unwind/layout.h"
+#include "unwind/rules.h"
 
 enum { MADE_BYTES_MAX = 1 << 14, ENTRIES_MAX = 64 };
 

@@ -218,7 +218,7 @@ static const struct bad_case bad_cases[] = {
     {BYTES(0x00, 0x2D), CAIRN_ERROR_UNSUPPORTED, 1, "is not known"},
     {BYTES(0x41, 0x3F), CAIRN_ERROR_UNSUPPORTED, 1, "0x3f"},
     {BYTES(0x07, 0x80, 0x80, 4), CAIRN_ERROR_UNSUPPORTED, 0, "16 bits"},
-    {BYTES(0x0B), CAIRN_ERROR_CORRUPT, 0, "none is remembered"},
+    {BYTES(0x0B), CAIRN_ERROR_CORRUPT, 0, "no state is remembered"},
     {BYTES(0x41, 0x04, 0xFF, 0xFF, 0xFF, 0xFF), CAIRN_ERROR_CORRUPT, 1, "function's end"},
     {BYTES(0x03, 1, 1), CAIRN_ERROR_CORRUPT, 0, "function's end"},
     {BYTES(0x01, 0xFF, 0x0F, 0, 0, 0, 0, 0, 0), CAIRN_ERROR_CORRUPT, 0, "function's begin"},

@@ -1,5 +1,5 @@
 /*
- * Tests of contexts: the registers that an exit saves and restores, capture and resume, signals.
+ * Tests of contexts: the registers that an exit saves and restores, save and resume, signals.
  * The tests' own instructions (registers.h) load and store registers with random values.
  *
  * SPDX-License-Identifier: MIT
@@ -419,16 +419,16 @@ START_TEST(context_may_lie_below_the_stack_pointer)
 }
 END_TEST
 
-/* ---- Capture ---- */
+/* ---- Save ---- */
 
-START_TEST(capture_describes_the_caller)
+START_TEST(save_describes_the_caller)
 {
     struct cairn_context context;
     for (int round = 0; round < ROUNDS; round++) {
         begin_trial(arch_host_vector_level());
         memset(&context, 0xEE, sizeof context);
         const void *code = registers_call_function(
-            &trial.before, (const void *)(uintptr_t)cairn_context_capture, &context);
+            &trial.before, (const void *)(uintptr_t)cairn_context_save, &context);
         run(code);
         for (uint16_t dwarf = 0; dwarf < numbers; dwarf++) {
             if (registers_is_kept(dwarf))
@@ -454,12 +454,12 @@ static __attribute__((noinline)) int go_back(const struct cairn_context *context
     return below;
 }
 
-START_TEST(resume_returns_from_capture_again)
+START_TEST(resume_returns_from_save_again)
 {
     struct cairn_context context;
     volatile int times = 0;
     for (volatile int depth = 0; depth < 20; depth++) {
-        int result = cairn_context_capture(&context);
+        int result = cairn_context_save(&context);
         times++;
         if (result == 0)
             go_back(&context, depth);
@@ -803,11 +803,11 @@ int main(void)
     tcase_add_test(exits, resume_loads_every_register_of_a_context_elsewhere);
     tcase_add_test(exits, context_may_lie_below_the_stack_pointer);
     suite_add_tcase(suite, exits);
-    TCase *capture = tcase_create("capture");
-    tcase_add_checked_fixture(capture, set_up, tear_down);
-    tcase_add_test(capture, capture_describes_the_caller);
-    tcase_add_test(capture, resume_returns_from_capture_again);
-    suite_add_tcase(suite, capture);
+    TCase *save = tcase_create("save");
+    tcase_add_checked_fixture(save, set_up, tear_down);
+    tcase_add_test(save, save_describes_the_caller);
+    tcase_add_test(save, resume_returns_from_save_again);
+    suite_add_tcase(suite, save);
     TCase *signals = tcase_create("signals");
     tcase_add_checked_fixture(signals, set_up, tear_down);
     tcase_add_test(signals, signal_has_the_registers_of_the_interrupted_code);

@@ -300,9 +300,9 @@ END_TEST
 
 /* ---- Every entry point ---- */
 
-static void continue_after(struct cairn_deopt *deopt, void *user)
+static void continue_after(struct cairn_exit_call *call, void *user)
 {
-    (void)deopt;
+    (void)call;
     (void)user;
 }
 

@@ -8,7 +8,7 @@
 #include "frame_writer.h"
 #include "runtime_support.h"
 #include "stackmap_support.h"
-#include "unwind/unwind.h"
+#include "unwind/rules.h"
 
 #include <cairn/block_table.h>
 #include <cairn/declaration.h>

@@ -39,21 +39,21 @@ static void look(const struct cairn_frame *frame, const struct cairn_record *rec
     }
 }
 
-static void leave(struct cairn_deopt *deopt, void *user)
+static void leave(struct cairn_exit_call *call, void *user)
 {
     (void)user;
-    look(&deopt->frame, deopt->record.table == NULL ? NULL : &deopt->record);
+    look(&call->frame, call->record.table == NULL ? NULL : &call->record);
 }
 
 /* The function that compiled code calls; it walks the stack. */
 static void walk_from_here(void)
 {
-    struct cairn_context captured;
+    struct cairn_context saved;
     struct cairn_walk walk;
     struct cairn_frame frame;
     struct cairn_error error = {0};
-    ck_assert_int_eq(cairn_context_capture(&captured), 0);
-    ck_assert_ok(cairn_frame_from_context(runtime, &captured, true, &frame, &error));
+    ck_assert_int_eq(cairn_context_save(&saved), 0);
+    ck_assert_ok(cairn_frame_from_context(runtime, &saved, true, &frame, &error));
     cairn_walk_begin(&walk, &frame);
     walk.foreign = cairn_walk_native;
     enum cairn_status status = cairn_walk_next(&walk, &error);

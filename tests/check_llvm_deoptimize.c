@@ -29,17 +29,17 @@ static struct {
     enum cairn_status status;
 } seen;
 
-static void leave(struct cairn_deopt *deopt, void *user)
+static void leave(struct cairn_exit_call *call, void *user)
 {
     (void)user;
     seen.calls++;
-    seen.id = deopt->record.table == NULL ? 0 : cairn_record_id(deopt->record);
-    seen.count = cairn_record_live_value_count(deopt->record);
+    seen.id = call->record.table == NULL ? 0 : cairn_record_id(call->record);
+    seen.count = cairn_record_live_value_count(call->record);
     for (uint32_t i = 0; i < seen.count && i < VALUES_MAX; i++)
-        if (cairn_frame_value(&deopt->frame, deopt->record, i, &seen.values[i], NULL) != CAIRN_OK)
+        if (cairn_frame_value(&call->frame, call->record, i, &seen.values[i], NULL) != CAIRN_OK)
             seen.values[i] = (struct cairn_value){0};
     struct cairn_value result = cairn_value_of_integer(64, RESULT + seen.count);
-    seen.status = cairn_deopt_return(deopt, &result, 1, NULL);
+    seen.status = cairn_exit_return(call, &result, 1, NULL);
 }
 
 static void set_up(void)
@@ -187,13 +187,13 @@ static int64_t walk_calls;
 /* The function that compiled code calls: it reads its caller's record and live values. */
 static int64_t stopped(int64_t x)
 {
-    struct cairn_context captured;
+    struct cairn_context saved;
     struct cairn_walk walk;
     struct cairn_frame frame;
     struct cairn_error error = {0};
-    if (cairn_context_capture(&captured) != 0)
+    if (cairn_context_save(&saved) != 0)
         return -1;
-    ck_assert_ok(cairn_frame_from_context(runtime, &captured, true, &frame, &error));
+    ck_assert_ok(cairn_frame_from_context(runtime, &saved, true, &frame, &error));
     cairn_walk_begin(&walk, &frame);
     walk.foreign = cairn_walk_native;
     enum cairn_status status = cairn_walk_next(&walk, &error);

@@ -335,7 +335,7 @@ static void find_target(uint64_t site, struct target *target)
 /* ---- A run ---- */
 
 static struct {
-    void (*handler)(struct cairn_deopt *deopt);
+    void (*handler)(struct cairn_exit_call *call);
     struct cairn_results results;
     struct cairn_value
         returned[CAIRN_FUNCTION_RESULTS_MAX]; /* result that the caller must receive */
@@ -351,11 +351,11 @@ static struct {
 
 static unsigned entered[3]; /* without and with arguments on the stack; C functions */
 
-static void handle(struct cairn_deopt *deopt, void *user)
+static void handle(struct cairn_exit_call *call, void *user)
 {
     ck_assert_ptr_eq(user, &run);
     run.calls++;
-    run.handler(deopt);
+    run.handler(call);
 }
 
 static void compare(uint32_t index, const struct cairn_value *expected, const void *bytes)
@@ -395,15 +395,15 @@ static void choose_results(void)
     }
 }
 
-static void enter(struct cairn_deopt *deopt, const struct target *target)
+static void enter(struct cairn_exit_call *call, const struct target *target)
 {
     struct cairn_error error = {0};
     run.target = target;
     memset(buffers.seen, 0xEE, sizeof buffers.seen);
     for (uint32_t i = 0; i < target->count; i++)
         run.arguments[i] = random_value(target->types[i]);
-    enum cairn_status status = cairn_deopt_enter(deopt, target->signature, target->function,
-                                                 run.arguments, target->count, &error);
+    enum cairn_status status = cairn_exit_enter(call, target->signature, target->function,
+                                                run.arguments, target->count, &error);
     ck_assert_msg(status == CAIRN_OK, "%s", error.message);
 }
 
@@ -414,9 +414,9 @@ static bool has_toc(void)
 }
 
 /* The exit in the function that was left: finds its caller. */
-static void remember_caller(const struct cairn_deopt *deopt)
+static void remember_caller(const struct cairn_exit_call *call)
 {
-    struct cairn_frame frame = deopt->frame;
+    struct cairn_frame frame = call->frame;
     if (has_toc())
         ck_assert_ok(cairn_frame_read(&frame, 2, &run.toc, sizeof run.toc, NULL));
     ck_assert_ok(cairn_frame_caller(&frame, NULL));
@@ -426,10 +426,10 @@ static void remember_caller(const struct cairn_deopt *deopt)
 }
 
 /* An exit in an entered function: the caller is the same, in the same frame. */
-static void walk_to_caller(const struct cairn_deopt *deopt)
+static void walk_to_caller(const struct cairn_exit_call *call)
 {
     struct cairn_error error = {0};
-    struct cairn_frame frame = deopt->frame;
+    struct cairn_frame frame = call->frame;
     unsigned steps = 0;
     while (frame.module != NULL && frame.pc != run.caller_pc) {
         enum cairn_status status = cairn_frame_caller(&frame, &error);
@@ -444,24 +444,23 @@ static void walk_to_caller(const struct cairn_deopt *deopt)
     ck_assert_uint_eq(frame.sp, registers_sp);
 }
 
-static void go_on_at_random(struct cairn_deopt *deopt)
+static void go_on_at_random(struct cairn_exit_call *call)
 {
     struct cairn_error error = {0};
-    bool is_f = cairn_record_id(deopt->record) == F_SITE;
+    bool is_f = cairn_record_id(call->record) == F_SITE;
     if (is_f)
-        remember_caller(deopt);
+        remember_caller(call);
     else {
         compare_seen();
-        walk_to_caller(deopt);
+        walk_to_caller(call);
     }
     run.depth++;
     if (is_f || (run.depth < DEPTH_MAX && below(2) == 0)) {
-        enter(deopt, &targets[below(TARGETS)]);
+        enter(call, &targets[below(TARGETS)]);
         entered[run.target->closure != NULL ? 2 : run.target->count > 14]++;
     } else if (below(2) == 0) {
         choose_results();
-        enum cairn_status status =
-            cairn_deopt_return(deopt, run.returned, run.results.count, &error);
+        enum cairn_status status = cairn_exit_return(call, run.returned, run.results.count, &error);
         ck_assert_msg(status == CAIRN_OK, "%s", error.message);
     }
 }
@@ -696,21 +695,21 @@ static const struct cairn_type *fill_types(void)
 
 static uint64_t first_sp;
 
-static void enter_again(struct cairn_deopt *deopt)
+static void enter_again(struct cairn_exit_call *call)
 {
-    if (cairn_record_id(deopt->record) == F_SITE) {
-        remember_caller(deopt);
-        enter(deopt, &targets[0]);
+    if (cairn_record_id(call->record) == F_SITE) {
+        remember_caller(call);
+        enter(call, &targets[0]);
         return;
     }
     compare_seen();
     if (run.calls == 2)
-        first_sp = deopt->frame.sp;
-    ck_assert_uint_eq(deopt->frame.sp, first_sp);
+        first_sp = call->frame.sp;
+    ck_assert_uint_eq(call->frame.sp, first_sp);
     if (run.calls < CYCLES)
-        enter(deopt, &targets[0]);
+        enter(call, &targets[0]);
     else
-        walk_to_caller(deopt);
+        walk_to_caller(call);
 }
 
 START_TEST(the_stack_does_not_grow_where_functions_take_each_others_places)
@@ -723,7 +722,7 @@ START_TEST(the_stack_does_not_grow_where_functions_take_each_others_places)
 }
 END_TEST
 
-static void enter_once(struct cairn_deopt *deopt) { enter(deopt, &targets[0]); }
+static void enter_once(struct cairn_exit_call *call) { enter(call, &targets[0]); }
 
 START_TEST(a_function_gets_as_many_arguments_on_the_stack_as_there_may_be)
 {
@@ -747,14 +746,14 @@ static int64_t weigh(int64_t a, double b, int64_t c, int64_t d, double e, int64_
 
 static cairn_signature *weigh_signature;
 
-static void enter_weigh(struct cairn_deopt *deopt)
+static void enter_weigh(struct cairn_exit_call *call)
 {
     struct cairn_value values[15];
     struct cairn_error error = {0};
     for (int i = 0; i < 15; i++)
         values[i] = i % 3 == 1 ? cairn_value_of_double(i + 1) : cairn_value_of_integer(64, i + 1);
-    enum cairn_status status = cairn_deopt_enter(
-        deopt, weigh_signature, (const void *)(uintptr_t)weigh, values, 15, &error);
+    enum cairn_status status =
+        cairn_exit_enter(call, weigh_signature, (const void *)(uintptr_t)weigh, values, 15, &error);
     ck_assert_msg(status == CAIRN_OK, "%s", error.message);
     /* The types are copied. */
     memset(values, 0, sizeof values);
@@ -777,10 +776,10 @@ END_TEST
 
 /* ---- A frame without a record ---- */
 
-static void enter_weigh_from_a_call(struct cairn_deopt *deopt)
+static void enter_weigh_from_a_call(struct cairn_exit_call *call)
 {
-    ck_assert_ptr_null(deopt->record.table);
-    enter_weigh(deopt);
+    ck_assert_ptr_null(call->record.table);
+    enter_weigh(call);
 }
 
 /* The exit is called by the code as a function, so the result that its caller expects is unknown.
@@ -811,17 +810,17 @@ END_TEST
 
 /* ---- Errors ---- */
 
-static void expect_refusal(struct cairn_deopt *deopt, const cairn_signature *signature,
+static void expect_refusal(struct cairn_exit_call *call, const cairn_signature *signature,
                            const struct cairn_value *values, uint32_t count,
                            enum cairn_status expected, const char *sentence)
 {
     struct cairn_error error = {0};
-    ck_assert_int_eq(
-        cairn_deopt_enter(deopt, signature, targets[0].function, values, count, &error), expected);
+    ck_assert_int_eq(cairn_exit_enter(call, signature, targets[0].function, values, count, &error),
+                     expected);
     ck_assert_msg(strstr(error.message, sentence) != NULL, "%s", error.message);
 }
 
-static void enter_wrongly(struct cairn_deopt *deopt)
+static void enter_wrongly(struct cairn_exit_call *call)
 {
     const struct cairn_value values[] = {cairn_value_of_integer(64, 1),
                                          cairn_value_of_integer(64, 2),
@@ -830,13 +829,13 @@ static void enter_wrongly(struct cairn_deopt *deopt)
     const struct cairn_type result = CAIRN_INTEGER(64);
     cairn_signature *other;
     ck_assert_ok(cairn_signature_create(NULL, &result, 1, NULL, 0, &other, NULL));
-    expect_refusal(deopt, signature, values, 2, CAIRN_ERROR_ARGUMENT,
+    expect_refusal(call, signature, values, 2, CAIRN_ERROR_ARGUMENT,
                    "the function takes 3 arguments, and not 2");
-    expect_refusal(deopt, signature, values, 3, CAIRN_ERROR_ARGUMENT,
+    expect_refusal(call, signature, values, 3, CAIRN_ERROR_ARGUMENT,
                    "argument 1 is i64, and not double");
-    expect_refusal(deopt, other, NULL, 0, CAIRN_ERROR_ARGUMENT, "'f' returns double, and not i64");
-    expect_refusal(deopt, NULL, NULL, 0, CAIRN_ERROR_ARGUMENT,
-                   "cairn_deopt_enter needs a signature and a function");
+    expect_refusal(call, other, NULL, 0, CAIRN_ERROR_ARGUMENT, "'f' returns double, and not i64");
+    expect_refusal(call, NULL, NULL, 0, CAIRN_ERROR_ARGUMENT,
+                   "cairn_exit_enter needs a signature and a function");
     cairn_signature_destroy(other);
 }
 
@@ -856,13 +855,13 @@ static const char without_rules[] = SUPPORT_INTRINSICS
     "  ret i64 %a\n"
     "}\n";
 
-static void enter_without_rules(struct cairn_deopt *deopt)
+static void enter_without_rules(struct cairn_exit_call *call)
 {
     const struct cairn_type result = CAIRN_INTEGER(64);
     cairn_signature *signature;
     ck_assert_ok(cairn_signature_create(NULL, &result, 1, NULL, 0, &signature, NULL));
     targets[0].function = (const void *)(uintptr_t)enter_without_rules;
-    expect_refusal(deopt, signature, NULL, 0, CAIRN_ERROR_NOT_FOUND, "uwtable");
+    expect_refusal(call, signature, NULL, 0, CAIRN_ERROR_NOT_FOUND, "uwtable");
     cairn_signature_destroy(signature);
 }
 

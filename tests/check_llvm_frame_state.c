@@ -25,14 +25,14 @@ enum { FUNCTIONS = 16, RUNS = 2, ROUNDS = 40, BITS_IN_BYTE = 8 };
 static LLVMContextRef context;
 static cairn_runtime *runtime;
 static cairn_exit *the_exit;
-static void (*handler)(struct cairn_deopt *deopt);
+static void (*handler)(struct cairn_exit_call *call);
 static unsigned calls;
 
-static void handle(struct cairn_deopt *deopt, void *user)
+static void handle(struct cairn_exit_call *call, void *user)
 {
     (void)user;
     calls++;
-    handler(deopt);
+    handler(call);
 }
 
 static void set_up(void)
@@ -354,13 +354,13 @@ static void check_frame(const struct cairn_frame_state *state, uint32_t in)
         }
 }
 
-static void check_state(struct cairn_deopt *deopt)
+static void check_state(struct cairn_exit_call *call)
 {
     const struct written_state *written = &written_states[current];
     struct cairn_frame_state state;
     struct cairn_error error = {0};
     enum cairn_status status =
-        cairn_frame_state_read(&deopt->frame, deopt->record, written->first, &state, &error);
+        cairn_frame_state_read(&call->frame, call->record, written->first, &state, &error);
     ck_assert_msg(status == CAIRN_OK, "%s: %s; CAIRN_TEST_SEED=%" PRIu64, functions[current].name,
                   error.message, module_seed);
     ck_assert_uint_eq(state.frame_count, written->frame_count);
@@ -552,9 +552,9 @@ enum { CONSTANTS = 60, LIVE_MAX = 1024 };
 
 static struct cairn_value constants[CONSTANTS];
 
-static void check_constants(struct cairn_deopt *deopt)
+static void check_constants(struct cairn_exit_call *call)
 {
-    struct cairn_frame_state state = state_of(&deopt->frame, deopt->record);
+    struct cairn_frame_state state = state_of(&call->frame, call->record);
     struct cairn_value value = local_of(&state, 0, 0);
     ck_assert_int_eq(cairn_value_signed(&value), -9);
     value = local_of(&state, 0, 1);
@@ -683,9 +683,9 @@ END_TEST
 
 static const void *global_address;
 
-static void check_addresses(struct cairn_deopt *deopt)
+static void check_addresses(struct cairn_exit_call *call)
 {
-    struct cairn_frame_state state = state_of(&deopt->frame, deopt->record);
+    struct cairn_frame_state state = state_of(&call->frame, call->record);
     for (uint32_t i = 0; i < 4; i++) {
         const void *const expected[] = {NULL, &calls, (void *)(uintptr_t)0x1234, global_address};
         struct cairn_value value = local_of(&state, 0, i);
@@ -727,12 +727,12 @@ END_TEST
 
 enum { FUNCTION = 1000, POSITION = 77 };
 
-static void check_waiting(struct cairn_deopt *deopt)
+static void check_waiting(struct cairn_exit_call *call)
 {
-    struct cairn_frame frame = deopt->frame;
+    struct cairn_frame frame = call->frame;
     struct cairn_record record;
     struct cairn_interpreter_frame found;
-    ck_assert_uint_eq(cairn_record_id(deopt->record), 2);
+    ck_assert_uint_eq(cairn_record_id(call->record), 2);
     ck_assert_ok(cairn_frame_caller(&frame, NULL));
     ck_assert(cairn_frame_record(&frame, &record));
     ck_assert_uint_eq(cairn_record_id(record), 1);
@@ -775,9 +775,9 @@ END_TEST
 enum { DEPTH = 5 };
 
 /* Each frame of `f` waits for the next one; the last one has an `n` of 0. */
-static void check_statepoints(struct cairn_deopt *deopt)
+static void check_statepoints(struct cairn_exit_call *call)
 {
-    struct cairn_frame frame = deopt->frame;
+    struct cairn_frame frame = call->frame;
     for (int64_t n = 0; n <= DEPTH; n++) {
         struct cairn_record record;
         ck_assert(cairn_frame_record(&frame, &record));
@@ -877,7 +877,7 @@ static bool has_statepoints(void)
     return false;
 }
 
-static void run_statepoints(LLVMModuleRef module, void (*what)(struct cairn_deopt *deopt),
+static void run_statepoints(LLVMModuleRef module, void (*what)(struct cairn_exit_call *call),
                             int64_t argument, int64_t result)
 {
     LLVMValueRef poll = LLVMGetNamedFunction(module, "poll");
@@ -912,21 +912,21 @@ static const char inlined_text[] =
     "  ret i64 %n\n"
     "}\n";
 
-static void check_inlined(struct cairn_deopt *deopt)
+static void check_inlined(struct cairn_exit_call *call)
 {
     uint32_t next = 0;
     for (uint32_t i = 0; i < 2; i++) {
         struct cairn_frame_state state;
         struct cairn_interpreter_frame found;
-        ck_assert_uint_lt(next, cairn_record_live_value_count(deopt->record));
-        ck_assert_ok(cairn_frame_state_read(&deopt->frame, deopt->record, next, &state, NULL));
+        ck_assert_uint_lt(next, cairn_record_live_value_count(call->record));
+        ck_assert_ok(cairn_frame_state_read(&call->frame, call->record, next, &state, NULL));
         ck_assert_ok(cairn_frame_state_frame(&state, 1, &found, NULL));
         ck_assert_uint_eq(found.position, i == 0 ? 2 : 1); /* the state of `f` comes first */
         struct cairn_value value = local_of(&state, 0, 0);
         ck_assert_int_eq(cairn_value_signed(&value), 40 + i);
         next = state.next_live_value;
     }
-    ck_assert_uint_eq(next, cairn_record_live_value_count(deopt->record));
+    ck_assert_uint_eq(next, cairn_record_live_value_count(call->record));
 }
 
 START_TEST(states_that_llvm_has_joined_by_inlining_are_read_one_by_one)

@@ -19,14 +19,14 @@ static cairn_engine *engine;
 static cairn_exit *the_exit;
 
 /* The actions of a test's handler. */
-static void (*handler)(struct cairn_deopt *deopt);
+static void (*handler)(struct cairn_exit_call *call);
 static int calls;
 
-static void handle(struct cairn_deopt *deopt, void *user)
+static void handle(struct cairn_exit_call *call, void *user)
 {
     ck_assert_ptr_eq(user, &calls);
     calls++;
-    handler(deopt);
+    handler(call);
 }
 
 static void set_up(void)
@@ -90,12 +90,11 @@ static void patch(uint64_t id)
     ck_assert_msg(status == CAIRN_OK, "%s", error.message);
 }
 
-static struct cairn_value value_at(const struct cairn_deopt *deopt, uint32_t index)
+static struct cairn_value value_at(const struct cairn_exit_call *call, uint32_t index)
 {
     struct cairn_value value;
     struct cairn_error error = {0};
-    enum cairn_status status =
-        cairn_frame_value(&deopt->frame, deopt->record, index, &value, &error);
+    enum cairn_status status = cairn_frame_value(&call->frame, call->record, index, &value, &error);
     ck_assert_msg(status == CAIRN_OK, "%s", error.message);
     return value;
 }
@@ -116,13 +115,13 @@ static const char typed_values[] = SUPPORT_INTRINSICS
     "  ret i64 %r\n"
     "}\n";
 
-static void read_typed_values(struct cairn_deopt *deopt)
+static void read_typed_values(struct cairn_exit_call *call)
 {
     struct cairn_value values[8];
     int64_t elements[2];
-    ck_assert_uint_eq(cairn_record_live_value_count(deopt->record), 8);
+    ck_assert_uint_eq(cairn_record_live_value_count(call->record), 8);
     for (uint32_t i = 0; i < 8; i++)
-        values[i] = value_at(deopt, i);
+        values[i] = value_at(call, i);
     ck_assert_int_eq(cairn_value_signed(&values[0]), -5);
     ck_assert_uint_eq(values[1].type.bits, 32);
     ck_assert_int_eq(cairn_value_signed(&values[1]), -5);
@@ -147,21 +146,21 @@ START_TEST(live_values_have_their_types)
 }
 END_TEST
 
-static void read_values_at_once(struct cairn_deopt *deopt)
+static void read_values_at_once(struct cairn_exit_call *call)
 {
     struct cairn_value values[8];
     memset(values, 0xA5, sizeof values);
-    ck_assert_ok(cairn_frame_values(&deopt->frame, deopt->record, 0, 8, values, NULL));
+    ck_assert_ok(cairn_frame_values(&call->frame, call->record, 0, 8, values, NULL));
     for (uint32_t i = 0; i < 8; i++) {
-        struct cairn_value one = value_at(deopt, i);
+        struct cairn_value one = value_at(call, i);
         ck_assert(cairn_type_equal(values[i].type, one.type));
         ck_assert_uint_eq(values[i].size, one.size);
         ck_assert_mem_eq(values[i].bytes, one.bytes, sizeof one.bytes);
     }
-    ck_assert_ok(cairn_frame_values(&deopt->frame, deopt->record, 5, 2, values, NULL));
+    ck_assert_ok(cairn_frame_values(&call->frame, call->record, 5, 2, values, NULL));
     ck_assert_int_eq(cairn_value_signed(&values[0]), -3);
     ck_assert_int_eq(cairn_value_signed(&values[1]), 81985529216486895);
-    ck_assert_ok(cairn_frame_values(&deopt->frame, deopt->record, 8, 0, NULL, NULL));
+    ck_assert_ok(cairn_frame_values(&call->frame, call->record, 8, 0, NULL, NULL));
 }
 
 #define WIDE_VALUES                                                                                \
@@ -181,10 +180,10 @@ static const char negative_values[] = SUPPORT_INTRINSICS
 static const int64_t wide_expected[] = {0, 1, 4294967296, INT64_MAX, 7};
 static const int64_t negative_expected[] = {-1, -4294967296, INT64_MIN};
 
-static void expect_wide(const struct cairn_deopt *deopt, const int64_t *expected, uint32_t count)
+static void expect_wide(const struct cairn_exit_call *call, const int64_t *expected, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        struct cairn_value value = value_at(deopt, i);
+        struct cairn_value value = value_at(call, i);
         uint64_t words[2] = {0};
         ck_assert_uint_ge(value.size, 9);
         memcpy(words, value.bytes, value.size < 16 ? value.size : 16);
@@ -194,14 +193,14 @@ static void expect_wide(const struct cairn_deopt *deopt, const int64_t *expected
     }
 }
 
-static void read_wide_values(struct cairn_deopt *deopt)
+static void read_wide_values(struct cairn_exit_call *call)
 {
-    expect_wide(deopt, wide_expected, sizeof wide_expected / sizeof *wide_expected);
+    expect_wide(call, wide_expected, sizeof wide_expected / sizeof *wide_expected);
 }
 
-static void read_negative_values(struct cairn_deopt *deopt)
+static void read_negative_values(struct cairn_exit_call *call)
 {
-    expect_wide(deopt, negative_expected, sizeof negative_expected / sizeof *negative_expected);
+    expect_wide(call, negative_expected, sizeof negative_expected / sizeof *negative_expected);
 }
 
 START_TEST(wide_constants_are_extended_by_their_sign)
@@ -241,21 +240,20 @@ static bool is_zero(const void *bytes, size_t size)
 }
 
 /* The frame is treated as waiting for a call: caller-saved registers are lost. */
-static void read_what_is_gone(struct cairn_deopt *deopt)
+static void read_what_is_gone(struct cairn_exit_call *call)
 {
     struct cairn_value values[8];
     struct cairn_error error;
-    struct cairn_frame frame = deopt->frame;
+    struct cairn_frame frame = call->frame;
     frame.is_innermost = false;
     memset(values, 0xA5, sizeof values);
-    ck_assert_int_eq(cairn_frame_values(&frame, deopt->record, 5, 4, values, &error),
+    ck_assert_int_eq(cairn_frame_values(&frame, call->record, 5, 4, values, &error),
                      CAIRN_ERROR_RANGE);
     ck_assert_ptr_nonnull(strstr(error.message, "has 8 live values, so there is no number 8"));
     ck_assert_int_eq(values[0].bytes[0], 0xA5);
-    ck_assert_int_eq(
-        cairn_frame_values(&frame, deopt->record, UINT32_MAX, UINT32_MAX, values, NULL),
-        CAIRN_ERROR_RANGE);
-    ck_assert_int_eq(cairn_frame_values(&frame, deopt->record, 0, 8, values, &error),
+    ck_assert_int_eq(cairn_frame_values(&frame, call->record, UINT32_MAX, UINT32_MAX, values, NULL),
+                     CAIRN_ERROR_RANGE);
+    ck_assert_int_eq(cairn_frame_values(&frame, call->record, 0, 8, values, &error),
                      CAIRN_ERROR_NOT_FOUND);
     ck_assert_ptr_nonnull(strstr(error.message, "is not known any more"));
     ck_assert(is_zero(values, sizeof values));
@@ -271,11 +269,11 @@ START_TEST(none_is_read_where_one_cannot_be)
 }
 END_TEST
 
-static void read_beyond(struct cairn_deopt *deopt)
+static void read_beyond(struct cairn_exit_call *call)
 {
     struct cairn_value value;
     struct cairn_error error;
-    ck_assert_int_eq(cairn_frame_value(&deopt->frame, deopt->record, 8, &value, &error),
+    ck_assert_int_eq(cairn_frame_value(&call->frame, call->record, 8, &value, &error),
                      CAIRN_ERROR_RANGE);
     ck_assert_ptr_nonnull(strstr(error.message, "has 8 live values, so there is no number 8"));
 }
@@ -299,17 +297,17 @@ static const char incomplete_record[] = SUPPORT_INTRINSICS
     "  ret i64 %a\n"
     "}\n";
 
-static void read_incomplete(struct cairn_deopt *deopt)
+static void read_incomplete(struct cairn_exit_call *call)
 {
     struct cairn_value value;
     struct cairn_error error;
     for (uint32_t i = 0; i < 2; i++) {
-        ck_assert_int_eq(cairn_frame_value(&deopt->frame, deopt->record, i, &value, &error),
+        ck_assert_int_eq(cairn_frame_value(&call->frame, call->record, i, &value, &error),
                          CAIRN_ERROR_CORRUPT);
         ck_assert_ptr_nonnull(strstr(error.message, "has 1 locations; its declaration needs 2"));
     }
     struct cairn_value values[2];
-    ck_assert_int_eq(cairn_frame_values(&deopt->frame, deopt->record, 0, 2, values, &error),
+    ck_assert_int_eq(cairn_frame_values(&call->frame, call->record, 0, 2, values, &error),
                      CAIRN_ERROR_CORRUPT);
 }
 
@@ -329,14 +327,14 @@ END_TEST
 
 /* ---- Continuing ---- */
 
-static void continue_with_a_number(struct cairn_deopt *deopt)
+static void continue_with_a_number(struct cairn_exit_call *call)
 {
     struct cairn_error error;
     struct cairn_value wrong = cairn_value_of_double(1);
     struct cairn_value result = cairn_value_of_integer(64, 1234);
-    ck_assert_int_eq(cairn_deopt_continue(deopt, &wrong, &error), CAIRN_ERROR_ARGUMENT);
+    ck_assert_int_eq(cairn_exit_continue(call, &wrong, &error), CAIRN_ERROR_ARGUMENT);
     ck_assert_str_eq(error.message, "the site returns i64, and not double");
-    ck_assert_ok(cairn_deopt_continue(deopt, &result, NULL));
+    ck_assert_ok(cairn_exit_continue(call, &result, NULL));
 }
 
 START_TEST(the_code_goes_on_with_a_result)
@@ -357,18 +355,18 @@ static const char changed_values[] = SUPPORT_INTRINSICS
     "  ret i64 %difference\n"
     "}\n";
 
-static void change_values(struct cairn_deopt *deopt)
+static void change_values(struct cairn_exit_call *call)
 {
     struct cairn_error error;
     struct cairn_value wrong = cairn_value_of_integer(32, 1);
     struct cairn_value first = cairn_value_of_integer(64, 1000);
     struct cairn_value second = cairn_value_of_integer(64, 3);
-    ck_assert_int_eq(cairn_frame_set_value(&deopt->frame, deopt->record, 0, &wrong, &error),
+    ck_assert_int_eq(cairn_frame_set_value(&call->frame, call->record, 0, &wrong, &error),
                      CAIRN_ERROR_ARGUMENT);
     ck_assert_str_eq(error.message, "the live value is i64, and not i32");
-    ck_assert_ok(cairn_frame_set_value(&deopt->frame, deopt->record, 0, &first, NULL));
-    ck_assert_ok(cairn_frame_set_value(&deopt->frame, deopt->record, 1, &second, NULL));
-    ck_assert_int_eq(cairn_value_signed(&(struct cairn_value[]){value_at(deopt, 0)}[0]), 1000);
+    ck_assert_ok(cairn_frame_set_value(&call->frame, call->record, 0, &first, NULL));
+    ck_assert_ok(cairn_frame_set_value(&call->frame, call->record, 1, &second, NULL));
+    ck_assert_int_eq(cairn_value_signed(&(struct cairn_value[]){value_at(call, 0)}[0]), 1000);
 }
 
 START_TEST(the_code_goes_on_with_changed_values)
@@ -417,11 +415,11 @@ static int64_t result_of_g(int64_t a, int64_t of_f)
     return a * 5 + c + d + c * d + of_f;
 }
 
-static void return_a_number(struct cairn_deopt *deopt)
+static void return_a_number(struct cairn_exit_call *call)
 {
     struct cairn_value result = cairn_value_of_integer(64, 42);
     struct cairn_error error = {0};
-    enum cairn_status status = cairn_deopt_return(deopt, &result, 1, &error);
+    enum cairn_status status = cairn_exit_return(call, &result, 1, &error);
     ck_assert_msg(status == CAIRN_OK, "%s", error.message);
 }
 
@@ -458,13 +456,13 @@ static void load_returning(const char *type, const char *attribute, const char *
     patch(1);
 }
 
-static struct cairn_value returned[CAIRN_DEOPT_RESULTS_MAX];
+static struct cairn_value returned[CAIRN_EXIT_RESULTS_MAX];
 static uint32_t returned_count;
 
-static void return_values(struct cairn_deopt *deopt)
+static void return_values(struct cairn_exit_call *call)
 {
     struct cairn_error error = {0};
-    enum cairn_status status = cairn_deopt_return(deopt, returned, returned_count, &error);
+    enum cairn_status status = cairn_exit_return(call, returned, returned_count, &error);
     ck_assert_msg(status == CAIRN_OK, "%s", error.message);
 }
 
@@ -538,15 +536,15 @@ START_TEST(results_of_every_kind_are_returned)
 }
 END_TEST
 
-static void return_the_wrong_type(struct cairn_deopt *deopt)
+static void return_the_wrong_type(struct cairn_exit_call *call)
 {
     struct cairn_error error;
     struct cairn_value results[] = {cairn_value_of_integer(64, 7), cairn_value_of_integer(32, 7)};
-    ck_assert_int_eq(cairn_deopt_return(deopt, results, 2, &error), CAIRN_ERROR_ARGUMENT);
+    ck_assert_int_eq(cairn_exit_return(call, results, 2, &error), CAIRN_ERROR_ARGUMENT);
     ck_assert_str_eq(error.message, "'f' returns i64, double, and not i64, i32");
-    ck_assert_int_eq(cairn_deopt_return(deopt, results, 0, &error), CAIRN_ERROR_ARGUMENT);
+    ck_assert_int_eq(cairn_exit_return(call, results, 0, &error), CAIRN_ERROR_ARGUMENT);
     ck_assert_str_eq(error.message, "'f' returns i64, double, and not nothing");
-    ck_assert_int_eq(cairn_deopt_return(deopt, results, 5, &error), CAIRN_ERROR_ARGUMENT);
+    ck_assert_int_eq(cairn_exit_return(call, results, 5, &error), CAIRN_ERROR_ARGUMENT);
 }
 
 START_TEST(results_that_are_not_the_functions_are_refused)
@@ -558,9 +556,9 @@ START_TEST(results_that_are_not_the_functions_are_refused)
 }
 END_TEST
 
-static void walk_to_the_caller(struct cairn_deopt *deopt)
+static void walk_to_the_caller(struct cairn_exit_call *call)
 {
-    struct cairn_frame frame = deopt->frame;
+    struct cairn_frame frame = call->frame;
     struct cairn_function function;
     struct cairn_error error = {0};
     enum cairn_status status = cairn_frame_caller(&frame, &error);
@@ -670,12 +668,12 @@ static void load_looping(void)
     patch(1);
 }
 
-static void check_turn(struct cairn_deopt *deopt)
+static void check_turn(struct cairn_exit_call *call)
 {
-    ck_assert_ptr_nonnull(deopt->record.table);
-    ck_assert_uint_eq(cairn_record_id(deopt->record), 1);
-    struct cairn_value turn = value_at(deopt, 0);
-    struct cairn_value sum = value_at(deopt, 1);
+    ck_assert_ptr_nonnull(call->record.table);
+    ck_assert_uint_eq(cairn_record_id(call->record), 1);
+    struct cairn_value turn = value_at(call, 0);
+    struct cairn_value sum = value_at(call, 1);
     ck_assert_int_eq(cairn_value_signed(&turn), calls - 1);
     ck_assert_int_eq(cairn_value_signed(&sum), result_of_loop(calls - 1));
 }
@@ -689,11 +687,11 @@ START_TEST(the_code_continues_after_a_shadow)
 }
 END_TEST
 
-static void return_at_the_third_turn(struct cairn_deopt *deopt)
+static void return_at_the_third_turn(struct cairn_exit_call *call)
 {
-    check_turn(deopt);
+    check_turn(call);
     if (calls == 3)
-        return_a_number(deopt);
+        return_a_number(call);
 }
 
 START_TEST(a_function_returns_from_a_shadow)
@@ -706,13 +704,13 @@ START_TEST(a_function_returns_from_a_shadow)
 END_TEST
 
 /* `f` calls `h`, which has reached the exit. */
-static void walk_past_the_shadow(struct cairn_deopt *deopt)
+static void walk_past_the_shadow(struct cairn_exit_call *call)
 {
-    struct cairn_frame frame = deopt->frame;
+    struct cairn_frame frame = call->frame;
     struct cairn_record record;
     struct cairn_function function;
     struct cairn_error error = {0};
-    ck_assert_uint_eq(cairn_record_id(deopt->record), 3);
+    ck_assert_uint_eq(cairn_record_id(call->record), 3);
     enum cairn_status status = cairn_frame_caller(&frame, &error);
     ck_assert_msg(status == CAIRN_OK, "%s", error.message);
     ck_assert(cairn_frame_record(&frame, &record));
@@ -800,13 +798,13 @@ static const char without_rules[] = SUPPORT_INTRINSICS
     "  ret i64 %a\n"
     "}\n";
 
-static void return_without_rules(struct cairn_deopt *deopt)
+static void return_without_rules(struct cairn_exit_call *call)
 {
     struct cairn_value result = cairn_value_of_integer(64, 42);
     struct cairn_error error;
-    struct cairn_value value = value_at(deopt, 0);
+    struct cairn_value value = value_at(call, 0);
     ck_assert_int_eq(cairn_value_signed(&value), 9);
-    ck_assert_int_eq(cairn_deopt_return(deopt, &result, 1, &error), CAIRN_ERROR_NOT_FOUND);
+    ck_assert_int_eq(cairn_exit_return(call, &result, 1, &error), CAIRN_ERROR_NOT_FOUND);
     ck_assert_ptr_nonnull(strstr(error.message, "uwtable"));
 }
 

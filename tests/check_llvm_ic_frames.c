@@ -112,18 +112,18 @@ static void check_frame_at(const struct cairn_ic_miss *miss, uint64_t pc, uint64
     static struct cairn_context context;
     struct cairn_frame frame;
     struct cairn_error error = {0};
-    context = *miss->deopt->frame.context;
+    context = *miss->call->frame.context;
     write_register(&context, CAIRN_REGISTER_PC, pc);
     write_register(&context, CAIRN_REGISTER_SP, sp);
     ic_assert_done(cairn_frame_from_context(runtime, &context, false, &frame, &error), error);
-    check_same_frame(&frame, &miss->deopt->frame);
+    check_same_frame(&frame, &miss->call->frame);
 }
 
 /* The stack pointer in the code of a hit. */
 static uint64_t sp_of_hits(const struct cairn_ic_miss *miss, bool is_called)
 {
     bool pushes = cairn_architecture_host() == CAIRN_ARCHITECTURE_X86_64;
-    return miss->deopt->frame.sp - (pushes && is_called ? 8 : 0);
+    return miss->call->frame.sp - (pushes && is_called ? 8 : 0);
 }
 
 static void look_at_every_byte(const struct cairn_ic_miss *miss)
@@ -169,8 +169,8 @@ static void look_at_pushed_words(const struct cairn_ic_miss *miss)
 {
     struct cairn_site_description site;
     cairn_site_describe(program.sites[0], &site);
-    check_frame_at(miss, site.target, miss->deopt->frame.sp - 8);
-    check_frame_at(miss, site.target, miss->deopt->frame.sp - 16);
+    check_frame_at(miss, site.target, miss->call->frame.sp - 8);
+    check_frame_at(miss, site.target, miss->call->frame.sp - 16);
 }
 
 START_TEST(a_thread_on_its_way_to_the_handler_is_where_its_site_calls)
@@ -187,7 +187,7 @@ static uint64_t retired_code;
 
 static void look_at_retired_code(const struct cairn_ic_miss *miss)
 {
-    check_frame_at(miss, retired_code, miss->deopt->frame.sp);
+    check_frame_at(miss, retired_code, miss->call->frame.sp);
 }
 
 START_TEST(a_thread_in_retired_code_is_seen_until_it_is_quiescent)

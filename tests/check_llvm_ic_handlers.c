@@ -115,15 +115,15 @@ static void check_miss(struct cairn_ic_miss *miss)
     struct cairn_value operand;
     struct cairn_error error = {0};
     ck_assert_ptr_eq(miss->ic, ic);
-    ck_assert_uint_eq(cairn_record_id(miss->deopt->record), IC_FIRST_SITE);
-    ck_assert(cairn_runtime_find_function(miss->deopt->frame.runtime,
-                                          miss->deopt->frame.pc - miss->deopt->frame.is_calling,
+    ck_assert_uint_eq(cairn_record_id(miss->call->record), IC_FIRST_SITE);
+    ck_assert(cairn_runtime_find_function(miss->call->frame.runtime,
+                                          miss->call->frame.pc - miss->call->frame.is_calling,
                                           &function));
-    const struct cairn_declaration *site = cairn_record_declaration(miss->deopt->record);
+    const struct cairn_declaration *site = cairn_record_declaration(miss->call->record);
     struct cairn_location location =
-        cairn_record_location(miss->deopt->record, site->result.kind != CAIRN_TYPE_VOID);
+        cairn_record_location(miss->call->record, site->result.kind != CAIRN_TYPE_VOID);
     ic_assert_done(
-        cairn_frame_at_location(&miss->deopt->frame, location, site->types[0], &operand, &error),
+        cairn_frame_at_location(&miss->call->frame, location, site->types[0], &operand, &error),
         error);
     ck_assert_mem_eq(operand.bytes, miss->operands[0].bytes, 8);
 }
@@ -200,7 +200,7 @@ END_TEST
 static void leave_function(struct cairn_ic_miss *miss)
 {
     struct cairn_error error = {0};
-    ic_assert_done(cairn_deopt_return(miss->deopt, NULL, 0, &error), error);
+    ic_assert_done(cairn_exit_return(miss->call, NULL, 0, &error), error);
 }
 
 START_TEST(a_handler_may_return_from_the_function)

@@ -354,11 +354,11 @@ END_TEST
 
 /* ---- Invalidation ---- */
 
-static void answer_exit(struct cairn_deopt *deopt, void *user)
+static void answer_exit(struct cairn_exit_call *call, void *user)
 {
     struct cairn_value value = cairn_value_of_integer(64, 77);
     (void)user;
-    ck_assert_ok(cairn_deopt_continue(deopt, &value, NULL));
+    ck_assert_ok(cairn_exit_continue(call, &value, NULL));
 }
 
 /* For a function or module, sites with caches are skipped; in a list of sites, they are refused. */

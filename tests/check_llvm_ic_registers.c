@@ -280,9 +280,9 @@ static struct cairn_value answer;
 /* The operand's location, for messages. */
 static const char *register_name(const struct cairn_ic_miss *miss, uint32_t operand)
 {
-    bool has_result = cairn_record_declaration(miss->deopt->record)->result.kind != CAIRN_TYPE_VOID;
+    bool has_result = cairn_record_declaration(miss->call->record)->result.kind != CAIRN_TYPE_VOID;
     struct cairn_location location =
-        cairn_record_location(miss->deopt->record, has_result + operand);
+        cairn_record_location(miss->call->record, has_result + operand);
     const char *name = cairn_register_name(cairn_architecture_host(), location.dwarf);
     return name == NULL ? "?" : name;
 }

@@ -118,10 +118,10 @@ static int64_t interpret(int64_t a, int64_t depth)
     return finish(a, depth, of_call);
 }
 
-static int64_t value_at(const struct cairn_deopt *deopt, uint32_t index)
+static int64_t value_at(const struct cairn_exit_call *call, uint32_t index)
 {
     struct cairn_value value = {0};
-    self->wrong += cairn_frame_value(&deopt->frame, deopt->record, index, &value, NULL) != CAIRN_OK;
+    self->wrong += cairn_frame_value(&call->frame, call->record, index, &value, NULL) != CAIRN_OK;
     return cairn_value_signed(&value);
 }
 
@@ -134,11 +134,11 @@ static void check_order(uint64_t id, int64_t depth)
     self->next_depth = depth + 1;
 }
 
-static int64_t finish_after_call(const struct cairn_deopt *deopt, uint64_t id)
+static int64_t finish_after_call(const struct cairn_exit_call *call, uint64_t id)
 {
-    int64_t a = value_at(deopt, 0);
-    int64_t depth = value_at(deopt, 1);
-    int64_t of_call = value_at(deopt, 2);
+    int64_t a = value_at(call, 0);
+    int64_t depth = value_at(call, 1);
+    int64_t of_call = value_at(call, 2);
     self->left_after_calls++;
     self->wrong +=
         id == AFTER_WAITING ? of_call != of_waiting(a) : of_call != reference(a + STEP, depth - 1);
@@ -147,25 +147,25 @@ static int64_t finish_after_call(const struct cairn_deopt *deopt, uint64_t id)
 }
 
 /* An additional action of the handler. */
-static void (*also)(const struct cairn_deopt *deopt);
+static void (*also)(const struct cairn_exit_call *call);
 
-static void leave(struct cairn_deopt *deopt, void *user)
+static void leave(struct cairn_exit_call *call, void *user)
 {
     (void)user;
     if (also != NULL)
-        also(deopt);
-    uint64_t id = deopt->record.table == NULL ? 0 : cairn_record_id(deopt->record);
+        also(call);
+    uint64_t id = call->record.table == NULL ? 0 : cairn_record_id(call->record);
     int64_t result = 0;
     if (id == ENTRY) {
         self->left_at_entry++;
-        result = interpret(value_at(deopt, 0), value_at(deopt, 1));
+        result = interpret(value_at(call, 0), value_at(call, 1));
     } else if (id == AFTER_RECURSION || id == AFTER_WAITING) {
-        result = finish_after_call(deopt, id);
+        result = finish_after_call(call, id);
     } else {
         self->wrong++;
     }
     struct cairn_value value = cairn_value_of_integer(64, result);
-    self->wrong += cairn_deopt_return(deopt, &value, 1, NULL) != CAIRN_OK;
+    self->wrong += cairn_exit_return(call, &value, 1, NULL) != CAIRN_OK;
 }
 
 /* ---- The function ---- */
@@ -700,7 +700,7 @@ START_TEST(a_second_invalidation_takes_what_the_first_has_left)
     ck_assert_uint_eq(count_invalid(), 3);
     ck_assert_int_eq(cairn_invalidate(runtime, &by_function, &third, &error), CAIRN_ERROR_CONFLICT);
     ck_assert_str_eq(error.message,
-                     "none is left of 3 sites: 3 call or jump already, 0 are not live");
+                     "of 3 sites, 3 call or jump already, and 0 are not live");
     ck_assert_ptr_null(third);
     undo(first);
     ck_assert_int_eq(state(ENTRY), CAIRN_SITE_NOP);
@@ -794,15 +794,15 @@ END_TEST
 /* Compiled code detects that a speculation has failed, and the handler invalidates the function. */
 static cairn_invalidation *of_the_handler;
 
-static void invalidate_the_rest(const struct cairn_deopt *deopt)
+static void invalidate_the_rest(const struct cairn_exit_call *call)
 {
-    struct cairn_invalidation_options options = options_for(deopt->frame.pc - 1);
+    struct cairn_invalidation_options options = options_for(call->frame.pc - 1);
     of_the_handler = invalidate(&options);
 }
 
-static void take_the_rest_back(const struct cairn_deopt *deopt)
+static void take_the_rest_back(const struct cairn_exit_call *call)
 {
-    (void)deopt;
+    (void)call;
     undo(of_the_handler);
 }
 
@@ -881,7 +881,7 @@ START_TEST(a_function_without_sites_is_not_found)
 {
     load_all();
     struct cairn_invalidation_options options = options_for((uintptr_t)find("plain"));
-    expect_refused(&options, CAIRN_ERROR_NOT_FOUND, "none of 0 sites");
+    expect_refused(&options, CAIRN_ERROR_NOT_FOUND, "at any of 0 sites");
     options.function = (uintptr_t)waits;
     expect_refused(&options, CAIRN_ERROR_NOT_FOUND, "is in no function of a published module");
     unload();
@@ -900,7 +900,7 @@ START_TEST(a_filter_that_takes_no_site_leaves_none)
     load_all();
     struct cairn_invalidation_options options = options_for(code_of(ENTRY));
     options.accepts = accepts_none;
-    expect_refused(&options, CAIRN_ERROR_NOT_FOUND, "none of 3 sites");
+    expect_refused(&options, CAIRN_ERROR_NOT_FOUND, "at any of 3 sites");
     unload();
 }
 END_TEST
@@ -946,7 +946,7 @@ START_TEST(a_list_with_a_site_that_calls_or_twice_the_same_is_refused)
     options.sites = none;
     expect_refused(&options, CAIRN_ERROR_ARGUMENT, "no site number 1");
     options.site_count = 0;
-    expect_refused(&options, CAIRN_ERROR_NOT_FOUND, "none of 0 sites");
+    expect_refused(&options, CAIRN_ERROR_NOT_FOUND, "at any of 0 sites");
     ck_assert_int_eq(state(ENTRY), CAIRN_SITE_NOP);
     unload();
 }

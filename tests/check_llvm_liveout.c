@@ -131,13 +131,13 @@ static bool is_different(const struct cairn_context *one, const struct cairn_con
            memcmp(bytes[0], bytes[1], size) != 0;
 }
 
-static void change_registers_that_are_not_preserved(struct cairn_deopt *deopt, void *user)
+static void change_registers_that_are_not_preserved(struct cairn_exit_call *call, void *user)
 {
     struct cairn_context *context = user;
-    struct cairn_context *own = deopt->frame.context;
+    struct cairn_context *own = call->frame.context;
     calls++;
     struct cairn_liveout liveout;
-    for (uint32_t i = 0; cairn_record_liveout(deopt->record, i, &liveout); i++)
+    for (uint32_t i = 0; cairn_record_liveout(call->record, i, &liveout); i++)
         listed++;
     *context = *own;
     for (uint16_t dwarf = 0; dwarf < register_count; dwarf++) {
@@ -151,7 +151,7 @@ static void change_registers_that_are_not_preserved(struct cairn_deopt *deopt, v
     /* These registers hold the thread's place in the code, and how it continues. */
     write_register(context, CAIRN_REGISTER_PC, read_register(own, CAIRN_REGISTER_PC));
     write_register(context, CAIRN_REGISTER_FLAGS, read_register(own, CAIRN_REGISTER_FLAGS));
-    cairn_context_restore(context, own, deopt->record);
+    cairn_context_restore(context, own, call->record);
     for (uint16_t dwarf = 0; dwarf < register_count; dwarf++)
         changed += is_different(context, own, dwarf);
     *own = *context;

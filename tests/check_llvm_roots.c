@@ -154,18 +154,18 @@ static void move_roots(struct cairn_frame *frame)
 }
 
 /* Called before and after the roots are moved. */
-static void (*look)(const struct cairn_deopt *deopt, bool is_moved);
+static void (*look)(const struct cairn_exit_call *call, bool is_moved);
 
-static void collect(struct cairn_deopt *deopt, void *user)
+static void collect(struct cairn_exit_call *call, void *user)
 {
-    struct cairn_frame frame = deopt->frame;
+    struct cairn_frame frame = call->frame;
     ck_assert_ptr_eq(user, &counts);
     ck_assert_ptr_nonnull(frame.module);
     old_start = heap.start;
     old_end = heap.end;
     open_heap();
     if (look != NULL)
-        look(deopt, false);
+        look(call, false);
     while (frame.module != NULL) {
         struct cairn_error error = {0};
         move_roots(&frame);
@@ -175,7 +175,7 @@ static void collect(struct cairn_deopt *deopt, void *user)
     move_the_rest();
     ck_assert_int_eq(mprotect(old_start, HEAP_BYTES, PROT_NONE), 0);
     if (look != NULL)
-        look(deopt, true);
+        look(call, true);
     counts.collections++;
 }
 
@@ -595,12 +595,11 @@ static const char deopt_values[] = MEMORY OUTSIDE
     "  ret i64 %number\n"
     "}\n";
 
-static struct cairn_value value_at(const struct cairn_deopt *deopt, uint32_t index)
+static struct cairn_value value_at(const struct cairn_exit_call *call, uint32_t index)
 {
     struct cairn_value value;
     struct cairn_error error = {0};
-    enum cairn_status status =
-        cairn_frame_value(&deopt->frame, deopt->record, index, &value, &error);
+    enum cairn_status status = cairn_frame_value(&call->frame, call->record, index, &value, &error);
     ck_assert_msg(status == CAIRN_OK, "%s", error.message);
     return value;
 }
@@ -612,13 +611,13 @@ static void check_box(const struct cairn_value *value, uint64_t number, bool is_
     ck_assert_uint_eq(object->fields[0], number);
 }
 
-static void read_deopt_values(const struct cairn_deopt *deopt, bool is_moved)
+static void read_deopt_values(const struct cairn_exit_call *call, bool is_moved)
 {
-    ck_assert_uint_eq(cairn_record_live_value_count(deopt->record), 4);
-    struct cairn_value narrow = value_at(deopt, 0);
-    struct cairn_value box = value_at(deopt, 1);
-    struct cairn_value constant = value_at(deopt, 2);
-    struct cairn_value unused = value_at(deopt, 3);
+    ck_assert_uint_eq(cairn_record_live_value_count(call->record), 4);
+    struct cairn_value narrow = value_at(call, 0);
+    struct cairn_value box = value_at(call, 1);
+    struct cairn_value constant = value_at(call, 2);
+    struct cairn_value unused = value_at(call, 3);
     ck_assert_uint_eq(narrow.type.bits, 32);
     ck_assert_int_eq(cairn_value_signed(&narrow), -77);
     ck_assert_int_eq(cairn_value_signed(&constant), -2);
@@ -668,20 +667,20 @@ static const char allocas[] =
     "  ret i64 %number\n"
     "}\n";
 
-static void change_alloca(const struct cairn_deopt *deopt, bool is_moved)
+static void change_alloca(const struct cairn_exit_call *call, bool is_moved)
 {
     void *addresses[2] = {NULL, NULL};
     struct cairn_statepoint statepoint;
     if (is_moved)
         return;
-    ck_assert_ok(cairn_record_statepoint(deopt->record, &statepoint, NULL));
+    ck_assert_ok(cairn_record_statepoint(call->record, &statepoint, NULL));
     ck_assert_uint_eq(statepoint.alloca_count, 2);
     for (uint32_t i = 0; i < 2; i++) {
         struct cairn_value address;
         struct cairn_location location =
-            cairn_record_location(deopt->record, statepoint.first_alloca + i);
+            cairn_record_location(call->record, statepoint.first_alloca + i);
         ck_assert_ok(
-            cairn_frame_at_location(&deopt->frame, location, CAIRN_POINTER, &address, NULL));
+            cairn_frame_at_location(&call->frame, location, CAIRN_POINTER, &address, NULL));
         addresses[i] = cairn_value_pointer(&address);
     }
     ck_assert_int_eq(*(int64_t *)addresses[0], 55);

@@ -133,14 +133,14 @@ static struct cairn_value random_value(struct cairn_type type)
 
 /* ---- The handler ---- */
 
-static void check_argument(const struct cairn_deopt *deopt, uint32_t index)
+static void check_argument(const struct cairn_exit_call *call, uint32_t index)
 {
     struct cairn_value value;
     struct cairn_error error = {0};
     struct cairn_type type = run.function->values[index].type;
     uint32_t number = index + (run.function->site_result.kind != CAIRN_TYPE_VOID);
-    struct cairn_location location = cairn_record_location(deopt->record, number);
-    check_ok(cairn_frame_at_location(&deopt->frame, location, type, &value, &error), &error);
+    struct cairn_location location = cairn_record_location(call->record, number);
+    check_ok(cairn_frame_at_location(&call->frame, location, type, &value, &error), &error);
     check_bytes("argument", index, type, buffers.stored[index], value.bytes);
 }
 
@@ -152,16 +152,15 @@ static uint32_t first_location(void)
     return count == 0 ? 0 : count + has_result;
 }
 
-static void check_value(const struct cairn_deopt *deopt, uint32_t index)
+static void check_value(const struct cairn_exit_call *call, uint32_t index)
 {
     struct cairn_value value;
     struct cairn_error error = {0};
-    struct cairn_location location = cairn_record_location(deopt->record, first_location() + index);
+    struct cairn_location location = cairn_record_location(call->record, first_location() + index);
     uint32_t number = run.function->argument_count + index;
     struct cairn_type type = run.function->values[number].type;
     enum place place = place_of(location);
-    enum cairn_status status =
-        cairn_frame_value(&deopt->frame, deopt->record, index, &value, &error);
+    enum cairn_status status = cairn_frame_value(&call->frame, call->record, index, &value, &error);
     places[place]++;
     wide += cairn_type_size(type) > 16;
     check_ok(status, &error);
@@ -174,24 +173,23 @@ static void check_value(const struct cairn_deopt *deopt, uint32_t index)
 
 /* Reading all values at once, and reading by location, must give the same as reading them one by
  * one. */
-static void check_ways(const struct cairn_deopt *deopt)
+static void check_ways(const struct cairn_exit_call *call)
 {
     static struct cairn_value values[GENERATED_VALUES_MAX];
     struct cairn_error error = {0};
     uint32_t first = generate_below(&random_state, run.function->live_value_count + 1);
     uint32_t count = generate_below(&random_state, run.function->live_value_count - first + 1);
     memset(values, 0xA5, sizeof values);
-    check_ok(cairn_frame_values(&deopt->frame, deopt->record, first, count, values, &error),
-             &error);
+    check_ok(cairn_frame_values(&call->frame, call->record, first, count, values, &error), &error);
     for (uint32_t i = 0; i < count; i++) {
         struct cairn_value one;
         struct cairn_value located;
         uint32_t number = run.function->argument_count + first + i;
         struct cairn_type type = run.function->values[number].type;
         struct cairn_location location =
-            cairn_record_location(deopt->record, first_location() + first + i);
-        check_ok(cairn_frame_value(&deopt->frame, deopt->record, first + i, &one, &error), &error);
-        check_ok(cairn_frame_at_location(&deopt->frame, location, type, &located, &error), &error);
+            cairn_record_location(call->record, first_location() + first + i);
+        check_ok(cairn_frame_value(&call->frame, call->record, first + i, &one, &error), &error);
+        check_ok(cairn_frame_at_location(&call->frame, location, type, &located, &error), &error);
         ck_assert(cairn_type_equal(values[i].type, one.type) && values[i].size == one.size);
         ck_assert(cairn_type_equal(located.type, type) && located.size == one.size);
         ck_assert_mem_eq(values[i].bytes, one.bytes, sizeof one.bytes);
@@ -199,38 +197,37 @@ static void check_ways(const struct cairn_deopt *deopt)
     }
 }
 
-static bool is_changeable(const struct cairn_deopt *deopt, uint32_t index)
+static bool is_changeable(const struct cairn_exit_call *call, uint32_t index)
 {
     uint32_t number = run.function->argument_count + index;
-    enum place place = place_of(cairn_record_location(deopt->record, first_location() + index));
+    enum place place = place_of(cairn_record_location(call->record, first_location() + index));
     return run.function->values[number].is_changeable && place != PLACE_DIRECT &&
            place != PLACE_CONSTANT && place != PLACE_CONSTANT_INDEX;
 }
 
-static void change_values(struct cairn_deopt *deopt)
+static void change_values(struct cairn_exit_call *call)
 {
     static struct cairn_value written[GENERATED_VALUES_MAX];
     struct cairn_error error = {0};
     uint32_t count = run.function->live_value_count;
     for (uint32_t i = 0; i < count; i++) {
-        if (!is_changeable(deopt, i))
+        if (!is_changeable(call, i))
             continue;
         written[i] = random_value(run.function->values[run.function->argument_count + i].type);
-        check_ok(cairn_frame_set_value(&deopt->frame, deopt->record, i, &written[i], &error),
-                 &error);
+        check_ok(cairn_frame_set_value(&call->frame, call->record, i, &written[i], &error), &error);
     }
     for (uint32_t i = 0; i < count; i++) {
         struct cairn_value value;
-        if (!is_changeable(deopt, i))
+        if (!is_changeable(call, i))
             continue;
-        check_ok(cairn_frame_value(&deopt->frame, deopt->record, i, &value, &error), &error);
+        check_ok(cairn_frame_value(&call->frame, call->record, i, &value, &error), &error);
         check_bytes("changed value", i, value.type, written[i].bytes, value.bytes);
     }
 }
 
-static void check_caller(const struct cairn_deopt *deopt)
+static void check_caller(const struct cairn_exit_call *call)
 {
-    struct cairn_frame frame = deopt->frame;
+    struct cairn_frame frame = call->frame;
     struct cairn_function function;
     struct cairn_error error = {0};
     check_ok(cairn_frame_caller(&frame, &error), &error);
@@ -238,53 +235,53 @@ static void check_caller(const struct cairn_deopt *deopt)
     ck_assert_uint_eq(function.address, run.caller_address);
 }
 
-static void return_values(struct cairn_deopt *deopt)
+static void return_values(struct cairn_exit_call *call)
 {
     struct cairn_error error = {0};
     for (uint32_t i = 0; i < run.function->result_count; i++)
         run.results[i] = random_value(run.function->results[i]);
-    check_ok(cairn_deopt_return(deopt, run.results, run.function->result_count, &error), &error);
+    check_ok(cairn_exit_return(call, run.results, run.function->result_count, &error), &error);
 }
 
 /* Integers and pointers may be declared as the i64 from which the code computes them. */
-static void go_on_with_result(struct cairn_deopt *deopt)
+static void go_on_with_result(struct cairn_exit_call *call)
 {
     struct cairn_error error = {0};
     struct cairn_type type = run.function->site_result;
-    struct cairn_type declared = cairn_record_declaration(deopt->record)->result;
+    struct cairn_type declared = cairn_record_declaration(call->record)->result;
     struct cairn_value result = random_value(declared);
-    check_ok(cairn_deopt_continue(deopt, &result, &error), &error);
+    check_ok(cairn_exit_continue(call, &result, &error), &error);
     run.site_result = result;
     if (!cairn_type_equal(type, declared))
         run.site_result = cairn_value_of_integer(type.bits, (int64_t)cairn_value_unsigned(&result));
 }
 
-static void act(struct cairn_deopt *deopt)
+static void act(struct cairn_exit_call *call)
 {
     if (run.action == ACTION_CHANGE)
-        change_values(deopt);
+        change_values(call);
     if (run.action == ACTION_RESULT)
-        go_on_with_result(deopt);
+        go_on_with_result(call);
     if (run.action == ACTION_RETURN)
-        return_values(deopt);
+        return_values(call);
 }
 
-static void handle(struct cairn_deopt *deopt, void *user)
+static void handle(struct cairn_exit_call *call, void *user)
 {
     (void)user;
     run.calls++;
-    ck_assert_msg(deopt->record.table != NULL,
+    ck_assert_msg(call->record.table != NULL,
                   "no record at the exit of %s; CAIRN_TEST_SEED=%" PRIu64, run.function->name,
                   run.seed);
-    ck_assert_uint_eq(cairn_record_id(deopt->record), run.function->id);
-    ck_assert_uint_eq(cairn_record_live_value_count(deopt->record), run.function->live_value_count);
+    ck_assert_uint_eq(cairn_record_id(call->record), run.function->id);
+    ck_assert_uint_eq(cairn_record_live_value_count(call->record), run.function->live_value_count);
     for (uint32_t i = 0; i < run.function->argument_count; i++)
-        check_argument(deopt, i);
+        check_argument(call, i);
     for (uint32_t i = 0; i < run.function->live_value_count; i++)
-        check_value(deopt, i);
-    check_ways(deopt);
-    check_caller(deopt);
-    act(deopt);
+        check_value(call, i);
+    check_ways(call);
+    check_caller(call);
+    act(call);
 }
 
 /* ---- After the run ---- */

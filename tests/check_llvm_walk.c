@@ -83,7 +83,7 @@ static bool keeps_entries;
 
 static void note_entry(struct entry *entry)
 {
-    ck_assert_int_eq(cairn_context_capture(&entry->context), 0);
+    ck_assert_int_eq(cairn_context_save(&entry->context), 0);
     ck_assert_ok(cairn_frame_from_context(runtime, &entry->context, true, &entry->frame, NULL));
     while (entry->frame.module == NULL)
         ck_assert_ok(cairn_frame_caller(&entry->frame, NULL));
@@ -307,18 +307,18 @@ static void walk_by_tables(const struct cairn_frame *first)
     ck_assert_uint_eq(walk.frame.pc, 0);
 }
 
-static struct cairn_frame frame_of(struct cairn_context *captured)
+static struct cairn_frame frame_of(struct cairn_context *saved)
 {
     struct cairn_frame frame;
-    ck_assert_ok(cairn_frame_from_context(runtime, captured, true, &frame, NULL));
+    ck_assert_ok(cairn_frame_from_context(runtime, saved, true, &frame, NULL));
     return frame;
 }
 
 static __attribute__((noinline)) void walk_own_stack(void)
 {
-    struct cairn_context captured;
-    ck_assert_int_eq(cairn_context_capture(&captured), 0);
-    struct cairn_frame frame = frame_of(&captured);
+    struct cairn_context saved;
+    ck_assert_int_eq(cairn_context_save(&saved), 0);
+    struct cairn_frame frame = frame_of(&saved);
     walk_by_tables(&frame);
 }
 
@@ -530,10 +530,10 @@ static enum cairn_walk_answer answer(struct cairn_walk *walk, void *user)
  * foreign frame outside of them. */
 static struct cairn_walk walk_with(enum cairn_walk_answer *answered)
 {
-    static struct cairn_context captured;
+    static struct cairn_context saved;
     struct cairn_walk walk;
-    ck_assert_int_eq(cairn_context_capture(&captured), 0);
-    struct cairn_frame frame = frame_of(&captured);
+    ck_assert_int_eq(cairn_context_save(&saved), 0);
+    struct cairn_frame frame = frame_of(&saved);
     while (frame.module == NULL)
         ck_assert_ok(cairn_frame_caller(&frame, NULL));
     cairn_walk_begin(&walk, &frame);
@@ -674,14 +674,14 @@ static void compare_frames(struct cairn_frame frame, unw_cursor_t *cursor)
 
 static __attribute__((noinline)) void walk_beside_libunwind(void)
 {
-    struct cairn_context captured;
+    struct cairn_context saved;
     unw_context_t registers;
     unw_cursor_t cursor;
     libunwind_register();
-    ck_assert_int_eq(cairn_context_capture(&captured), 0);
+    ck_assert_int_eq(cairn_context_save(&saved), 0);
     unw_getcontext(&registers);
     ck_assert_int_eq(unw_init_local(&cursor, &registers), 0);
-    compare_frames(frame_of(&captured), &cursor);
+    compare_frames(frame_of(&saved), &cursor);
 }
 
 START_TEST(frames_and_their_registers_are_those_of_libunwind)

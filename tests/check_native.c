@@ -5,11 +5,11 @@
  * SPDX-License-Identifier: MIT
  */
 #include "arch/arch.h"
-#include "frame/expression.h"
+#include "frame/dwarf_expression.h"
 #include "tests/context_support.h"
 #include "tests/process_frames.h"
 #include "tests/stackmap_support.h"
-#include "unwind/eh_frame_header.h"
+#include "unwind/eh_frame.h"
 
 #include <cairn/runtime.h>
 #include <cairn/walk.h>
@@ -234,7 +234,7 @@ static __attribute__((noinline)) void walk(void)
     static struct process_frame expected[PROCESS_FRAMES_MAX];
     struct cairn_context context;
     struct cairn_frame frame;
-    ck_assert_int_eq(cairn_context_capture(&context), 0);
+    ck_assert_int_eq(cairn_context_save(&context), 0);
     size_t count = process_frames_reference(expected);
     ck_assert_ok(cairn_frame_from_context(runtime, &context, true, &frame, NULL));
     compare(frame, expected, count);
@@ -275,7 +275,7 @@ START_TEST(a_walk_without_compiled_frames_ends_after_the_outermost_one)
     struct cairn_frame frame;
     struct cairn_walk all;
     struct cairn_error error = {0};
-    ck_assert_int_eq(cairn_context_capture(&context), 0);
+    ck_assert_int_eq(cairn_context_save(&context), 0);
     ck_assert_ok(cairn_frame_from_context(runtime, &context, true, &frame, NULL));
     cairn_walk_begin(&all, &frame);
     all.foreign = cairn_walk_native;

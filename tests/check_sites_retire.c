@@ -21,7 +21,7 @@ static struct site_shape null_patchpoint(void)
     return site_null_patchpoint(region, REGION);
 }
 
-static cairn_exit *new_exit(cairn_runtime *runtime, cairn_deopt_handler *handler, void *user)
+static cairn_exit *new_exit(cairn_runtime *runtime, cairn_exit_handler *handler, void *user)
 {
     struct cairn_error error;
     cairn_exit *made;
@@ -35,9 +35,9 @@ static void answer_nothing(struct cairn_ic_miss *miss, void *user)
     (void)user;
 }
 
-static void go_on(struct cairn_deopt *deopt, void *user)
+static void go_on(struct cairn_exit_call *call, void *user)
 {
-    (void)deopt;
+    (void)call;
     (void)user;
 }
 
@@ -235,10 +235,10 @@ static unsigned handled;
 
 /* Releases everything that the thread is using, and a reference to the runtime, of which the test
  * holds another one. */
-static void give_all_up(struct cairn_deopt *deopt, void *user)
+static void give_all_up(struct cairn_exit_call *call, void *user)
 {
     cairn_exit **exit = user;
-    struct cairn_record record = deopt->record;
+    struct cairn_record record = call->record;
     handled++;
     cairn_module_retire(running.module);
     cairn_exit_destroy(*exit);
@@ -285,9 +285,9 @@ START_TEST(a_site_may_call_a_destroyed_exit_until_the_quiescent_point)
 }
 END_TEST
 
-static void quiesce_in_handler(struct cairn_deopt *deopt, void *user)
+static void quiesce_in_handler(struct cairn_exit_call *call, void *user)
 {
-    (void)deopt;
+    (void)call;
     size_t *count = user;
     *count = cairn_runtime_quiesce(running.runtime);
 }

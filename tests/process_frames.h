@@ -7,7 +7,7 @@
 #ifndef TESTS_PROCESS_FRAMES_H
 #define TESTS_PROCESS_FRAMES_H
 
-#include "unwind/unwind.h"
+#include "unwind_apply.h"
 
 enum { PROCESS_FRAMES_MAX = 64 };
 

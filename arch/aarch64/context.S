@@ -1,5 +1,5 @@
 /*
- * AArch64: capture, resume, and the exit entry that stubs jump to.
+ * AArch64: save, resume, and the exit entry that stubs jump to.
  *
  * x16 and x17 are clobbered, as the procedure call standard allows between caller and callee: x16
  * holds the branch target, x17 the stack pointer. Only the lower 128 bits of SVE registers are
@@ -188,12 +188,12 @@ resume:
     .cfi_endproc
     .size cairn_context_resume, . - cairn_context_resume
 
-/* ---- Capture ---- */
+/* ---- Save ---- */
 
     .p2align 4
-    .globl cairn_context_capture
-    .type cairn_context_capture, %function
-cairn_context_capture:
+    .globl cairn_context_save
+    .type cairn_context_save, %function
+cairn_context_save:
     .cfi_startproc
     BTI_C
     mov     x1, #1
@@ -215,7 +215,7 @@ cairn_context_capture:
     mov     w0, #0
     ret
     .cfi_endproc
-    .size cairn_context_capture, . - cairn_context_capture
+    .size cairn_context_save, . - cairn_context_save
 
     .ltorg
 

@@ -1,5 +1,5 @@
 /*
- * PPC64, ABIs ELFv2 and ELFv1: capture, resume, and the exit entries that stubs jump to.
+ * PPC64, ABIs ELFv2 and ELFv1: save, resume, and the exit entries that stubs jump to.
  *
  * Resuming clobbers r12, which holds the stack pointer, and CTR, which holds the program counter
  * unless that equals LR. If they are equal, a return instruction is used, which keeps the
@@ -309,30 +309,30 @@ resume:
     load_general bctr
     end     cairn_context_resume
 
-/* ---- Capture ---- */
+/* ---- Save ---- */
 
-#define CAPTURE_FRAME 128
-#define CAPTURE_CONTEXT 112
+#define SAVE_FRAME 128
+#define SAVE_CONTEXT 112
 
-    begin   cairn_context_capture
+    begin   cairn_context_save
 #if _CALL_ELF == 2
 0:  addis   %r2, %r12, (.TOC. - 0b)@ha
     addi    %r2, %r2, (.TOC. - 0b)@l
-    .localentry cairn_context_capture, . - cairn_context_capture
+    .localentry cairn_context_save, . - cairn_context_save
 #endif
     mfcr    %r0
     std     %r0, CONTEXT_CR(%r3)
     mflr    %r0
     std     %r0, 16(%r1)
-    stdu    %r1, -CAPTURE_FRAME(%r1)
-    .cfi_def_cfa_offset CAPTURE_FRAME
+    stdu    %r1, -SAVE_FRAME(%r1)
+    .cfi_def_cfa_offset SAVE_FRAME
     .cfi_offset 65, 16
-    std     %r3, CAPTURE_CONTEXT(%r1)
+    std     %r3, SAVE_CONTEXT(%r1)
     bl      arch_host_vector_level
     nop
     mr      %r4, %r3
-    ld      %r3, CAPTURE_CONTEXT(%r1)
-    addi    %r1, %r1, CAPTURE_FRAME
+    ld      %r3, SAVE_CONTEXT(%r1)
+    addi    %r1, %r1, SAVE_FRAME
     .cfi_def_cfa_offset 0
     ld      %r0, 16(%r1)
     mtlr    %r0
@@ -378,6 +378,6 @@ resume:
 3:  std     %r5, CONTEXT_PRESENT + 8(%r3)
     li      %r3, 0
     blr
-    end     cairn_context_capture
+    end     cairn_context_save
 
     .section .note.GNU-stack, "", @progbits

@@ -1,5 +1,5 @@
 /*
- * x86-64: capture, resume, and the exit entries that stubs jump to.
+ * x86-64: save, resume, and the exit entries that stubs jump to.
  *
  * Vector registers are moved one by one, because XSAVE and XRSTOR take several times as long.
  *
@@ -261,12 +261,12 @@ resume:
     .cfi_endproc
     .size cairn_context_resume, . - cairn_context_resume
 
-/* ---- Capture ---- */
+/* ---- Save ---- */
 
     .p2align 4
-    .globl cairn_context_capture
-    .type cairn_context_capture, @function
-cairn_context_capture:
+    .globl cairn_context_save
+    .type cairn_context_save, @function
+cairn_context_save:
     .cfi_startproc
     endbr64
     mov     (%rsp), %rax
@@ -287,7 +287,7 @@ cairn_context_capture:
     xor     %eax, %eax
     ret
     .cfi_endproc
-    .size cairn_context_capture, . - cairn_context_capture
+    .size cairn_context_save, . - cairn_context_save
 
 /* ---- Notes for the linker and the kernel ---- */
 

@@ -34,7 +34,7 @@
 #include <cairn/call.h>
 #include <cairn/context.h>
 #include <cairn/declaration.h>
-#include <cairn/deopt.h>
+#include <cairn/exit.h>
 #include <cairn/fault.h>
 #include <cairn/fault_table.h>
 #include <cairn/faultmap.h>

@@ -1,6 +1,6 @@
 /*
- * cairn/call.h - calling functions whose types are known only at run time, and closures: functions
- * of such types that call the host.
+ * cairn/call.h - calling functions whose types are known only at run time, and creating functions
+ * of such types that call the host: closures.
  *
  * A signature contains the types of a function's arguments and results. It is made once, and used
  * for each call:
@@ -13,10 +13,10 @@
  *     struct cairn_value sum;
  *     status = cairn_call(signature, function, values, 2, &sum, &error);
  *
- * OSR ENTRY. An interpreter that finds a hot loop has it compiled as a function whose arguments are
- * the values that are live at the start of the loop, and enters it in the middle of its execution,
- * with cairn_call. It continues with the results of the function. cairn/deopt.h describes how
- * compiled code returns to the interpreter before that.
+ * OSR ENTRY. An interpreter that finds a hot loop compiles it as a function whose arguments are the
+ * values that are live at the start of the loop, calls it with cairn_call in the middle of the
+ * loop's execution, and continues with its results. cairn/exit.h describes how compiled code
+ * returns to the interpreter before that.
  *
  * CALLING CONVENTION. It is C's, as LLVM compiles it for functions of these types (ccc). The
  * members of a structure that is returned are each in a register. Integers of less than 64 bits are
@@ -30,7 +30,7 @@
  * TYPES. Arguments may be integers of 1 to 64 or of 128 bits, pointers, float, double, and vectors
  * of 16 bytes with elements of 8 to 64 bits. There may be no result, or as many results of these
  * types as there are registers: two of each kind. A function that is entered in place of a frame
- * (cairn_deopt_enter) may return any type.
+ * (cairn_exit_enter) may return any type.
  *
  * CLOSURES use libffi, which does not support vectors. A closure can return two members of a
  * structure if both are integers or both are floating-point numbers, or on x86-64 one of each.
@@ -63,8 +63,8 @@ typedef struct cairn_signature cairn_signature;
 
 /**
  * Creates a signature; the caller owns it. The types are copied. If `allocator` is NULL, malloc is
- * used. The results are none (`results` may be NULL), one, or the members of a structure that is
- * returned in registers.
+ * used. Without a result, `results` may be NULL; several results are the members of a structure
+ * that is returned in registers.
  *
  * Errors: ARGUMENT if there are too many arguments or results; UNSUPPORTED if one of them has a
  * type that is not passed or returned in registers (the message contains its number, from 0, and

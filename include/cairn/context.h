@@ -1,11 +1,10 @@
 /*
- * cairn/context.h - the registers of a thread at one point of its code: reading and changing them,
- * saving one's own, resuming a thread from them.
+ * cairn/context.h - the registers of a thread: saving, reading, changing and resuming them.
  *
  * A context holds general registers, program counter, stack pointer, flags, and vector registers as
- * wide as the processor and its kernel support. A register is read and written by its DWARF number,
- * as in stack maps and unwind tables, or by one of the CAIRN_REGISTER_… numbers, which are the same
- * on every architecture:
+ * wide as the processor and its kernel support. Registers are read and written by their DWARF
+ * numbers, as in stack maps and unwind tables, or by the CAIRN_REGISTER_… numbers, which are the
+ * same on every architecture:
  *
  *     static void handle(int signal, siginfo_t *information, void *ucontext)
  *     {
@@ -16,14 +15,14 @@
  *             …
  *     }
  *
- * A context comes from one of three places:
+ * Contexts are made by
  *
- * - an exit (cairn/deopt.h): it holds every register of the site, except those that the ABI
- * reserves for code between caller and callee (x16 and x17 on AArch64, r12 and CTR on PPC64);
- * - a signal handler (cairn_context_from_signal): it holds every register;
- * - the thread itself (cairn_context_capture): it holds the callee-saved registers.
+ * - exits (cairn/exit.h): all registers of the site, except those that the ABI reserves for code
+ *   between caller and callee (x16 and x17 on AArch64, r12 and CTR on PPC64);
+ * - cairn_context_from_signal, in a signal handler: all registers;
+ * - cairn_context_save: the callee-saved registers of the thread itself.
  *
- * NUMBERS. These DWARF numbers have the registers of each architecture:
+ * NUMBERS. The DWARF numbers of each architecture's registers:
  *
  * | | x86-64 | AArch64 | PPC64 |
  * | --- | --- | --- | --- |
@@ -35,12 +34,12 @@
  * | size of a vector in bytes | 16, 32 or 64 | 16 | 16, or 8 and 16 without VSX |
  * | mask, 8 bytes | 118 to 125 | | |
  *
- * PARTS. A part of an integer register is its low bytes. A part of a vector register is its first
- * bytes in the order in which a store of the whole register writes them: its lowest lanes. PPC64 is
- * different: it keeps scalars in the first doubleword, which is not the lowest lane in
- * little-endian order. So a part of up to 8 bytes is the low bytes of that doubleword, and a part
- * of 16 bytes is the vector as a store writes it. (A float in a register of PPC64 has the format of
- * a double.) Writing a part leaves the other bytes of the register unchanged.
+ * PARTS. A part of an integer register is its low bytes. A part of a vector register is its lowest
+ * lanes: the first bytes in the order in which a store of the whole register writes them. PPC64
+ * keeps scalars in the first doubleword, which is not the lowest lane in little-endian order. There
+ * a part of up to 8 bytes is the low bytes of that doubleword, and a part of 16 bytes is the vector
+ * as a store writes it. (A float in a register of PPC64 has the format of a double.) Writing a part
+ * leaves the other bytes of the register unchanged.
  *
  * NOT INCLUDED: x87, MMX and AMX registers on x86-64; SVE and SME registers beyond 128 bits on
  * AArch64; VSCR on PPC64; and registers that identify the thread (segment bases, TPIDR_EL0, and r13
@@ -75,16 +74,13 @@ struct cairn_context {
 #endif
 };
 
-/** Numbers of the program counter, the stack pointer and the flags, 8 bytes each, on all
- *  architectures. */
+/** Numbers of registers of 8 bytes that are the same on all architectures. Every context holds the
+ *  program counter and the flags. */
 enum {
-    /** The address at which the thread is or will resume: an address in code, never of a function
-     *  descriptor. Every context holds it; 0 until it is set. */
-    CAIRN_REGISTER_PC = 0xFF00,
-    /** RSP, SP, r1. */
-    CAIRN_REGISTER_SP = 0xFF01,
-    /** RFLAGS; N, Z, C and V at their positions in PSTATE; CR. Every context holds them. */
-    CAIRN_REGISTER_FLAGS = 0xFF02
+    CAIRN_REGISTER_PC =
+        0xFF00, /**< an address in code, never of a function descriptor; 0 if unset */
+    CAIRN_REGISTER_SP = 0xFF01,   /**< RSP, SP, r1 */
+    CAIRN_REGISTER_FLAGS = 0xFF02 /**< RFLAGS; N, Z, C and V as in PSTATE; CR */
 };
 
 /* ---- Reading and writing ---- */
@@ -104,9 +100,9 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_context_read(const struct cai
                                                                 struct cairn_error *error);
 
 /**
- * Writes a register, or its part of `size` bytes. If the context did not hold a general register,
- * it does from now on, and the other bytes of the register are zero. Vector and mask registers can
- * be written only if the context holds registers of their kind.
+ * Writes a register, or its part of `size` bytes. Adds a general register that the context did not
+ * hold; its other bytes are then zero. Vector and mask registers can be written only if the context
+ * holds registers of their kind.
  *
  * Errors: NOT_FOUND, RANGE as cairn_context_read. Nothing is changed after an error.
  */
@@ -115,14 +111,14 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_context_write(struct cairn_co
                                                                  size_t size,
                                                                  struct cairn_error *error);
 
-/* ---- Capture and resume ---- */
+/* ---- Saving and resuming ---- */
 
 /**
  * Saves the thread's own registers, as setjmp does: the callee-saved registers, the stack pointer,
  * and as the program counter the address to which this call returns. Returns 0. It returns 1 when
  * cairn_context_resume resumes the context, which is allowed until the caller returns.
  */
-CAIRN_API int cairn_context_capture(struct cairn_context *context)
+CAIRN_API int cairn_context_save(struct cairn_context *context)
     __attribute__((returns_twice, nonnull));
 
 /**
@@ -134,10 +130,9 @@ CAIRN_API int cairn_context_capture(struct cairn_context *context)
  * pointer. On x86-64, the 128 bytes below the new stack pointer (the red zone) stay unchanged, and
  * up to 128 bytes below them are written. On other architectures nothing is written.
  *
- * The frames that are left are not unwound, and signal masks are not changed. The stack pointer
- * must be in the thread's own stack or in one that is not in use. If the processor checks return
- * addresses against a shadow stack, the program counter must be the one that the context was made
- * with.
+ * Frames are not unwound, and signal masks are not changed. The stack pointer must be in the
+ * thread's own stack or in one that is not in use. If the processor checks return addresses against
+ * a shadow stack, the program counter must be the one that the context was made with.
  */
 CAIRN_API void cairn_context_resume(const struct cairn_context *context)
     __attribute__((noreturn, nonnull));

@@ -69,7 +69,7 @@ struct cairn_declaration {
     uint32_t live_value_count;
     /** The name of the IR function that contains the call; may be NULL. */
     const char *function;
-    /** What that function returns. cairn_deopt_return uses it. */
+    /** What that function returns. cairn_exit_return uses it. */
     struct cairn_results function_results;
 };
 

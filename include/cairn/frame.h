@@ -1,13 +1,13 @@
 /*
  * cairn/frame.h - frames of compiled code on a stack: their live values, and their callers.
  *
- * The handler of an exit (cairn/deopt.h) gets a frame and the record of the site:
+ * The handler of an exit (cairn/exit.h) gets a frame and the record of the site:
  *
  *     struct cairn_value value;
- *     status = cairn_frame_value(&deopt->frame, deopt->record, 0, &value, &error);
+ *     status = cairn_frame_value(&call->frame, call->record, 0, &value, &error);
  *
- * In other places, the host makes a frame of a context (cairn/context.h), and moves it from caller
- * to caller:
+ * Elsewhere, the host makes a frame from a context (cairn/context.h), and moves it from caller to
+ * caller:
  *
  *     struct cairn_frame frame;
  *     struct cairn_record record;
@@ -18,8 +18,7 @@
  *         status = cairn_frame_caller(&frame, &error);
  *     }
  *
- * A whole stack, with the host's own frames between those of compiled code, is walked with
- * cairn/walk.h.
+ * cairn/walk.h walks over a whole stack, with the host's own frames between those of compiled code.
  *
  * RECORDS. An interrupted frame has a record if LLVM has made one at the next instruction. A frame
  * that waits for a call has one if a record belongs to the call's return address
@@ -73,17 +72,11 @@ enum { CAIRN_FRAME_SLOTS = 80 };
 /** A frame. */
 struct cairn_frame {
     const cairn_runtime *runtime;
-    /** The module of the frame's code; NULL for a foreign frame: one of other code. */
-    cairn_module *module;
-    /** Address of the next instruction, or the return address of the call that the frame waits for.
-     */
-    uint64_t pc;
-    /** The stack pointer at `pc`. */
-    uint64_t sp;
-    /** Whether the frame waits for a call. */
-    bool is_calling;
-    /** Whether this is the frame of the context: it has all registers of the context. */
-    bool is_innermost;
+    cairn_module *module; /**< the module of the frame's code; NULL for a foreign frame */
+    uint64_t pc;          /**< the next instruction, or the return address of the pending call */
+    uint64_t sp;          /**< the stack pointer at `pc` */
+    bool is_calling;      /**< whether the frame waits for a call */
+    bool is_innermost;    /**< whether this is the context's frame, which has all its registers */
 
     /* Internal: the places of callee-saved registers; NULL if the place is not known. */
     struct cairn_context *context;
@@ -93,9 +86,9 @@ struct cairn_frame {
 /* ---- Making a frame, and walking ---- */
 
 /**
- * Makes the frame in which a thread is. If `is_calling` is false, the thread was interrupted: the
- * context's program counter is the next instruction. If it is true, the thread has made a call, and
- * the program counter is the call's return address, as in contexts of cairn_context_capture.
+ * Makes the frame of a thread from its context. If `is_calling` is true, the thread has made a
+ * call, and the context's program counter is the call's return address, as in contexts of
+ * cairn_context_save. Otherwise the thread was interrupted, and it is the next instruction.
  *
  * `context` must stay valid as long as the frame; values are written to it. The frame is foreign if
  * the program counter is not in a published module. Errors: NOT_FOUND if the context does not hold

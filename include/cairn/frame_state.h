@@ -9,7 +9,7 @@
  *
  *     struct cairn_frame_state state;
  *     struct cairn_interpreter_frame from;
- *     status = cairn_frame_state_read(&deopt->frame, deopt->record, 0, &state, &error);
+ *     status = cairn_frame_state_read(&call->frame, call->record, 0, &state, &error);
  *     for (uint32_t i = 0; status == CAIRN_OK && i < state.frame_count; i++) {
  *         status = cairn_frame_state_frame(&state, i, &from, &error);
  *         struct frame *to = push_frame(interpreter, from.function, from.position);
@@ -97,11 +97,8 @@ enum { CAIRN_FRAME_STATE_MAGIC = 0xCA1200, CAIRN_FRAME_STATE_VERSION = 1 };
  * exists.
  */
 struct cairn_frame_state {
-    /** The number of frames, at least 1. Number 0 is the outermost one, and the last one is the one
-     *  that was executing. */
-    uint32_t frame_count;
-    /** The number of the live value that follows the state. */
-    uint32_t next_live_value;
+    uint32_t frame_count;     /**< at least 1; number 0 is the outermost frame */
+    uint32_t next_live_value; /**< number of the live value that follows the state */
 
     /* Internal: numbers of locations of the record. */
     const struct cairn_frame *frame;
@@ -113,13 +110,11 @@ struct cairn_frame_state {
 
 /** An interpreter frame. */
 struct cairn_interpreter_frame {
-    /** The host's function, position and flags, as the code generator recorded them. */
-    uint64_t function;
-    uint64_t position;
-    uint32_t flags;
-    uint32_t local_count;
-    /** The number of entries of the operand stack. */
-    uint32_t stack_count;
+    uint64_t function;    /**< the host's number of the function */
+    uint64_t position;    /**< the position in it */
+    uint32_t flags;       /**< the host's flags */
+    uint32_t local_count; /**< number of locals */
+    uint32_t stack_count; /**< number of entries of the operand stack */
 
     /* Internal: the location of the first local. */
     uint32_t first_slot;

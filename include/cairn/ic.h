@@ -67,7 +67,7 @@
  *
  * HANDLERS run on the thread's own stack, below the frame of the code. They may call anything,
  * also code that reaches the same site, and may run on several threads at the same time. They must
- * return. `deopt` gives them everything that handlers of exits have (cairn/deopt.h). Instead of
+ * return. `call` gives them everything that handlers of exits have (cairn/exit.h). Instead of
  * returning a result, they may request one of the actions there.
  *
  * OTHER CHANGES. While a site has a cache, other changes of the site are refused (STATE), and
@@ -96,7 +96,7 @@
 #ifndef CAIRN_IC_H
 #define CAIRN_IC_H
 
-#include <cairn/deopt.h>
+#include <cairn/exit.h>
 #include <cairn/module.h>
 #include <cairn/patch.h>
 #include <cairn/runtime.h>
@@ -171,16 +171,16 @@ struct cairn_ic_miss {
     const struct cairn_value *operands;
     uint32_t operand_count;
     /** The frame of the function that the site is in, the site's record, and other ways to
-     *  continue (cairn/deopt.h). */
-    struct cairn_deopt *deopt;
+     *  continue (cairn/exit.h). */
+    struct cairn_exit_call *call;
 };
 
 /** Handles a miss. `user` is the one of the options. */
 typedef void cairn_ic_handler(struct cairn_ic_miss *miss, void *user);
 
 /** Makes the code continue after the site with this result when the handler returns. `result` is
- *  NULL if the site has no result. The same as cairn_deopt_continue. If a handler calls neither
- *  this function nor one of the actions of cairn/deopt.h, the result's register is unchanged.
+ *  NULL if the site has no result. The same as cairn_exit_continue. If a handler calls neither
+ *  this function nor one of the actions of cairn/exit.h, the result's register is unchanged.
  *
  *  Async-signal-safe. */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_ic_return(struct cairn_ic_miss *miss,

@@ -5,7 +5,7 @@
  * Compiled code relies on what was true when it was compiled. When that changes, all threads must
  * leave the code: those that are about to enter it, and those that are in it. Most of the latter
  * are in functions that the code has called, perhaps many frames deep. Nothing on their stacks is
- * changed. An invalidation makes the sites of the code call an exit (cairn/deopt.h), and each frame
+ * changed. An invalidation makes the sites of the code call an exit (cairn/exit.h), and each frame
  * leaves at the next site that it reaches, which is the one after its pending call, when that call
  * returns. With CAIRN_SYNC, a site that begins to be executed after cairn_invalidate has returned
  * calls the exit on every core (cairn/patch.h, THE GUARANTEE).
@@ -37,7 +37,7 @@
  * survive the pending call where LLVM keeps them during it: LLVM's moves and reloads between call
  * and site are executed as always, because the thread reaches the site by itself. A call in tail
  * position leaves no frame and needs no site. An exception or a longjmp that skips a frame skips
- * its sites. cairn_deopt_return needs functions with the attribute `uwtable`.
+ * its sites. cairn_exit_return needs functions with the attribute `uwtable`.
  *
  * A function that was inlined has its sites in the function that it was inlined into.
  * cairn_runtime_find_id and cairn_record_site find all sites of an ID, wherever they are. They can

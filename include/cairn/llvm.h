@@ -445,8 +445,8 @@ struct cairn_engine_options {
      * LLVM calls a function named __llvm_deoptimize with the call's arguments; the engine binds
      * that name to this address, unless one of its modules defines it. The exit's handler gets the
      * whole frame and reads the deopt values by their types (cairn_frame_value). It must return
-     * from the frame's function or enter another one in its place (cairn_deopt_return,
-     * cairn_deopt_enter), because the code does not continue after the call. NULL: the name is
+     * from the frame's function or enter another one in its place (cairn_exit_return,
+     * cairn_exit_enter), because the code does not continue after the call. NULL: the name is
      * looked up like any other, and the finalisation fails with LLVM if nothing defines it. Must be
      * valid as long as the engine's code is used.
      */

@@ -82,7 +82,7 @@
  * cairn_site_restore writes the original instructions again. A call in place of an instruction has
  * no arguments. On PPC64 it is made through a veneer with a frame of its own: the target finds r1
  * lower by 112 bytes (ELFv1: 128) and returns into the veneer, which returns to the address after
- * the site's instruction. This veneer changes only r12 and LR. Exits (cairn/deopt.h) and walks
+ * the site's instruction. This veneer changes only r12 and LR. Exits (cairn/exit.h) and walks
  * (cairn/frame.h) see the site's frame as if there were no veneer.
  *
  * SPDX-License-Identifier: MIT

@@ -3,9 +3,9 @@
  *
  * A collector begins with the frame that called it, and continues with the callers:
  *
- *     static void collect(struct cairn_deopt *deopt, void *user)
+ *     static void collect(struct cairn_exit_call *call, void *user)
  *     {
- *         struct cairn_frame frame = deopt->frame;
+ *         struct cairn_frame frame = call->frame;
  *         struct cairn_record record;
  *         do {
  *             if (cairn_frame_record(&frame, &record))
@@ -14,7 +14,7 @@
  *         } while (status == CAIRN_OK && frame.module != NULL);
  *     }
  *
- * CALLING THE COLLECTOR. Let statepoints call an exit (cairn/deopt.h): declare a function, call it
+ * CALLING THE COLLECTOR. Let statepoints call an exit (cairn/exit.h): declare a function, call it
  * at the places where a collection may happen, and map it to the exit's target before the code is
  * loaded:
  *

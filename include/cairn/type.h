@@ -49,15 +49,14 @@ struct cairn_type {
     /** Number of elements of a vector; 0 for a scalar. */
     uint32_t element_count;
     union {
-        /** Address space of a pointer. */
-        uint32_t address_space;
-        /** Of an integer of less than 64 bits that is an argument or result of a signature
-         *  (cairn/call.h): 1 if it is sign-extended, 0 if it is zero-extended. */
+        uint32_t address_space; /**< address space of a pointer */
+        /** 1 if an integer of less than 64 bits is sign-extended, 0 if it is zero-extended, as an
+         *  argument or a result of a signature (cairn/call.h). */
         uint32_t extends_sign;
     };
 };
 
-/** The type with these fields, as an expression. */
+/** A type with these fields, as an expression. */
 #ifdef __cplusplus
 #define CAIRN_TYPE(kind, bits, element_count, address_space)                                       \
     (cairn_type{(kind), (bits), (element_count), {(address_space)}})

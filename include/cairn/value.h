@@ -44,9 +44,10 @@ struct cairn_value {
 
 /* ---- Conversion to C ---- */
 
-/** Return an integer, sign-extended or zero-extended; the low 64 bits of a wider integer; the
- *  address of a pointer; 0 for all other types. */
+/** Returns an integer, sign-extended; the low 64 bits of a wider integer; the address of a pointer;
+ *  0 for all other types. */
 CAIRN_API int64_t cairn_value_signed(const struct cairn_value *value);
+/** Returns the same as cairn_value_signed, with narrow integers zero-extended. */
 CAIRN_API uint64_t cairn_value_unsigned(const struct cairn_value *value);
 
 /** Returns a pointer; NULL for all other types. */
@@ -60,9 +61,9 @@ CAIRN_API double cairn_value_double(const struct cairn_value *value);
 
 /** Returns an integer of `bits` bits (1 to 64) with the low bits of `number`. */
 CAIRN_API struct cairn_value cairn_value_of_integer(uint32_t bits, int64_t number);
-
-/** Return a value of type CAIRN_POINTER or CAIRN_DOUBLE. */
+/** Returns a value of type CAIRN_POINTER. */
 CAIRN_API struct cairn_value cairn_value_of_pointer(const void *pointer);
+/** Returns a value of type CAIRN_DOUBLE. */
 CAIRN_API struct cairn_value cairn_value_of_double(double number);
 
 /** Converts bytes in the form of struct cairn_value to a value of any type. Errors: UNSUPPORTED if

@@ -14,12 +14,8 @@
  * function further in, such as one of the host's, has saved them.
  *
  * FOREIGN FRAMES are all frames that do not belong to a module: callees and callers of compiled
- * code. At each of them, a walk calls the host's hook, which answers
- * - that the walk ends there;
- * - that it is a frame of native code with unwind tables, over which the walk must step:
- *   cairn_walk_native always answers this;
- * - or that it has moved the walk's frame itself.
- *
+ * code. At each of them, a walk calls the host's hook, whose answer (enum cairn_walk_answer) ends
+ * the walk, or lets it step over native code, or says that the hook has moved the walk's frame.
  * Without a hook, a walk ends at the first foreign frame.
  *
  * NATIVE FRAMES are frames of the program and its libraries, in C or any other language. Their
@@ -33,8 +29,8 @@
  * was compiled without them) needs entry frames: the host keeps a list, on the stack or in
  * thread-local data, of the places at which compiled code was left. The recommended method:
  * - Compiled code is left through code that records its PC and stack pointer. This can be an exit
- *   (cairn/deopt.h), whose handler keeps the address of `deopt->frame` in the list while it runs.
- *   Or it can be a stub that writes the registers it has to a context (cairn_context_write), where
+ *   (cairn/exit.h), whose handler keeps the address of `call->frame` in the list while it runs. Or
+ *   it can be a stub that writes the registers it has to a context (cairn_context_write), where
  *   CAIRN_REGISTER_PC is the return address of the call.
  * - At a foreign frame, the hook takes the first entry of the list above the frame's stack pointer,
  *   writes it to `walk->frame` (a copy of the frame, or cairn_frame_from_context), and
@@ -103,11 +99,9 @@ struct cairn_walk {
     /** Whether there are no further frames. `frame` is then the frame at which the hook has ended
      *  the walk, or, after the outermost frame, its PC is 0. */
     bool has_ended;
-    /** The address that follows the stack, which no frame may exceed; 0 if it is not known. */
-    uint64_t stack_end;
-    /** The hook, and its argument. If it is NULL, the walk ends at foreign frames. */
-    cairn_walk_hook *foreign;
-    void *user;
+    uint64_t stack_end; /**< address after the stack, which no frame may exceed; 0 if unknown */
+    cairn_walk_hook *foreign; /**< the hook; NULL: the walk ends at foreign frames */
+    void *user;               /**< the hook's argument */
 
     /* Internal. */
     bool has_begun;

@@ -8,16 +8,15 @@
  * Sources: System V Application Binary Interface, AMD64 Architecture Processor Supplement, section
  * "Parameter Passing"; Procedure Call Standard for the Arm 64-bit Architecture, section "Parameter
  * passing"; 64-Bit ELF V2 ABI Specification, section "Parameter Passing in Registers". For results:
- * lib/Target/…/…CallingConv.td of LLVM, as in results.c.
+ * lib/Target/…/…CallingConv.td of LLVM, as in result_registers.c.
  *
  * SPDX-License-Identifier: MIT
  */
-#include "call/arguments.h"
+#include "call/signature.h"
 
 #include "arch/arch.h"
 #include "base/error.h"
 #include "value/representation.h"
-#include "value/value.h"
 
 #include <string.h>
 

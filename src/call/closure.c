@@ -138,22 +138,6 @@ static ffi_type *structure_type(cairn_closure *closure, ffi_type *first, ffi_typ
     return &closure->structure;
 }
 
-/* Returns NULL if libffi cannot return these results. */
-static ffi_type *result_type(cairn_closure *closure)
-{
-    const struct cairn_results *results = &closure->signature->results;
-    if (results->count == 0)
-        return &ffi_type_void;
-    if (returns_pair(results))
-        return structure_type(closure, &ffi_type_uint64, &ffi_type_uint64);
-    if (results->count == 1)
-        return scalar_type(results->types[0]);
-    if (results->count != 2 || scalar_type(results->types[0]) == NULL ||
-        scalar_type(results->types[1]) == NULL)
-        return NULL;
-    return structure_type(closure, word_type(results->types[0]), word_type(results->types[1]));
-}
-
 static void write_results(const struct cairn_results *types, const struct cairn_value *results,
                           unsigned char *returned)
 {
@@ -224,10 +208,19 @@ static void forward(ffi_cif *cif, void *returned, void **bytes, void *user)
 static enum cairn_status prepare(cairn_closure *closure, struct cairn_error *error)
 {
     const struct cairn_results *results = &closure->signature->results;
-    ffi_type *result = result_type(closure);
+    const struct cairn_type *types = results->types;
+    ffi_type *result = NULL; /* if libffi cannot return these results */
+    if (results->count == 0)
+        result = &ffi_type_void;
+    else if (returns_pair(results))
+        result = structure_type(closure, &ffi_type_uint64, &ffi_type_uint64);
+    else if (results->count == 1)
+        result = scalar_type(types[0]);
+    else if (results->count == 2 && scalar_type(types[0]) != NULL && scalar_type(types[1]) != NULL)
+        result = structure_type(closure, word_type(types[0]), word_type(types[1]));
     /* Reports the last result, because the results before it could be returned without it. */
     if (result == NULL)
-        return refuse("result", results->count - 1U, results->types[results->count - 1U], error);
+        return refuse("result", results->count - 1U, types[results->count - 1U], error);
     closure->pair_members[0] = &ffi_type_uint64;
     closure->pair_members[1] = &ffi_type_uint64;
     closure->pair = (ffi_type){.size = PAIR_BYTES,

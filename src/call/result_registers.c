@@ -157,17 +157,6 @@ static void write_integer(struct cairn_context *context, uint16_t dwarf,
         write_register(context, dwarf, &extended, sizeof extended);
 }
 
-static void write_wide(struct cairn_context *context, uint16_t dwarf,
-                       const struct cairn_value *result)
-{
-    unsigned char bytes[CAIRN_VALUE_BYTES_MAX];
-    struct storage storage;
-    if (!find_storage(context, dwarf, result->type, &storage))
-        return;
-    storage_write(result, storage, bytes);
-    write_register(context, dwarf, bytes, storage_part(result->type, storage));
-}
-
 void results_write(struct cairn_context *context, const struct cairn_value *results, uint32_t count,
                    bool extends_sign)
 {
@@ -178,6 +167,8 @@ void results_write(struct cairn_context *context, const struct cairn_value *resu
     }
     for (uint32_t i = 0; i < count; i++) {
         const uint16_t *dwarf;
+        unsigned char bytes[CAIRN_VALUE_BYTES_MAX];
+        struct storage storage;
         unsigned registers = take(results[i].type, &taken, &dwarf);
         if (registers == 2) {
             /* In memory, the halves have the order of their registers, in either byte order. */
@@ -185,8 +176,10 @@ void results_write(struct cairn_context *context, const struct cairn_value *resu
             write_register(context, dwarf[1], results[i].bytes + GENERAL_BYTES, GENERAL_BYTES);
         } else if (registers == 1 && kind_of(results[i].type) == KIND_GENERAL)
             write_integer(context, *dwarf, &results[i], extends_sign);
-        else if (registers == 1)
-            write_wide(context, *dwarf, &results[i]);
+        else if (registers == 1 && find_storage(context, *dwarf, results[i].type, &storage)) {
+            storage_write(&results[i], storage, bytes);
+            write_register(context, *dwarf, bytes, storage_part(results[i].type, storage));
+        }
         if (is_half_in_either(results[i].type)) {
             /* The general register is free, because a half is the only result. */
             uint16_t half;

@@ -1,10 +1,13 @@
-/* SPDX-License-Identifier: MIT */
+/*
+ * Signatures: which types can be passed and returned, and whether values have these types.
+ *
+ * SPDX-License-Identifier: MIT
+ */
 #include "call/signature.h"
 
 #include "arch/arch.h"
 #include "base/error.h"
 #include "base/memory.h"
-#include "call/arguments.h"
 
 #include <string.h>
 

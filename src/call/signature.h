@@ -1,10 +1,12 @@
 /*
- * call/signature.h - the contents of a signature.
+ * call/signature.h - the contents of a signature, and the places of its arguments and results.
  *
  * SPDX-License-Identifier: MIT
  */
 #ifndef CALL_SIGNATURE_H
 #define CALL_SIGNATURE_H
+
+#include "arch/call.h"
 
 #include <cairn/call.h>
 #include <stdbool.h>
@@ -68,5 +70,13 @@ enum signature_kind signature_kind(struct cairn_type type);
 enum cairn_status signature_check(const cairn_signature *signature,
                                   const struct cairn_value *arguments, uint32_t argument_count,
                                   struct cairn_error *error);
+
+/* Assigns a place to each argument, and finds out whether there are registers for the results.
+ * Kinds and types must be set. UNSUPPORTED if compilers disagree on the place of an argument. */
+enum cairn_status arguments_place(cairn_signature *signature, struct cairn_error *error);
+
+/* Writes the arguments to their places. signature_check must have accepted them. */
+void arguments_write(const cairn_signature *signature, const struct cairn_value *values,
+                     struct arch_call *call);
 
 #endif

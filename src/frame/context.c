@@ -4,11 +4,9 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "frame/context.h"
+#include "frame/frame.h"
 
 #include "base/error.h"
-
-#include <string.h>
 
 enum { DOUBLEWORD_BYTES = 8 };
 

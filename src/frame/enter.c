@@ -14,13 +14,11 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "frame/enter.h"
+#include "frame/exit.h"
 
 #include "arch/arch.h"
 #include "base/error.h"
-#include "call/arguments.h"
-#include "frame/context.h"
-#include "frame/deopt.h"
+#include "call/signature.h"
 #include "frame/frame.h"
 #include "runtime/module.h"
 
@@ -29,7 +27,7 @@
 #include <assert.h>
 #include <string.h>
 
-_Static_assert(sizeof(struct arch_call) <= CAIRN_DEOPT_ENTRY_BYTES, "an entry holds a call");
+_Static_assert(sizeof(struct arch_call) <= CAIRN_EXIT_ENTRY_BYTES, "an entry holds a call");
 
 /* ---- Unwind rules ---- */
 
@@ -41,17 +39,14 @@ enum {
     SLEB_MASK = 0x7F
 };
 
-static uint8_t *put(uint8_t *at, const void *bytes, size_t size)
+static uint8_t *put(uint8_t *at, uint64_t value, size_t size)
 {
-    memcpy(at, bytes, size);
+    const uint32_t word = (uint32_t)value;
+    memcpy(at, size == sizeof word ? (const void *)&word : &value, size);
     return at + size;
 }
 
-static uint8_t *put_u32(uint8_t *at, size_t value)
-{
-    const uint32_t word = (uint32_t)value;
-    return put(at, &word, sizeof word);
-}
+static uint8_t *put_u32(uint8_t *at, size_t value) { return put(at, value, sizeof(uint32_t)); }
 
 /* Pads the entry to a multiple of 8 bytes with DW_CFA_nop, and writes its length. */
 static uint8_t *end_entry(uint8_t *entry, uint8_t *at)
@@ -68,8 +63,6 @@ void enter_write_code(uint8_t *code, uint8_t *rules)
 {
     const struct cairn_arch *arch = arch_host();
     const struct arch_entry_frame *frame = &arch->entry_frame;
-    const uint64_t address = (uintptr_t)code;
-    const uint64_t size = frame->code_bytes;
     arch->encode_entry(arch, code);
     uint8_t *at = put_u32(rules + sizeof(uint32_t), 0);
     *at++ = VERSION_OF_GCC;
@@ -87,8 +80,8 @@ void enter_write_code(uint8_t *code, uint8_t *rules)
     }
     uint8_t *description = end_entry(rules, at);
     at = put_u32(description + sizeof(uint32_t), (size_t)(description + 4 - rules));
-    at = put(at, &address, sizeof address);
-    at = end_entry(description, put(at, &size, sizeof size));
+    at = put(at, (uintptr_t)code, sizeof(uint64_t));
+    at = end_entry(description, put(at, frame->code_bytes, sizeof(uint64_t)));
     at = put_u32(at, 0);
     assert(at <= rules + ENTER_RULES_BYTES);
     (void)at;
@@ -153,68 +146,63 @@ static enum cairn_status check_registers(const struct cairn_context *context,
                      "the machine has no registers for vectors, which the function takes");
 }
 
-static void write_registers(struct cairn_context *context, const struct arch_call *call)
-{
-    const struct arch_arguments *arguments = &arch_host()->arguments;
-    /* On PPC64 a scalar is in the first doubleword only. */
-    size_t floating_bytes = arguments->widens_floats ? sizeof(uint64_t) : CALL_REGISTER_BYTES;
-    for (unsigned i = 0; i < arguments->general_count; i++)
-        write_register(context, arguments->general[i], &call->general[i], sizeof(uint64_t));
-    for (unsigned i = 0; i < call->floating_count; i++)
-        write_register(context, (uint16_t)(arguments->floating + i), call->floating[i],
-                       floating_bytes);
-    for (unsigned i = 0; i < call->vector_count; i++)
-        write_register(context, (uint16_t)(arguments->vector + i), call->vector[i],
-                       CALL_REGISTER_BYTES);
-}
-
 /* ---- Requesting the entry ---- */
 
-enum cairn_status cairn_deopt_enter(struct cairn_deopt *deopt, const cairn_signature *signature,
-                                    const void *function, const struct cairn_value *arguments,
-                                    uint32_t argument_count, struct cairn_error *error)
+enum cairn_status cairn_exit_enter(struct cairn_exit_call *call, const cairn_signature *signature,
+                                   const void *function, const struct cairn_value *arguments,
+                                   uint32_t argument_count, struct cairn_error *error)
 {
-    struct arch_call call;
+    struct arch_call entered;
     struct cairn_frame caller;
     if (signature == NULL || function == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_deopt_enter needs a signature and a function");
+                         "cairn_exit_enter needs a signature and a function");
     enum cairn_status status = signature_check(signature, arguments, argument_count, error);
     if (status == CAIRN_OK)
-        status = deopt_check_types(deopt, &signature->results, error);
+        status = exit_check_types(call, &signature->results, error);
     if (status == CAIRN_OK)
-        status = find_caller(&deopt->frame, &caller, error);
+        status = find_caller(&call->frame, &caller, error);
     if (status != CAIRN_OK)
         return status;
     /* Registers without an argument are unspecified, but must not leak uninitialised memory. */
-    memset(&call, 0, sizeof call);
-    call.function = function;
-    arguments_write(signature, arguments, &call);
-    status = check_registers(deopt->frame.context, &call, error);
+    memset(&entered, 0, sizeof entered);
+    entered.function = function;
+    arguments_write(signature, arguments, &entered);
+    status = check_registers(call->frame.context, &entered, error);
     if (status != CAIRN_OK)
         return status;
-    deopt->caller = caller;
-    memcpy(deopt->entry, &call, sizeof call);
-    deopt->action = DEOPT_ENTER;
+    call->caller = caller;
+    memcpy(call->entry, &entered, sizeof entered);
+    call->action = EXIT_ENTER;
     return CAIRN_OK;
 }
 
 /* ---- Performing the entry ---- */
 
-void enter_begin(struct cairn_deopt *deopt)
+void enter_begin(struct cairn_exit_call *call)
 {
-    struct cairn_context *context = deopt->frame.context;
-    const struct arch_call *call = (const struct arch_call *)(const void *)deopt->entry;
+    struct cairn_context *context = call->frame.context;
+    const struct arch_call *entered = (const struct arch_call *)(const void *)call->entry;
+    const struct arch_arguments *arguments = &arch_host()->arguments;
     const struct arch_entry entry = {
-        .function = call->function,
-        .code = deopt->entry_code,
-        .stack = call->stack,
-        .stack_bytes = call->stack_bytes,
-        .floating_count = call->floating_count,
+        .function = entered->function,
+        .code = call->entry_code,
+        .stack = entered->stack,
+        .stack_bytes = entered->stack_bytes,
+        .floating_count = entered->floating_count,
     };
     /* Exits reserve the space that keeps the needed part of the context intact. */
-    assert(context_sp(context) - arch_host_entry_reach(call->stack_bytes) >=
+    assert(context_sp(context) - arch_host_entry_reach(entered->stack_bytes) >=
            (uintptr_t)context + arch_host_entered_bytes());
-    write_registers(context, call);
+    /* On PPC64 a scalar is in the first doubleword only. */
+    size_t floating_bytes = arguments->widens_floats ? sizeof(uint64_t) : CALL_REGISTER_BYTES;
+    for (unsigned i = 0; i < arguments->general_count; i++)
+        write_register(context, arguments->general[i], &entered->general[i], sizeof(uint64_t));
+    for (unsigned i = 0; i < entered->floating_count; i++)
+        write_register(context, (uint16_t)(arguments->floating + i), entered->floating[i],
+                       floating_bytes);
+    for (unsigned i = 0; i < entered->vector_count; i++)
+        write_register(context, (uint16_t)(arguments->vector + i), entered->vector[i],
+                       CALL_REGISTER_BYTES);
     arch_host_enter(context, &entry);
 }

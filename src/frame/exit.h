@@ -1,14 +1,40 @@
 /*
- * frame/exit.h - the parts of an exit other than its stub.
+ * frame/exit.h - a thread at an exit, from its arrival to the action that the handler has chosen.
  *
  * SPDX-License-Identifier: MIT
  */
 #ifndef FRAME_EXIT_H
 #define FRAME_EXIT_H
 
-#include <cairn/deopt.h>
+#include <cairn/exit.h>
 
-/* Returns the address of the code that enter_write_code has written. */
+/* The action that the handler has chosen. */
+enum exit_action { EXIT_CONTINUE, EXIT_CONTINUE_WITH, EXIT_RETURN, EXIT_ENTER };
+
+/* Initialises `call` for a thread that has called an exit and that resumes from `context`
+ * afterwards. `entry_code` is the address of the code that enter_write_code has written. */
+void exit_arrive(struct cairn_exit_call *call, const cairn_runtime *runtime,
+                 struct cairn_context *context, uint64_t entry_code);
+
+/* Checks that these are the result types of the frame's function, as far as they are known.
+ * ARGUMENT. */
+enum cairn_status exit_check_types(const struct cairn_exit_call *call,
+                                   const struct cairn_results *given, struct cairn_error *error);
+
+/* Performs the chosen action on the context. */
+void exit_leave(struct cairn_exit_call *call);
+
+/* Returns the address of the code that enter_write_code has written for this exit. */
 uint64_t exit_entry_code(const cairn_exit *exit);
+
+/* ---- Entering functions in place of the frame ---- */
+
+/* Writes the code to which entered functions return (struct arch_entry_frame) to `code`, and its
+ * unwind rules to `rules`. */
+enum { ENTER_RULES_BYTES = 64 };
+void enter_write_code(uint8_t *code, uint8_t *rules);
+
+/* Performs the requested entry on the context, which must be the caller's, and on the stack. */
+void enter_begin(struct cairn_exit_call *call);
 
 #endif

@@ -12,11 +12,10 @@
 
 #include "arch/arch.h"
 #include "base/error.h"
-#include "frame/context.h"
-#include "frame/unwind_step.h"
+#include "frame/step.h"
 #include "runtime/runtime.h"
 #include "site/site.h"
-#include "unwind/layout.h"
+#include "unwind/rules.h"
 
 #include <cairn/runtime.h>
 #include <string.h>
@@ -106,7 +105,7 @@ enum cairn_status cairn_frame_from_context(const cairn_runtime *runtime,
 
 static const struct unwind_row *find_row(const struct cairn_frame *frame)
 {
-    return unwind_look_up(frame->module->unwind, frame->pc - frame->is_calling);
+    return unwind_find_exact(frame->module->unwind, frame->pc - frame->is_calling);
 }
 
 enum cairn_status frame_say_base_unknown(const struct cairn_frame *frame, struct cairn_error *error)
@@ -158,7 +157,7 @@ enum cairn_status frame_find_restorable_caller(const struct cairn_frame *frame,
                          "0x%llx is not in a module, so its frame cannot be left",
                          (unsigned long long)frame->pc);
     const struct unwind_row *row = find_row(frame);
-    if (!unwind_can_restore(row))
+    if (!(row->problem == UNWIND_FINE))
         return unwind_explain(row, arch_host(), frame->pc, error);
     struct step_target target = {0};
     enum cairn_status status = step_find(row, frame, FRAME_STACK_END_UNKNOWN, &target, error);

@@ -1,15 +1,50 @@
 /*
- * frame/frame.h - registers of a frame, steps to callers, and restoring a frame's context.
+ * frame/frame.h - the registers and live values of a frame, steps to callers, and restoring a
+ * frame's context.
  *
  * SPDX-License-Identifier: MIT
  */
 #ifndef FRAME_FRAME_H
 #define FRAME_FRAME_H
 
+#include "arch/arch.h"
 #include "value/representation.h"
 
 #include <cairn/declaration.h>
 #include <cairn/frame.h>
+#include <string.h>
+
+/* ---- Contexts ---- */
+
+static inline struct arch_context_head *context_head(struct cairn_context *context)
+{
+    return (struct arch_context_head *)context;
+}
+
+/* Marks a register as one that the context holds. */
+static inline void context_add(struct cairn_context *context, uint16_t dwarf)
+{
+    context_head(context)->present[dwarf / 64] |= UINT64_C(1) << dwarf % 64;
+}
+
+/* Returns the stack pointer; 0 if the context does not hold it. Only for hosts with contexts. */
+static inline uint64_t context_sp(const struct cairn_context *context)
+{
+    uint64_t sp;
+    memcpy(&sp, context->bytes + arch_host_layout.offsets[arch_host_layout.stack_pointer],
+           sizeof sp);
+    return sp;
+}
+
+static inline void context_set_pc_and_sp(struct cairn_context *context, uint64_t pc, uint64_t sp)
+{
+    const struct arch_context_layout *layout = &arch_host_layout;
+    context_head(context)->pc = pc;
+    memcpy(context->bytes + layout->offsets[layout->stack_pointer], &sp, sizeof sp);
+    context_add(context, layout->stack_pointer);
+}
+
+/* ---- Registers ---- */
 
 /* A register of a frame: its bytes, in the context or in the frame of a callee that has saved it.
  * `bytes` is NULL if the context holds them in another order than a store writes them. */
@@ -68,6 +103,19 @@ enum cairn_status frame_step_native(struct cairn_frame *frame, uint64_t stack_en
  * before the rules for loaded slots, because moves use the frame's own slots. */
 struct unwind_row;
 void frame_apply_moves(const struct unwind_row *row, struct cairn_frame *frame);
+
+/*
+ * If a site has no space for the instructions that a call needs around it, the call goes through a
+ * veneer with its own call frame (`encode_framed_veneer`). The callee then returns to the veneer,
+ * but handlers and walks must see the site's frame.
+ *
+ * frame_leave_veneer_context changes a context that returns to such a veneer into the context of
+ * the site's call, with the registers that the veneer has saved. Resuming it has the same effect as
+ * returning through the veneer. frame_leave_veneer does the same for a frame that a walk has
+ * reached; its pc and sp must be set. Others stay unchanged. Async-signal-safe.
+ */
+void frame_leave_veneer_context(const cairn_runtime *runtime, struct cairn_context *context);
+void frame_leave_veneer(struct cairn_frame *frame);
 
 /* Report why a frame cannot be left. */
 enum cairn_status frame_say_base_unknown(const struct cairn_frame *frame,

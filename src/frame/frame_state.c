@@ -39,7 +39,7 @@ static uint32_t number_of(const struct check *check, uint32_t location)
 
 static unsigned long long id_of(const struct check *check)
 {
-    return (unsigned long long)cairn_record_id(check->record);
+    return cairn_record_id(check->record);
 }
 
 static enum cairn_status refuse(const struct check *check, uint32_t location, const char *what,
@@ -231,17 +231,19 @@ static uint32_t end_of(const struct cairn_interpreter_frame *frame)
     return frame->first_slot + frame->local_count + frame->stack_count;
 }
 
-/* Checks that the bytes of the slot at a location are constants. The places of the values must be
- * known. */
-static enum cairn_status check_slot_bytes(const struct check *check, uint32_t location)
+/* Checks that the bytes of all slots from location `first` to `end` are constants. The places of
+ * the values must be known. */
+static enum cairn_status check_bytes(const struct check *check, uint32_t first, uint32_t end)
 {
-    struct slot slot = unpack_slot(word_at(&check->values, location));
-    uint32_t first = check->state.first_value + slot.value;
-    uint32_t count = slot.kind == FRAME_STATE_BYTES ? byte_words(slot.type) : 0;
-    for (uint32_t i = first; i < first + count; i++) {
-        struct cairn_location found = record_values_location(&check->values, i);
-        if (!is_constant(found))
-            return say_variable(check, i, "bytes", found.kind);
+    for (uint32_t slot_at = first; slot_at < end; slot_at++) {
+        struct slot slot = unpack_slot(word_at(&check->values, slot_at));
+        uint32_t begin = check->state.first_value + slot.value;
+        uint32_t count = slot.kind == FRAME_STATE_BYTES ? byte_words(slot.type) : 0;
+        for (uint32_t i = begin; i < begin + count; i++) {
+            struct cairn_location found = record_values_location(&check->values, i);
+            if (!is_constant(found))
+                return say_variable(check, i, "bytes", found.kind);
+        }
     }
     return CAIRN_OK;
 }
@@ -264,11 +266,11 @@ static enum cairn_status check_state(struct check *check)
                          "state are missing",
                          id_of(check), count, needed - there_are, needed);
     uint32_t location = check->state.first_word + FRAME_STATE_HEADER_WORDS;
-    for (uint32_t i = 0; check->has_bytes && i < check->state.frame_count; i++) {
+    for (uint32_t i = 0; check->has_bytes && i < check->state.frame_count && status == CAIRN_OK;
+         i++) {
         struct cairn_interpreter_frame frame = frame_at(&check->values, location);
         location = end_of(&frame);
-        for (uint32_t j = frame.first_slot; j < location && status == CAIRN_OK; j++)
-            status = check_slot_bytes(check, j);
+        status = check_bytes(check, frame.first_slot, location);
     }
     return status;
 }
@@ -366,24 +368,29 @@ static enum cairn_status read_slot(const struct cairn_frame_state *state, uint32
     return cairn_frame_at_location(state->frame, place, slot.type, value, error);
 }
 
+/* Reads entry `index` of the `count` slots from location `first` on. */
+static enum cairn_status read_entry(const struct cairn_frame_state *state, uint32_t first,
+                                    uint32_t count, uint32_t index, const char *entries,
+                                    struct cairn_value *value, struct cairn_error *error)
+{
+    if (index < count)
+        return read_slot(state, first + index, value, error);
+    return error_set(error, CAIRN_ERROR_RANGE, index,
+                     "the interpreter frame has %u %s, so there is no number %u", count, entries,
+                     index);
+}
+
 enum cairn_status cairn_frame_state_local(const struct cairn_frame_state *state,
                                           const struct cairn_interpreter_frame *in, uint32_t index,
                                           struct cairn_value *value, struct cairn_error *error)
 {
-    if (index < in->local_count)
-        return read_slot(state, in->first_slot + index, value, error);
-    return error_set(error, CAIRN_ERROR_RANGE, index,
-                     "the interpreter frame has %u locals, so there is no number %u",
-                     in->local_count, index);
+    return read_entry(state, in->first_slot, in->local_count, index, "locals", value, error);
 }
 
 enum cairn_status cairn_frame_state_stack(const struct cairn_frame_state *state,
                                           const struct cairn_interpreter_frame *in, uint32_t index,
                                           struct cairn_value *value, struct cairn_error *error)
 {
-    if (index < in->stack_count)
-        return read_slot(state, in->first_slot + in->local_count + index, value, error);
-    return error_set(error, CAIRN_ERROR_RANGE, index,
-                     "the interpreter frame has %u stack entries, so there is no number %u",
-                     in->stack_count, index);
+    return read_entry(state, in->first_slot + in->local_count, in->stack_count, index,
+                      "stack entries", value, error);
 }

@@ -8,14 +8,10 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "frame/framed_veneer.h"
-
-#include "arch/arch.h"
-#include "frame/context.h"
+#include "frame/frame.h"
 #include "runtime/module.h"
 
 #include <cairn/runtime.h>
-#include <string.h>
 
 /* The call of a site. */
 struct site_call {
@@ -51,7 +47,7 @@ static void set(struct cairn_context *context, uint16_t dwarf, uint64_t value)
     (void)status; /* every context has a place for a general register */
 }
 
-void between_leave_context(const cairn_runtime *runtime, struct cairn_context *context)
+void frame_leave_veneer_context(const cairn_runtime *runtime, struct cairn_context *context)
 {
     const struct cairn_arch *arch = arch_host();
     const struct arch_veneer_frame *frame = arch->veneer_frame;
@@ -65,24 +61,19 @@ void between_leave_context(const cairn_runtime *runtime, struct cairn_context *c
     context_set_pc_and_sp(context, call.pc, call.sp);
 }
 
-/* Sets the place of a callee-saved register. The values of other registers are unknown in a frame
- * that has made a call. */
-static void set_slot(struct cairn_frame *frame, uint16_t dwarf, uint64_t address)
+void frame_leave_veneer(struct cairn_frame *frame)
 {
     const struct cairn_arch *arch = arch_host();
-    for (size_t i = 0; i < arch->unwind_slot_count; i++)
-        if (arch->unwind_slots[i].dwarf == dwarf)
-            frame->slots[i] = (void *)(uintptr_t)address;
-}
-
-void between_leave_frame(struct cairn_frame *frame)
-{
-    const struct arch_veneer_frame *veneer = arch_host()->veneer_frame;
+    const struct arch_veneer_frame *veneer = arch->veneer_frame;
     struct site_call call;
     if (veneer == NULL || !find_call(frame->runtime, frame->pc, frame->sp, &call))
         return;
+    /* Only callee-saved registers have slots. The values of others are unknown in a frame that has
+     * made a call. */
     for (size_t i = 0; i < veneer->register_count; i++)
-        set_slot(frame, veneer->registers[i].dwarf, frame->sp + veneer->registers[i].offset);
+        for (size_t slot = 0; slot < arch->unwind_slot_count; slot++)
+            if (arch->unwind_slots[slot].dwarf == veneer->registers[i].dwarf)
+                frame->slots[slot] = (void *)(uintptr_t)(frame->sp + veneer->registers[i].offset);
     frame->slots[ARCH_UNWIND_RETURN_ADDRESS] =
         (void *)(uintptr_t)(call.sp + veneer->return_address);
     frame->pc = call.pc;

@@ -42,41 +42,29 @@ struct source {
     uint32_t count;
 };
 
-static enum cairn_status find_function(const cairn_runtime *runtime, uint64_t address,
-                                       struct source *source, struct cairn_error *error)
-{
-    struct cairn_function function;
-    /* The module is looked up only once, because it may be retired at any time. */
-    source->module = cairn_runtime_find_module(runtime, address);
-    if (source->module == NULL || !module_find_function(source->module, address, &function))
-        return error_set(error, CAIRN_ERROR_NOT_FOUND, address,
-                         "0x%llx is in no function of a published module",
-                         (unsigned long long)address);
-    source->count = module_function_sites(source->module, function, &source->first);
-    return CAIRN_OK;
-}
-
 static enum cairn_status find_source(const cairn_runtime *runtime,
                                      const struct cairn_invalidation_options *options,
                                      struct source *source, struct cairn_error *error)
 {
+    struct cairn_function function;
     *source = (struct source){.list = options->sites, .count = options->site_count};
     if ((options->function != 0) + (options->module != NULL) + (options->sites != NULL) != 1)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
                          "an invalidation is of a function, of a module, or of a list of sites");
-    if (options->function != 0)
-        return find_function(runtime, options->function, source, error);
     if (options->module != NULL) {
         source->module = options->module;
         source->count = cairn_module_site_count(options->module);
+    } else if (options->function != 0) {
+        /* The module is looked up only once, because it may be retired at any time. */
+        source->module = cairn_runtime_find_module(runtime, options->function);
+        if (source->module == NULL ||
+            !module_find_function(source->module, options->function, &function))
+            return error_set(error, CAIRN_ERROR_NOT_FOUND, options->function,
+                             "0x%llx is in no function of a published module",
+                             (unsigned long long)options->function);
+        source->count = module_function_sites(source->module, function, &source->first);
     }
     return CAIRN_OK;
-}
-
-static cairn_site *site_of(const struct source *source, uint32_t index)
-{
-    return source->list != NULL ? source->list[index]
-                                : cairn_module_site(source->module, source->first + index);
 }
 
 /* ---- Choosing ---- */
@@ -91,79 +79,54 @@ static bool has_cache(const cairn_site *site)
     return atomic_load_explicit(&site->form, memory_order_relaxed) == SITE_FORM_CACHE;
 }
 
-static bool can_be_left_at(const struct cairn_site_description *site)
-{
-    bool has_kind = site->kind == CAIRN_RECORD_PATCHPOINT || site->kind == CAIRN_RECORD_STACKMAP;
-    return has_kind && !is_branch(site->state);
-}
-
-static bool does_nothing_of_the_hosts(const struct cairn_site_description *site)
-{
-    return site->live && (site->state == CAIRN_SITE_NOP || site->state == CAIRN_SITE_ORIGINAL);
-}
-
+/* Whether the host's filter accepts a site. Without a filter, a site is chosen if it is listed, or
+ * if it is live and does nothing of the host's. */
 static bool is_chosen(const struct cairn_invalidation_options *options,
                       const struct cairn_site_description *site)
 {
     bool is_listed = options->sites != NULL;
-    if (!is_listed && !can_be_left_at(site))
+    bool has_kind = site->kind == CAIRN_RECORD_PATCHPOINT || site->kind == CAIRN_RECORD_STACKMAP;
+    if (!is_listed && (!has_kind || is_branch(site->state)))
         return false;
     if (options->accepts != NULL)
         return options->accepts(site, options->user);
-    return is_listed || does_nothing_of_the_hosts(site);
-}
-
-/* Counts of sites that were not chosen. */
-struct others {
-    uint32_t branches;
-    uint32_t not_live;
-};
-
-static void count_other(const struct cairn_site_description *site, struct others *others)
-{
-    others->branches += is_branch(site->state);
-    others->not_live += !site->live;
+    return is_listed ||
+           (site->live && (site->state == CAIRN_SITE_NOP || site->state == CAIRN_SITE_ORIGINAL));
 }
 
 static enum cairn_status choose(const struct cairn_invalidation_options *options,
                                 const struct source *source, cairn_invalidation *invalidation,
-                                struct others *others, struct cairn_error *error)
+                                struct cairn_error *error)
 {
+    uint32_t branches = 0; /* among the sites that were not chosen */
+    uint32_t not_live = 0;
     for (uint32_t i = 0; i < source->count; i++) {
         struct cairn_site_description description;
-        cairn_site *site = site_of(source, i);
+        cairn_site *site = source->list != NULL
+                               ? source->list[i]
+                               : cairn_module_site(source->module, source->first + i);
         if (site == NULL)
             return error_set(error, CAIRN_ERROR_ARGUMENT, i, "the list has no site number %u", i);
         cairn_site_describe(site, &description);
-        if (is_chosen(options, &description))
+        if (is_chosen(options, &description)) {
             invalidation->sites[invalidation->count++].site = site;
-        else
-            count_other(&description, others);
+            continue;
+        }
+        branches += is_branch(description.state);
+        not_live += !description.live;
     }
-    return CAIRN_OK;
-}
-
-static enum cairn_status say_none(const struct source *source, const struct others *others,
-                                  struct cairn_error *error)
-{
-    if (others->branches > 0)
+    if (invalidation->count > 0)
+        return CAIRN_OK;
+    if (branches > 0)
         return error_set(error, CAIRN_ERROR_CONFLICT, 0,
-                         "none is left of %u sites: %u call or jump already, %u are not live",
-                         source->count, others->branches, others->not_live);
+                         "of %u sites, %u call or jump already, and %u are not live", source->count,
+                         branches, not_live);
     return error_set(error, CAIRN_ERROR_NOT_FOUND, 0,
-                     "none of %u sites is one to leave the code at: %u are not live", source->count,
-                     others->not_live);
+                     "the code cannot be left at any of %u sites, of which %u are not live",
+                     source->count, not_live);
 }
 
 /* ---- Invalidating ---- */
-
-static enum cairn_status say_taken(const struct cairn_site_description *site,
-                                   struct cairn_error *error)
-{
-    return error_set(error, CAIRN_ERROR_CONFLICT, site->address,
-                     "site %llu at 0x%llx is a %s already", (unsigned long long)site->id,
-                     (unsigned long long)site->address, cairn_site_state_name(site->state));
-}
 
 /* Prepares the calls. Sites of a list must be free. Other sites are skipped if another thread has
  * changed them in the meantime. */
@@ -185,7 +148,10 @@ static enum cairn_status prepare_calls(cairn_invalidation *invalidation, bool is
         if (status != CAIRN_OK)
             return status;
         if (is_branch(description.state))
-            return say_taken(&description, error);
+            return error_set(
+                error, CAIRN_ERROR_CONFLICT, description.address,
+                "site %llu at 0x%llx is a %s already", (unsigned long long)description.id,
+                (unsigned long long)description.address, cairn_site_state_name(description.state));
         plan_set_branch(&invalidation->changes[kept], site, ARCH_BRANCH_CALL,
                         (uintptr_t)invalidation->target);
         invalidation->sites[kept++] =
@@ -193,24 +159,6 @@ static enum cairn_status prepare_calls(cairn_invalidation *invalidation, bool is
     }
     invalidation->count = kept;
     return CAIRN_OK;
-}
-
-static enum cairn_status call_locked(cairn_invalidation *invalidation,
-                                     const struct cairn_invalidation_options *options,
-                                     struct cairn_error *error)
-{
-    enum cairn_status status = prepare_calls(invalidation, options->sites != NULL, error);
-    if (status != CAIRN_OK)
-        return status;
-    if (invalidation->count == 0)
-        return error_set(error, CAIRN_ERROR_CONFLICT, 0,
-                         "another thread has just made all sites call or jump");
-    const struct change_list list = {invalidation->changes, invalidation->count,
-                                     sizeof *invalidation->changes};
-    if (options->sites != NULL)
-        status = patch_check_distinct(&list, error);
-    return status == CAIRN_OK ? patch_live(&list, SITE_FORM_INITIAL, options->strength, error)
-                              : status;
 }
 
 /* Takes the locks that an invalidation needs. Returns whether the lock of the inline caches must be
@@ -234,11 +182,21 @@ static enum cairn_status call_target(cairn_invalidation *invalidation,
                                      struct cairn_error *error)
 {
     cairn_runtime *runtime = invalidation->runtime;
+    bool is_listed = options->sites != NULL;
     enum cairn_status status = runtime_enter(runtime, error);
     if (status != CAIRN_OK)
         return status;
     bool is_taken = lock(runtime);
-    status = call_locked(invalidation, options, error);
+    status = prepare_calls(invalidation, is_listed, error);
+    const struct change_list list = {invalidation->changes, invalidation->count,
+                                     sizeof *invalidation->changes};
+    if (status == CAIRN_OK && list.count == 0)
+        status = error_set(error, CAIRN_ERROR_CONFLICT, 0,
+                           "another thread has just made all sites call or jump");
+    if (status == CAIRN_OK && is_listed)
+        status = patch_check_distinct(&list, error);
+    if (status == CAIRN_OK)
+        status = patch_live(&list, SITE_FORM_INITIAL, options->strength, error);
     unlock(runtime, is_taken);
     return status;
 }
@@ -263,54 +221,31 @@ static enum cairn_status create(cairn_runtime *runtime, const void *target, uint
     return CAIRN_OK;
 }
 
-static enum cairn_status check_arguments(const cairn_runtime *runtime,
-                                         const struct cairn_invalidation_options *options,
-                                         cairn_invalidation *const *invalidation,
-                                         struct cairn_error *error)
-{
-    if (runtime == NULL || options == NULL || invalidation == NULL || options->target == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_invalidate needs a runtime, options with a target, and a place for "
-                         "the invalidation");
-    return CAIRN_OK;
-}
-
 enum cairn_status cairn_invalidate(cairn_runtime *runtime,
                                    const struct cairn_invalidation_options *options,
                                    cairn_invalidation **invalidation, struct cairn_error *error)
 {
     struct source source;
     cairn_invalidation *made = NULL;
-    enum cairn_status status = check_arguments(runtime, options, invalidation, error);
-    if (status == CAIRN_OK)
-        status = find_source(runtime, options, &source, error);
+    if (runtime == NULL || options == NULL || invalidation == NULL || options->target == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "cairn_invalidate needs a runtime, options with a target, and a place for "
+                         "the invalidation");
+    enum cairn_status status = find_source(runtime, options, &source, error);
     if (status == CAIRN_OK)
         status = create(runtime, options->target, source.count, &made, error);
-    if (status != CAIRN_OK)
-        return status;
-    struct others others = {0};
-    status = choose(options, &source, made, &others, error);
-    if (status == CAIRN_OK && made->count == 0)
-        status = say_none(&source, &others, error);
+    if (status == CAIRN_OK)
+        status = choose(options, &source, made, error);
     if (status == CAIRN_OK)
         status = call_target(made, options, error);
-    if (status != CAIRN_OK) {
+    if (status == CAIRN_OK)
+        *invalidation = made;
+    else
         cairn_invalidation_destroy(made);
-        return status;
-    }
-    *invalidation = made;
-    return CAIRN_OK;
+    return status;
 }
 
 /* ---- Reverting ---- */
-
-static bool calls_target(const cairn_invalidation *invalidation, const cairn_site *site)
-{
-    struct cairn_site_description description;
-    cairn_site_describe(site, &description);
-    return description.state == CAIRN_SITE_CALL &&
-           description.target == (uintptr_t)invalidation->target;
-}
 
 /* Sites that have got a cache, or that do something else than call the target, stay unchanged. */
 static enum cairn_status undo_locked(cairn_invalidation *invalidation, enum cairn_strength strength,
@@ -319,7 +254,10 @@ static enum cairn_status undo_locked(cairn_invalidation *invalidation, enum cair
     struct change_list list = {invalidation->changes, 0, sizeof *invalidation->changes};
     for (uint32_t i = 0; i < invalidation->count; i++) {
         const struct invalidated *old = &invalidation->sites[i];
-        if (!has_cache(old->site) && calls_target(invalidation, old->site))
+        struct cairn_site_description description;
+        cairn_site_describe(old->site, &description);
+        if (!has_cache(old->site) && description.state == CAIRN_SITE_CALL &&
+            description.target == (uintptr_t)invalidation->target)
             invalidation->changes[list.count++] = old->was_original
                                                       ? plan_restore(old->site)
                                                       : plan_branch(old->site, ARCH_BRANCH_NOP, 0);

@@ -157,111 +157,19 @@ static enum cairn_status find_address(const struct cairn_frame *frame,
     return status;
 }
 
-/* ---- Registers ---- */
+/* ---- Values in registers and in memory ---- */
 
-/* A value's part of a register, and the bytes below it. */
+/* The part of a register or of memory that holds a value, and the bytes below it. */
 struct part {
-    struct frame_register place;
-    size_t size; /* of the value's part */
+    struct frame_register place; /* of memory, only its storage */
+    void *memory;                /* NULL for a register */
+    size_t size;                 /* of the value's part */
     size_t below;
     unsigned char bytes[CAIRN_VALUE_BYTES_MAX];
     /* For a flag: the field that contains it, and its mask. */
     uint32_t flags;
     uint32_t mask;
 };
-
-/* Loads a field of PPC64's condition register. A flag is recorded by its field and its index in the
- * field. */
-static enum cairn_status load_flag(const struct cairn_frame *frame, const struct live *live,
-                                   struct part *part, struct cairn_error *error)
-{
-    enum { FLAGS_IN_FIELD = 4 };
-    uint32_t number = (uint32_t)live->location.offset;
-    if (live->type.kind != CAIRN_TYPE_INTEGER || live->type.bits != 1 || number >= FLAGS_IN_FIELD)
-        return say_unfit(live, part->place.storage.size, error);
-    part->mask = UINT32_C(1) << (part->place.first_flag - number);
-    return frame_load(frame, &part->place, &part->flags, sizeof part->flags, error);
-}
-
-/* Loads the part and the bytes below it. If the part does not begin at the lowest bit (AH, for
- * example), the record has the register and the number of bits below the part. */
-static enum cairn_status load_part(const struct cairn_frame *frame, const struct live *live,
-                                   struct part *part, struct cairn_error *error)
-{
-    struct storage *storage = &part->place.storage;
-    enum cairn_status status =
-        frame_find_register(frame, live->location.dwarf, &part->place, error);
-    if (status != CAIRN_OK)
-        return status;
-    /* A vector has the recorded size: the machine's register may be larger. */
-    bool is_vector = storage->form == STORAGE_VECTOR || live->type.element_count > 0;
-    if (is_vector && live->location.size < storage->size)
-        storage->size = live->location.size;
-    part->below = (size_t)live->location.offset / BITS_IN_BYTE;
-    part->size = storage_part(live->type, *storage);
-    if (part->size == 0 || part->below + part->size > storage->size ||
-        (part->below != 0 && storage->form != STORAGE_GENERAL))
-        return say_unfit(live, storage->size, error);
-    if (part->place.first_flag != 0)
-        return load_flag(frame, live, part, error);
-    return frame_load(frame, &part->place, part->bytes, part->below + part->size, error);
-}
-
-/* Returns the value's bytes of a loaded part. In big-endian order, the lowest bytes come last. */
-static unsigned char *value_bytes(struct part *part)
-{
-    bool is_little = CAIRN_BYTE_ORDER_NATIVE == CAIRN_LITTLE_ENDIAN;
-    return part->bytes + (is_little ? part->below : 0);
-}
-
-static enum cairn_status read_register(const struct cairn_frame *frame, const struct live *live,
-                                       struct cairn_value *value, struct cairn_error *error)
-{
-    struct part part;
-    enum cairn_status status = load_part(frame, live, &part, error);
-    if (status != CAIRN_OK)
-        return status;
-    if (part.place.first_flag != 0)
-        *value = cairn_value_of_integer(1, (part.flags & part.mask) != 0);
-    else
-        storage_read(live->type, part.place.storage, value_bytes(&part), value);
-    return CAIRN_OK;
-}
-
-/* Writes the value's part. The bytes below it, and other flags, stay unchanged. */
-static enum cairn_status write_register(struct cairn_frame *frame, const struct live *live,
-                                        const struct cairn_value *value, struct cairn_error *error)
-{
-    struct part part;
-    enum cairn_status status = load_part(frame, live, &part, error);
-    if (status != CAIRN_OK)
-        return status;
-    if (part.place.first_flag != 0) {
-        part.flags &= ~part.mask;
-        part.flags |= cairn_value_unsigned(value) != 0 ? part.mask : 0;
-        return frame_store(frame, &part.place, &part.flags, sizeof part.flags, error);
-    }
-    storage_write(value, part.place.storage, value_bytes(&part));
-    return frame_store(frame, &part.place, part.bytes, part.below + part.size, error);
-}
-
-/* ---- Memory ---- */
-
-static enum cairn_status find_memory(const struct cairn_frame *frame, const struct live *live,
-                                     struct storage *storage, void **bytes,
-                                     struct cairn_error *error)
-{
-    uint64_t address;
-    *storage = (struct storage){STORAGE_MEMORY, live->location.size};
-    if (storage_part(live->type, *storage) == 0) {
-        say_unfit(live, live->location.size, error);
-        return CAIRN_ERROR_UNSUPPORTED; /* explicit, so that static analysers see the failure */
-    }
-    enum cairn_status status = find_address(frame, live->location, &address, error);
-    if (status == CAIRN_OK)
-        *bytes = (void *)(uintptr_t)address;
-    return status;
-}
 
 /* Converts a vector between its proper order and the order in which LLVM's code spills it. The two
  * differ only on machines where it spills the second half first. */
@@ -277,53 +185,119 @@ static void copy_spilled(void *to, const void *from, size_t size)
     memcpy((unsigned char *)to + HALF, from, HALF);
 }
 
-static enum cairn_status read_memory(const struct cairn_frame *frame, const struct live *live,
-                                     struct cairn_value *value, struct cairn_error *error)
+/* Loads the part of a register and the bytes below it. If the part does not begin at the lowest bit
+ * (AH, for example), the record has the register and the number of bits below the part. A flag is
+ * recorded by its field of PPC64's condition register and its index in the field. */
+static enum cairn_status load_register_part(const struct cairn_frame *frame,
+                                            const struct live *live, struct part *part,
+                                            struct cairn_error *error)
 {
-    struct storage storage;
-    void *bytes = NULL;
-    enum cairn_status status = find_memory(frame, live, &storage, &bytes, error);
+    enum { FLAGS_IN_FIELD = 4 };
+    struct storage *storage = &part->place.storage;
+    uint32_t offset = (uint32_t)live->location.offset;
+    enum cairn_status status =
+        frame_find_register(frame, live->location.dwarf, &part->place, error);
     if (status != CAIRN_OK)
         return status;
-    unsigned char copy[CAIRN_VALUE_BYTES_MAX];
-    copy_spilled(copy, bytes, storage.size);
-    storage_read(live->type, storage, copy, value);
+    /* A vector has the recorded size: the machine's register may be larger. */
+    bool is_vector = storage->form == STORAGE_VECTOR || live->type.element_count > 0;
+    if (is_vector && live->location.size < storage->size)
+        storage->size = live->location.size;
+    part->memory = NULL;
+    part->below = (size_t)live->location.offset / BITS_IN_BYTE;
+    part->size = storage_part(live->type, *storage);
+    if (part->size == 0 || part->below + part->size > storage->size ||
+        (part->below != 0 && storage->form != STORAGE_GENERAL))
+        return say_unfit(live, storage->size, error);
+    if (part->place.first_flag == 0)
+        return frame_load(frame, &part->place, part->bytes, part->below + part->size, error);
+    if (live->type.kind != CAIRN_TYPE_INTEGER || live->type.bits != 1 || offset >= FLAGS_IN_FIELD)
+        return say_unfit(live, storage->size, error);
+    part->mask = UINT32_C(1) << (part->place.first_flag - offset);
+    return frame_load(frame, &part->place, &part->flags, sizeof part->flags, error);
+}
+
+static enum cairn_status load_part(const struct cairn_frame *frame, const struct live *live,
+                                   struct part *part, struct cairn_error *error)
+{
+    uint64_t address;
+    if (live->location.kind == CAIRN_LOCATION_REGISTER)
+        return load_register_part(frame, live, part, error);
+    part->place = (struct frame_register){.storage = {STORAGE_MEMORY, live->location.size}};
+    part->below = 0;
+    part->size = storage_part(live->type, part->place.storage);
+    if (part->size == 0)
+        return say_unfit(live, live->location.size, error);
+    enum cairn_status status = find_address(frame, live->location, &address, error);
+    if (status != CAIRN_OK)
+        return status;
+    part->memory = (void *)(uintptr_t)address;
+    copy_spilled(part->bytes, part->memory, part->size);
     return CAIRN_OK;
 }
 
-static enum cairn_status write_memory(struct cairn_frame *frame, const struct live *live,
-                                      const struct cairn_value *value, struct cairn_error *error)
+/* Returns the value's bytes of a loaded part. In big-endian order, the lowest bytes come last. */
+static unsigned char *value_bytes(struct part *part)
 {
-    struct storage storage;
-    void *bytes = NULL;
-    enum cairn_status status = find_memory(frame, live, &storage, &bytes, error);
-    if (status != CAIRN_OK)
-        return status;
-    unsigned char copy[CAIRN_VALUE_BYTES_MAX];
-    storage_write(value, storage, copy);
-    copy_spilled(bytes, copy, storage.size);
-    return CAIRN_OK;
+    bool is_little = CAIRN_BYTE_ORDER_NATIVE == CAIRN_LITTLE_ENDIAN;
+    return part->bytes + (is_little ? part->below : 0);
 }
-
-/* ---- Reading any value ---- */
 
 static enum cairn_status read_live(const struct cairn_frame *frame, const struct live *live,
                                    struct cairn_value *value, struct cairn_error *error)
 {
     uint64_t constant = live->location.constant;
-    if (live->location.kind == CAIRN_LOCATION_REGISTER)
-        return read_register(frame, live, value, error);
-    if (live->location.kind == CAIRN_LOCATION_INDIRECT)
-        return read_memory(frame, live, value, error);
-    if (live->location.kind == CAIRN_LOCATION_DIRECT) {
-        enum cairn_status status = find_address(frame, live->location, &constant, error);
+    enum cairn_status status = CAIRN_OK;
+    struct part part;
+    switch (live->location.kind) {
+    case CAIRN_LOCATION_REGISTER:
+    case CAIRN_LOCATION_INDIRECT:
+        status = load_part(frame, live, &part, error);
+        if (status != CAIRN_OK)
+            return status;
+        if (part.place.first_flag != 0)
+            *value = cairn_value_of_integer(1, (part.flags & part.mask) != 0);
+        else
+            storage_read(live->type, part.place.storage, value_bytes(&part), value);
+        return CAIRN_OK;
+    case CAIRN_LOCATION_DIRECT:
+        status = find_address(frame, live->location, &constant, error);
         if (status != CAIRN_OK)
             return status;
         if (live->type.bits != sizeof constant * BITS_IN_BYTE)
             return say_unfit(live, sizeof constant, error);
+        break;
+    default:
+        break;
     }
     bool is_read = storage_read_constant(live->type, constant, value);
     return is_read ? CAIRN_OK : say_unfit(live, sizeof constant, error);
+}
+
+/* Writes the value's part. The bytes below it, and other flags, stay unchanged. */
+static enum cairn_status write_live(struct cairn_frame *frame, const struct live *live,
+                                    const struct cairn_value *value, struct cairn_error *error)
+{
+    struct part part;
+    if (live->location.kind != CAIRN_LOCATION_REGISTER &&
+        live->location.kind != CAIRN_LOCATION_INDIRECT)
+        return error_set(error, CAIRN_ERROR_UNSUPPORTED, frame->pc,
+                         "the value is %s in the code: it cannot be changed",
+                         live->location.kind == CAIRN_LOCATION_DIRECT ? "an address in the frame"
+                                                                      : "a constant");
+    enum cairn_status status = load_part(frame, live, &part, error);
+    if (status != CAIRN_OK)
+        return status;
+    if (part.place.first_flag != 0) {
+        part.flags &= ~part.mask;
+        part.flags |= cairn_value_unsigned(value) != 0 ? part.mask : 0;
+        return frame_store(frame, &part.place, &part.flags, sizeof part.flags, error);
+    }
+    storage_write(value, part.place.storage, value_bytes(&part));
+    if (part.memory == NULL)
+        return frame_store(frame, &part.place, part.bytes, part.below + part.size, error);
+    copy_spilled(part.memory, part.bytes, part.size);
+    return CAIRN_OK;
 }
 
 /* Reads the value with this index in the range. */
@@ -373,21 +347,6 @@ static inline uint32_t compact_size(uint32_t word)
     return word >> COMPACT_SIZE_SHIFT & COMPACT_SIZE_MASK;
 }
 
-static inline __attribute__((always_inline)) bool load_register(const struct reader *reader,
-                                                                uint32_t word,
-                                                                const struct cairn_type *type,
-                                                                uint64_t *bits)
-{
-    bool has_other_form = arch_host_layout.floats_are_doubles && type->kind == CAIRN_TYPE_FLOAT;
-    const void *bytes = frame_scalar(reader->frame, compact_dwarf(word));
-    /* The place must be at least as large as the value. */
-    if (bytes == NULL || word >> COMPACT_OFFSET_SHIFT != 0 || has_other_form ||
-        compact_size(word) < (type->bits == 32 ? COMPACT_SIZE_4 : COMPACT_SIZE_8))
-        return false;
-    memcpy(bits, bytes, sizeof *bits);
-    return true;
-}
-
 static inline __attribute__((always_inline)) bool load_spilled(struct reader *reader, uint32_t word,
                                                                const struct cairn_type *type,
                                                                uint64_t *bits)
@@ -433,8 +392,13 @@ static inline __attribute__((always_inline)) bool read_plain(struct reader *read
         if (!load_spilled(reader, word, type, &bits))
             return false;
     } else if (kind == CAIRN_LOCATION_REGISTER) {
-        if (!load_register(reader, word, type, &bits))
+        const void *place = frame_scalar(reader->frame, compact_dwarf(word));
+        bool has_other_form = arch_host_layout.floats_are_doubles && type->kind == CAIRN_TYPE_FLOAT;
+        /* The register must be at least as large as the value. */
+        if (place == NULL || word >> COMPACT_OFFSET_SHIFT != 0 || has_other_form ||
+            compact_size(word) < (type->bits == 32 ? COMPACT_SIZE_4 : COMPACT_SIZE_8))
             return false;
+        memcpy(&bits, place, sizeof bits);
     } else if (kind == CAIRN_LOCATION_CONSTANT_INDEX) {
         bits = reader->constants[constant];
     }
@@ -506,19 +470,6 @@ enum cairn_status cairn_frame_at_location(const struct cairn_frame *frame,
 }
 
 /* ---- Writing ---- */
-
-static enum cairn_status write_live(struct cairn_frame *frame, const struct live *live,
-                                    const struct cairn_value *value, struct cairn_error *error)
-{
-    if (live->location.kind == CAIRN_LOCATION_REGISTER)
-        return write_register(frame, live, value, error);
-    if (live->location.kind == CAIRN_LOCATION_INDIRECT)
-        return write_memory(frame, live, value, error);
-    return error_set(error, CAIRN_ERROR_UNSUPPORTED, frame->pc,
-                     "the value is %s in the code: it cannot be changed",
-                     live->location.kind == CAIRN_LOCATION_DIRECT ? "an address in the frame"
-                                                                  : "a constant");
-}
 
 enum cairn_status cairn_frame_set_value(struct cairn_frame *frame, struct cairn_record record,
                                         uint32_t index, const struct cairn_value *value,

@@ -11,18 +11,7 @@
 #include <cairn/liveout.h>
 #include <string.h>
 
-/* ---- Sizes ---- */
-
 enum { DOUBLEWORD = 8, VECTOR_BYTES_MIN = 16 };
-
-/* Whether this is the number of the program counter. If calls leave no return address in a
- * register, the return address has the program counter's number. */
-static bool is_program_counter(uint16_t dwarf)
-{
-    const struct cairn_arch *arch = arch_host();
-    return !arch->has_link_register &&
-           dwarf == arch->unwind_slots[ARCH_UNWIND_RETURN_ADDRESS].dwarf;
-}
 
 /* Rounds up to the size of a vector register, at most `largest`. */
 static size_t round_up(size_t size, size_t smallest, size_t largest)
@@ -33,26 +22,15 @@ static size_t round_up(size_t size, size_t smallest, size_t largest)
     return rounded < largest ? rounded : largest;
 }
 
-static size_t conservative_size(const struct arch_register *place, size_t size)
-{
-    switch (place->form) {
-    case ARCH_REGISTER_VECTOR:
-        return round_up(size, VECTOR_BYTES_MIN, place->bytes);
-    case ARCH_REGISTER_DOUBLEWORDS:
-        return round_up(size, DOUBLEWORD, place->bytes);
-    default:
-        return place->bytes;
-    }
-}
-
-/* Finds a register of the context, except the program counter. */
+/* Finds a register of the context, except the program counter. If calls leave no return address in
+ * a register, the return address has the program counter's number. */
 static bool find(const struct cairn_context *context, uint16_t dwarf, struct arch_register *place)
 {
-    return arch_context_has(context, dwarf) && !is_program_counter(dwarf) &&
-           arch_host_register(context, dwarf, place);
+    const struct cairn_arch *arch = arch_host();
+    bool is_pc =
+        !arch->has_link_register && dwarf == arch->unwind_slots[ARCH_UNWIND_RETURN_ADDRESS].dwarf;
+    return arch_context_has(context, dwarf) && !is_pc && arch_host_register(context, dwarf, place);
 }
-
-/* ---- Restoring ---- */
 
 /* Restores the first bytes of a vector register, or all bytes of another. Reads the size from the
  * saved context, which may hold larger vector registers. */
@@ -63,7 +41,11 @@ static void restore(struct cairn_context *context, const struct cairn_context *s
     struct arch_register saved_place;
     if (!find(context, dwarf, &place) || !find(saved, dwarf, &saved_place))
         return;
-    size_t bytes = conservative_size(&saved_place, size);
+    size_t bytes = saved_place.bytes;
+    if (saved_place.form == ARCH_REGISTER_VECTOR)
+        bytes = round_up(size, VECTOR_BYTES_MIN, saved_place.bytes);
+    else if (saved_place.form == ARCH_REGISTER_DOUBLEWORDS)
+        bytes = round_up(size, DOUBLEWORD, saved_place.bytes);
     if (bytes <= place.bytes)
         memcpy(context->bytes + place.offset, saved->bytes + saved_place.offset, bytes);
 }

@@ -100,21 +100,6 @@ static void use_register(struct pairs *pairs, uint16_t dwarf, uint64_t value)
     pairs->distance = value - pairs->frame->sp;
 }
 
-/* Computes a location's distance from the stack pointer. */
-static enum cairn_status find_distance(struct pairs *pairs, struct cairn_location location,
-                                       uint64_t *distance, struct cairn_error *error)
-{
-    if (pairs->dwarf != location.dwarf) {
-        uint64_t value = 0;
-        enum cairn_status status = frame_base(pairs->frame, location.dwarf, &value, error);
-        if (status != CAIRN_OK)
-            return status;
-        use_register(pairs, location.dwarf, value);
-    }
-    *distance = pairs->distance + (uint64_t)(int64_t)location.offset;
-    return CAIRN_OK;
-}
-
 /* Whether a root can be at this distance: not below the stack pointer, and aligned. */
 static bool is_place(uint64_t distance)
 {
@@ -141,10 +126,14 @@ static enum cairn_status find_any_key(struct pairs *pairs, uint32_t index, uint6
                          (unsigned long long)pairs->frame->pc, location.size, POINTER_BYTES);
     if (location.kind == CAIRN_LOCATION_REGISTER)
         return find_register_key(pairs->frame, location.dwarf, key, error);
-    uint64_t distance = 0;
-    enum cairn_status status = find_distance(pairs, location, &distance, error);
-    if (status != CAIRN_OK)
-        return status;
+    if (pairs->dwarf != location.dwarf) {
+        uint64_t value = 0;
+        enum cairn_status status = frame_base(pairs->frame, location.dwarf, &value, error);
+        if (status != CAIRN_OK)
+            return status;
+        use_register(pairs, location.dwarf, value);
+    }
+    uint64_t distance = pairs->distance + (uint64_t)(int64_t)location.offset;
     if (!is_place(distance))
         return error_set(error, CAIRN_ERROR_CORRUPT, pairs->frame->pc,
                          "a root of the frame at 0x%llx would be at 0x%llx, and its stack pointer "
@@ -220,20 +209,6 @@ static inline unsigned kind_at(const struct record_values *values, uint32_t inde
     return values->locations[(size_t)index * ((size_t)values->form + 1)] & COMPACT_KIND_MASK;
 }
 
-/* Returns the index of the first pair; 0 if the record does not begin like a statepoint's. */
-static inline uint32_t find_first_pair(const struct record_values *values, uint32_t count)
-{
-    _Static_assert((CAIRN_LOCATION_CONSTANT & CAIRN_LOCATION_CONSTANT_INDEX) == 4, "a bit of both");
-    _Static_assert(CAIRN_LOCATION_INDIRECT < 4, "and of no other kind");
-    if (count < HEADER_LOCATIONS)
-        return 0;
-    unsigned common = kind_at(values, 0) & kind_at(values, 1) & kind_at(values, DEOPT_COUNT);
-    if ((common & CAIRN_LOCATION_CONSTANT) == 0)
-        return 0;
-    uint64_t deopt_count = record_values_location(values, DEOPT_COUNT).constant;
-    return deopt_count <= count - HEADER_LOCATIONS ? HEADER_LOCATIONS + (uint32_t)deopt_count : 0;
-}
-
 /* Whether the record may be a statepoint's. A statepoint's call returns to the address of the
  * record. Where calls return to is unknown only in tables that the host has built itself. */
 static inline bool may_be_statepoint(struct cairn_record record)
@@ -267,13 +242,21 @@ static inline __attribute__((always_inline)) bool read_pairs(const struct cairn_
     pairs->frame = frame;
     pairs->values = record_values_of(record);
     uint32_t count = record_values_location_count(&pairs->values);
-    pairs->first = find_first_pair(&pairs->values, count);
+    _Static_assert((CAIRN_LOCATION_CONSTANT & CAIRN_LOCATION_CONSTANT_INDEX) == 4, "a bit of both");
+    _Static_assert(CAIRN_LOCATION_INDIRECT < 4, "and of no other kind");
+    if (count < HEADER_LOCATIONS ||
+        (kind_at(&pairs->values, 0) & kind_at(&pairs->values, 1) &
+         kind_at(&pairs->values, DEOPT_COUNT) & CAIRN_LOCATION_CONSTANT) == 0)
+        return false;
+    uint64_t deopt_count = record_values_location(&pairs->values, DEOPT_COUNT).constant;
+    if (deopt_count > count - HEADER_LOCATIONS)
+        return false;
+    pairs->first = HEADER_LOCATIONS + (uint32_t)deopt_count;
     while (count > pairs->first && kind_at(&pairs->values, count - 1) == CAIRN_LOCATION_DIRECT)
         count--; /* allocas are the last locations */
     pairs->end = count;
     use_register(pairs, arch_host_layout.stack_pointer, frame->sp);
-    bool come_in_twos = (pairs->end - pairs->first) % 2 == 0;
-    return pairs->first != 0 && come_in_twos;
+    return (pairs->end - pairs->first) % 2 == 0;
 }
 
 /* ---- Sets of places ---- */
@@ -305,11 +288,6 @@ struct survey {
     uint32_t interior_count;
     struct pair interiors[INTERIORS_LISTED];
 };
-
-static bool is_interior(struct pair pair)
-{
-    return pair.base != pair.derived && pair.base != NO_KEY && pair.derived != NO_KEY;
-}
 
 static uint64_t larger(uint64_t left, uint64_t right) { return left > right ? left : right; }
 
@@ -385,7 +363,8 @@ static void add_bases_in_window(struct survey *survey, uint64_t window, bool are
     for (uint32_t i = are_listed ? 0 : survey->pairs.first; i < end; i += step) {
         struct pair pair = are_listed ? survey->interiors[i] : pair_at(&survey->pairs, i);
         uint64_t key = pair.derived - window;
-        if (!is_interior(pair) || key >= WINDOW_KEYS)
+        if (pair.base == pair.derived || pair.base == NO_KEY || pair.derived == NO_KEY ||
+            key >= WINDOW_KEYS)
             continue;
         if (!has(&survey->bases, key) && add(&taken, key))
             add_base(survey->pairs.frame, pair, subtract);

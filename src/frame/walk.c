@@ -8,8 +8,8 @@
 #include <cairn/walk.h>
 
 #include "base/error.h"
-#include "frame/unwind_step.h"
-#include "unwind/layout.h"
+#include "frame/step.h"
+#include "unwind/rules.h"
 
 #include <stddef.h>
 
@@ -57,37 +57,30 @@ static bool is_plain(const struct unwind_row *row)
            (row->flags & (UNWIND_SIGNAL_FRAME | UNWIND_SIGNED)) == 0;
 }
 
-/* Finds or adds the entry of a PC that was not predicted. False if there is no space for it. */
-static bool find_known(struct cairn_walk *walk, uint8_t *found)
-{
-    uint64_t key = key_of(&walk->frame);
-    for (*found = 0; *found < walk->known_count; ++*found)
-        if (walk->known[*found].pc == key)
-            return true;
-    if (walk->known_count == CAIRN_WALK_KNOWN)
-        return false;
-    walk->known_count++;
-    const struct unwind_row *row = unwind_look_up(walk->frame.module->unwind, key);
-    walk->known[*found].pc = key;
-    walk->known[*found].module = walk->frame.module;
-    walk->known[*found].row = row;
-    walk->known[*found].next = *found;
-    walk->known[*found].is_plain = is_plain(row);
-    return true;
-}
-
-/* Sets the module of a frame whose PC was not predicted, and looks up its entry. Once the entries
- * have not sufficed, it does no more look-ups: prediction does not pay off on a stack of many
- * functions that occur once each. */
+/* Sets the module of a frame whose PC was not predicted, and finds or adds its entry. Once the
+ * entries have not sufficed, it does no more look-ups: prediction does not pay off on a stack of
+ * many functions that occur once each. */
 static __attribute__((noinline)) void look_up(struct cairn_walk *walk)
 {
     step_set_module(&walk->frame);
     if (walk->frame.module == NULL || walk->misses == MISSES_MAX)
         return;
-    uint8_t found;
-    if (!find_known(walk, &found)) {
+    uint64_t key = key_of(&walk->frame);
+    uint8_t found = 0;
+    while (found < walk->known_count && walk->known[found].pc != key)
+        found++;
+    if (found == CAIRN_WALK_KNOWN) {
         walk->misses++;
         return;
+    }
+    if (found == walk->known_count) {
+        walk->known_count++;
+        const struct unwind_row *row = unwind_find_exact(walk->frame.module->unwind, key);
+        walk->known[found].pc = key;
+        walk->known[found].module = walk->frame.module;
+        walk->known[found].row = row;
+        walk->known[found].next = found;
+        walk->known[found].is_plain = is_plain(row);
     }
     walk->known[walk->at].next = found;
     walk->at = found;
@@ -130,17 +123,6 @@ static inline enum cairn_status step_plainly(struct cairn_walk *walk, uint64_t s
     return CAIRN_OK;
 }
 
-static enum cairn_status step_by_rules(struct cairn_walk *walk, uint64_t stack_end,
-                                       struct cairn_error *error)
-{
-    struct cairn_frame *frame = &walk->frame;
-    const struct unwind_row *row = unwind_look_up(frame->module->unwind, key_of(frame));
-    enum cairn_status status = step_by(row, frame, stack_end, error);
-    if (status == CAIRN_OK && walk->misses != MISSES_MAX)
-        look_up(walk);
-    return status;
-}
-
 /* ---- Foreign frames ---- */
 
 static uint64_t end_of_stack(const struct cairn_walk *walk)
@@ -157,30 +139,26 @@ static enum cairn_status switch_stack(struct cairn_walk *walk, struct cairn_erro
     return CAIRN_OK;
 }
 
-/* Steps over a native frame. A signal may have interrupted code on another stack, whose end is
- * unknown. */
-static enum cairn_status step_native(struct cairn_walk *walk, struct cairn_error *error)
-{
-    uint64_t sp = walk->frame.sp;
-    enum cairn_status status = frame_step_native(&walk->frame, end_of_stack(walk), error);
-    bool is_same_stack = walk->frame.sp >= sp && walk->frame.sp <= end_of_stack(walk);
-    if (status != CAIRN_OK || is_same_stack)
-        return status;
-    walk->stack_end = 0;
-    return switch_stack(walk, error);
-}
-
+/* Asks the host's hook what to do at a foreign frame, and does it. */
 static enum cairn_status ask_hook(struct cairn_walk *walk, struct cairn_error *error)
 {
-    uint64_t sp = walk->frame.sp;
+    const uint64_t sp = walk->frame.sp;
     enum cairn_walk_answer answer =
         walk->foreign == NULL ? CAIRN_WALK_END : walk->foreign(walk, walk->user);
+    const uint64_t native_sp = walk->frame.sp;
+    enum cairn_status status = CAIRN_OK;
     switch (answer) {
     case CAIRN_WALK_END:
         walk->has_ended = true;
         return CAIRN_OK;
     case CAIRN_WALK_NATIVE:
-        return step_native(walk, error);
+        status = frame_step_native(&walk->frame, end_of_stack(walk), error);
+        if (status != CAIRN_OK ||
+            (walk->frame.sp >= native_sp && walk->frame.sp <= end_of_stack(walk)))
+            return status;
+        /* A signal has interrupted code on another stack, whose end is unknown. */
+        walk->stack_end = 0;
+        return switch_stack(walk, error);
     case CAIRN_WALK_MOVED:
         if (walk->frame.sp > sp && walk->frame.sp <= end_of_stack(walk))
             return CAIRN_OK;
@@ -201,10 +179,16 @@ enum cairn_status cairn_walk_next(struct cairn_walk *walk, struct cairn_error *e
 {
     enum cairn_status status = CAIRN_OK;
     if (walk->has_begun && walk->frame.module != NULL) {
-        bool is_known = walk->known[walk->at].pc == key_of(&walk->frame);
-        status = is_known && walk->known[walk->at].is_plain
-                     ? step_plainly(walk, end_of_stack(walk), error)
-                     : step_by_rules(walk, end_of_stack(walk), error);
+        struct cairn_frame *frame = &walk->frame;
+        uint64_t key = key_of(frame);
+        if (walk->known[walk->at].pc == key && walk->known[walk->at].is_plain)
+            status = step_plainly(walk, end_of_stack(walk), error);
+        else {
+            const struct unwind_row *row = unwind_find_exact(frame->module->unwind, key);
+            status = step_by(row, frame, end_of_stack(walk), error);
+            if (status == CAIRN_OK && walk->misses != MISSES_MAX)
+                look_up(walk);
+        }
     }
     walk->has_begun = true;
     while (status == CAIRN_OK && walk->frame.module == NULL && !walk->has_ended)

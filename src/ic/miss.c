@@ -12,11 +12,10 @@
 #include "arch/call.h"
 #include "base/error.h"
 #include "call/signature.h"
-#include "frame/deopt.h"
 #include "frame/exit.h"
 #include "frame/frame.h"
 #include "runtime/module.h"
-#include "value/value.h"
+#include "value/representation.h"
 
 #include <cairn/call.h>
 #include <cairn/frame.h>
@@ -80,47 +79,47 @@ static void read_operand(const struct cairn_frame *frame, const struct ic_value 
         *value = (struct cairn_value){.size = 0};
 }
 
-/* Does the same as deopt_end if the result is a scalar in a register. False if it is not. */
-static bool write_scalar_result(const cairn_ic *ic, const struct cairn_deopt *deopt)
+/* Does the same as exit_leave if the result is a scalar in a register. False if it is not. */
+static bool write_scalar_result(const cairn_ic *ic, const struct cairn_exit_call *call)
 {
-    void *place = scalar_place(&deopt->frame, &ic->result);
-    if (deopt->action != DEOPT_CONTINUE_WITH || place == NULL)
+    void *place = scalar_place(&call->frame, &ic->result);
+    if (call->action != EXIT_CONTINUE_WITH || place == NULL)
         return false;
     uint64_t word = 0;
-    value_copy_low(&word, sizeof word, deopt->results[0].bytes, deopt->results[0].size);
+    value_copy_low(&word, sizeof word, call->results[0].bytes, call->results[0].size);
     memcpy(place, &word, sizeof word);
     return true;
 }
 
 /* ---- Handling a miss ---- */
 
-static void arrive(const cairn_ic *ic, struct cairn_context *context, struct cairn_deopt *deopt,
+static void arrive(const cairn_ic *ic, struct cairn_context *context, struct cairn_exit_call *call,
                    struct cairn_value *operands)
 {
     const struct slow_path *slow = ic->slow_path;
-    deopt_begin(deopt, slow->runtime, context, slow->entry_code);
-    deopt->record = slow->record;
+    exit_arrive(call, slow->runtime, context, slow->entry_code);
+    call->record = slow->record;
     for (uint32_t i = 0; i < ic->operand_count; i++)
-        read_operand(&deopt->frame, &ic->operands[i], slow->locations[i], &operands[i]);
+        read_operand(&call->frame, &ic->operands[i], slow->locations[i], &operands[i]);
 }
 
-static void leave(const cairn_ic *ic, struct cairn_deopt *deopt)
+static void leave(const cairn_ic *ic, struct cairn_exit_call *call)
 {
-    if (!write_scalar_result(ic, deopt))
-        deopt_end(deopt);
+    if (!write_scalar_result(ic, call))
+        exit_leave(call);
 }
 
 static void miss(cairn_ic *ic, cairn_ic_handler *handler, struct cairn_context *context)
 {
-    struct cairn_deopt deopt;
+    struct cairn_exit_call call;
     struct cairn_value operands[CAIRN_IC_OPERANDS_MAX];
-    arrive(ic, context, &deopt, operands);
+    arrive(ic, context, &call, operands);
     if (ic->options.counts_hits)
         atomic_fetch_add_explicit(&ic->misses, 1, memory_order_relaxed);
     struct cairn_ic_miss missed = {
-        .ic = ic, .operands = operands, .operand_count = ic->operand_count, .deopt = &deopt};
+        .ic = ic, .operands = operands, .operand_count = ic->operand_count, .call = &call};
     handler(&missed, ic->options.user);
-    leave(ic, &deopt);
+    leave(ic, &call);
 }
 
 static void handle_miss(struct cairn_context *context, void *user)
@@ -138,19 +137,19 @@ static void handle_megamorphic(struct cairn_context *context, void *user)
 /* Calls a case's function with the operands. */
 static void handle_call(struct cairn_context *context, void *user)
 {
-    const struct ic_call *call = user;
-    const cairn_ic *ic = call->ic;
+    const struct ic_call *called = user;
+    const cairn_ic *ic = called->ic;
     const struct slow_path *slow = ic->slow_path;
-    struct cairn_deopt deopt;
+    struct cairn_exit_call call;
     struct cairn_value operands[CAIRN_IC_OPERANDS_MAX];
     struct cairn_value result;
-    arrive(ic, context, &deopt, operands);
+    arrive(ic, context, &call, operands);
     enum cairn_status status =
-        cairn_call(slow->signature, call->target, operands, ic->operand_count, &result, NULL);
+        cairn_call(slow->signature, called->target, operands, ic->operand_count, &result, NULL);
     if (status == CAIRN_OK && ic->result.type.kind != CAIRN_TYPE_VOID)
-        status = cairn_deopt_continue(&deopt, &result, NULL);
+        status = cairn_exit_continue(&call, &result, NULL);
     (void)status; /* cannot fail: the types are the declaration's */
-    leave(ic, &deopt);
+    leave(ic, &call);
 }
 
 enum cairn_status cairn_ic_return(struct cairn_ic_miss *miss, const struct cairn_value *result,
@@ -158,11 +157,11 @@ enum cairn_status cairn_ic_return(struct cairn_ic_miss *miss, const struct cairn
 {
     const struct ic_value *expected = &miss->ic->result;
     bool is_expected = result != NULL && cairn_type_equal(expected->type, result->type);
-    if (!is_expected || scalar_place(&miss->deopt->frame, expected) == NULL)
-        return cairn_deopt_continue(miss->deopt, result, error);
-    miss->deopt->results[0] = *result;
-    miss->deopt->result_count = 1;
-    miss->deopt->action = DEOPT_CONTINUE_WITH;
+    if (!is_expected || scalar_place(&miss->call->frame, expected) == NULL)
+        return cairn_exit_continue(miss->call, result, error);
+    miss->call->results[0] = *result;
+    miss->call->result_count = 1;
+    miss->call->action = EXIT_CONTINUE_WITH;
     return CAIRN_OK;
 }
 
@@ -357,9 +356,9 @@ static enum cairn_status take_operands(cairn_ic *ic, const struct cairn_declarat
 
 /* The handler of an exit that exists only for its entry code, to which functions return that are
  * entered in place of a frame. All caches of a runtime share the exit. */
-static void handle_nothing(struct cairn_deopt *deopt, void *user)
+static void handle_nothing(struct cairn_exit_call *call, void *user)
 {
-    (void)deopt;
+    (void)call;
     (void)user;
 }
 

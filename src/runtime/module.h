@@ -16,7 +16,7 @@
 #include "runtime/runtime.h"
 #include "site/site.h"
 #include "unwind/functions.h"
-#include "unwind/unwind.h"
+#include "unwind/rules.h"
 
 #include <cairn/declaration.h>
 #include <cairn/module.h>

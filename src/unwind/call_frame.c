@@ -110,27 +110,22 @@ static enum cairn_status read_unsigned(struct instruction *instruction, int64_t 
     return status;
 }
 
-static enum cairn_status read_signed(struct instruction *instruction, int64_t *value)
-{
-    *value = frame_read_sleb128(&instruction->reader);
-    return check_operands(instruction);
-}
-
-static enum cairn_status scale(const struct instruction *instruction, int64_t *value)
-{
-    int64_t alignment = instruction->call_frame->description->common.data_alignment;
-    if (__builtin_mul_overflow(*value, alignment, value))
-        return corrupt(instruction, "has an offset that does not fit into 64 bits");
-    return CAIRN_OK;
-}
-
 /* Reads an offset in units of the data alignment. */
 static enum cairn_status read_scaled(struct instruction *instruction, bool is_signed,
-                                     int64_t *value)
+                                     bool is_negated, int64_t *value)
 {
-    enum cairn_status status =
-        is_signed ? read_signed(instruction, value) : read_unsigned(instruction, value);
-    return status == CAIRN_OK ? scale(instruction, value) : status;
+    int64_t alignment = instruction->call_frame->description->common.data_alignment;
+    enum cairn_status status = CAIRN_OK;
+    if (is_signed) {
+        *value = frame_read_sleb128(&instruction->reader);
+        status = check_operands(instruction);
+    } else
+        status = read_unsigned(instruction, value);
+    if (status != CAIRN_OK)
+        return status;
+    if (__builtin_mul_overflow(is_negated ? -*value : *value, alignment, value))
+        return corrupt(instruction, "has an offset that does not fit into 64 bits");
+    return CAIRN_OK;
 }
 
 /* Skips an expression. `*value` is its offset in the section. */
@@ -165,16 +160,6 @@ struct call_frame_rule call_frame_rule(const struct call_frame_row *row, uint16_
     return (struct call_frame_rule){.dwarf = dwarf};
 }
 
-static void remove_rule(struct call_frame_row *row, uint16_t dwarf)
-{
-    uint16_t place = find_place(row, dwarf);
-    if (!has_rule_at(row, place, dwarf))
-        return;
-    row->rule_count--;
-    memmove(&row->rules[place], &row->rules[place + 1],
-            (size_t)(row->rule_count - place) * sizeof *row->rules);
-}
-
 static enum cairn_status set_rule(const struct instruction *instruction,
                                   struct call_frame_rule rule)
 {
@@ -192,31 +177,56 @@ static enum cairn_status set_rule(const struct instruction *instruction,
     return CAIRN_OK;
 }
 
+/* Gives the register the rule that it had after the common information, or none. */
 static enum cairn_status run_restore(const struct instruction *instruction, uint16_t dwarf)
 {
     struct call_frame *call_frame = instruction->call_frame;
+    struct call_frame_row *row = &call_frame->now;
     if (!call_frame->is_begun)
         return corrupt(instruction, "restores a register before a function has begun");
     struct call_frame_rule rule = call_frame_rule(&call_frame->initial, dwarf);
     if (rule.kind != CALL_FRAME_UNSPECIFIED)
         return set_rule(instruction, rule);
-    remove_rule(&call_frame->now, dwarf);
+    uint16_t place = find_place(row, dwarf);
+    if (has_rule_at(row, place, dwarf)) {
+        row->rule_count--;
+        memmove(&row->rules[place], &row->rules[place + 1],
+                (size_t)(row->rule_count - place) * sizeof *row->rules);
+    }
     return CAIRN_OK;
 }
 
-/* Executes an instruction with a register and the operands of a rule of this kind. */
-static enum cairn_status run_rule(struct instruction *instruction, enum call_frame_kind kind,
-                                  bool is_signed)
+/* The kinds of rules, by the opcode that sets them, and whether the offset is signed. */
+static const struct {
+    uint8_t kind;
+    bool is_signed;
+} rule_opcodes[] = {
+    [OFFSET_EXTENDED] = {CALL_FRAME_SAVED, false},
+    [UNDEFINED] = {CALL_FRAME_UNDEFINED, false},
+    [SAME_VALUE] = {CALL_FRAME_SAME, false},
+    [REGISTER] = {CALL_FRAME_REGISTER, false},
+    [EXPRESSION] = {CALL_FRAME_SAVED_EXPRESSION, false},
+    [OFFSET_EXTENDED_SF] = {CALL_FRAME_SAVED, true},
+    [VAL_OFFSET] = {CALL_FRAME_VALUE, false},
+    [VAL_OFFSET_SF] = {CALL_FRAME_VALUE, true},
+    [VAL_EXPRESSION] = {CALL_FRAME_VALUE_EXPRESSION, false},
+    [NEGATIVE_OFFSET_EXTENDED] = {CALL_FRAME_SAVED, false},
+};
+
+/* Executes an instruction of rule_opcodes: a register, and the operands of its rule. */
+static enum cairn_status run_rule(struct instruction *instruction)
 {
-    struct call_frame_rule rule = {.kind = (uint8_t)kind};
+    uint8_t opcode = instruction->opcode;
+    struct call_frame_rule rule = {.kind = rule_opcodes[opcode].kind};
     enum cairn_status status = read_register(instruction, &rule.dwarf);
     if (status != CAIRN_OK)
         return status;
     uint16_t other = 0;
-    switch (kind) {
+    switch (rule.kind) {
     case CALL_FRAME_SAVED:
     case CALL_FRAME_VALUE:
-        status = read_scaled(instruction, is_signed, &rule.value);
+        status = read_scaled(instruction, rule_opcodes[opcode].is_signed,
+                             opcode == NEGATIVE_OFFSET_EXTENDED, &rule.value);
         break;
     case CALL_FRAME_REGISTER:
         status = read_register(instruction, &other);
@@ -232,67 +242,30 @@ static enum cairn_status run_rule(struct instruction *instruction, enum call_fra
     return status == CAIRN_OK ? set_rule(instruction, rule) : status;
 }
 
-static enum cairn_status run_negative_offset(struct instruction *instruction)
-{
-    struct call_frame_rule rule = {.kind = CALL_FRAME_SAVED};
-    enum cairn_status status = read_register(instruction, &rule.dwarf);
-    if (status == CAIRN_OK)
-        status = read_unsigned(instruction, &rule.value);
-    if (status != CAIRN_OK)
-        return status;
-    rule.value = -rule.value;
-    status = scale(instruction, &rule.value);
-    return status == CAIRN_OK ? set_rule(instruction, rule) : status;
-}
-
-static enum cairn_status run_offset(struct instruction *instruction)
-{
-    struct call_frame_rule rule = {.kind = CALL_FRAME_SAVED,
-                                   .dwarf = instruction->opcode & OPCODE_OPERAND};
-    enum cairn_status status = read_scaled(instruction, false, &rule.value);
-    return status == CAIRN_OK ? set_rule(instruction, rule) : status;
-}
-
-static enum cairn_status run_restore_extended(struct instruction *instruction)
-{
-    uint16_t dwarf = 0;
-    enum cairn_status status = read_register(instruction, &dwarf);
-    return status == CAIRN_OK ? run_restore(instruction, dwarf) : status;
-}
-
 /* ---- The CFA ---- */
 
-static enum cairn_status run_define_cfa(struct instruction *instruction, bool is_scaled)
+/* Defines the CFA, or changes its register or its offset. */
+static enum cairn_status run_cfa(struct instruction *instruction)
 {
     struct call_frame_row *row = &instruction->call_frame->now;
-    enum cairn_status status = read_register(instruction, &row->cfa_register);
-    if (status == CAIRN_OK && is_scaled)
-        status = read_scaled(instruction, true, &row->cfa_value);
-    else if (status == CAIRN_OK)
-        status = read_unsigned(instruction, &row->cfa_value);
-    row->cfa = CALL_FRAME_CFA_REGISTER;
-    return status;
-}
-
-/* Changes the CFA's register or offset. */
-static enum cairn_status run_change_cfa(struct instruction *instruction)
-{
-    struct call_frame_row *row = &instruction->call_frame->now;
-    if (row->cfa != CALL_FRAME_CFA_REGISTER)
+    uint8_t opcode = instruction->opcode;
+    bool is_definition = opcode == DEF_CFA || opcode == DEF_CFA_SF;
+    bool is_scaled = opcode == DEF_CFA_SF || opcode == DEF_CFA_OFFSET_SF;
+    if (opcode == DEF_CFA_EXPRESSION) {
+        row->cfa = CALL_FRAME_CFA_EXPRESSION;
+        row->cfa_register = 0;
+        return read_expression(instruction, &row->cfa_value);
+    }
+    if (!is_definition && row->cfa != CALL_FRAME_CFA_REGISTER)
         return corrupt(instruction, "changes a CFA that is not a register and an offset");
-    if (instruction->opcode == DEF_CFA_REGISTER)
-        return read_register(instruction, &row->cfa_register);
-    if (instruction->opcode == DEF_CFA_OFFSET_SF)
-        return read_scaled(instruction, true, &row->cfa_value);
-    return read_unsigned(instruction, &row->cfa_value);
-}
-
-static enum cairn_status run_cfa_expression(struct instruction *instruction)
-{
-    struct call_frame_row *row = &instruction->call_frame->now;
-    row->cfa = CALL_FRAME_CFA_EXPRESSION;
-    row->cfa_register = 0;
-    return read_expression(instruction, &row->cfa_value);
+    row->cfa = CALL_FRAME_CFA_REGISTER;
+    if (is_definition || opcode == DEF_CFA_REGISTER) {
+        enum cairn_status status = read_register(instruction, &row->cfa_register);
+        if (status != CAIRN_OK || opcode == DEF_CFA_REGISTER)
+            return status;
+    }
+    return is_scaled ? read_scaled(instruction, true, false, &row->cfa_value)
+                     : read_unsigned(instruction, &row->cfa_value);
 }
 
 /* ---- Locations ---- */
@@ -353,101 +326,50 @@ static void copy_state(struct call_frame_row *to, const struct call_frame_row *f
 static enum cairn_status run_remember(const struct instruction *instruction)
 {
     struct call_frame *call_frame = instruction->call_frame;
-    if (call_frame->depth == CALL_FRAME_NESTING_MAX)
+    bool is_recall = instruction->opcode == RECALL;
+    if (is_recall && call_frame->depth == 0)
+        return corrupt(instruction, "restores a state, but no state is remembered");
+    if (!is_recall && call_frame->depth == CALL_FRAME_NESTING_MAX)
         return unsupported(instruction, CALL_FRAME_NESTING, CALL_FRAME_NESTING_MAX,
                            "remembers one more state than can be held");
-    copy_state(&call_frame->remembered[call_frame->depth++], &call_frame->now);
+    if (is_recall)
+        copy_state(&call_frame->now, &call_frame->remembered[--call_frame->depth]);
+    else
+        copy_state(&call_frame->remembered[call_frame->depth++], &call_frame->now);
     return CAIRN_OK;
 }
 
-static enum cairn_status run_recall(const struct instruction *instruction)
-{
-    struct call_frame *call_frame = instruction->call_frame;
-    if (call_frame->depth == 0)
-        return corrupt(instruction, "brings a state back and none is remembered");
-    copy_state(&call_frame->now, &call_frame->remembered[--call_frame->depth]);
-    return CAIRN_OK;
-}
-
-/* ---- Signed return addresses ---- */
-
-static enum cairn_status run_set_signing(struct instruction *instruction)
-{
-    uint64_t state = frame_read_uleb128(&instruction->reader);
-    frame_read_sleb128(&instruction->reader); /* distance from here to the signing instruction */
-    enum cairn_status status = check_operands(instruction);
-    if (status == CAIRN_OK && state > CALL_FRAME_SIGNED_WITH_PC)
-        status = corrupt(instruction, "says that the return address is signed in an unknown way");
-    if (status == CAIRN_OK)
-        instruction->call_frame->now.signing = (uint8_t)state;
-    return status;
-}
-
-/* Switches between not signed and `signing`. */
-static enum cairn_status run_negate_signing(const struct instruction *instruction,
-                                            enum call_frame_signing signing)
+/* AArch64: sets how the return address is signed, or switches between not signed and signed. */
+static enum cairn_status run_signing(struct instruction *instruction)
 {
     struct call_frame_row *row = &instruction->call_frame->now;
-    if (row->signing != CALL_FRAME_NOT_SIGNED && row->signing != (uint8_t)signing)
+    if (!instruction->call_frame->has_signing)
+        return unsupported(instruction, CALL_FRAME_OPCODE, instruction->opcode, "is not known");
+    if (instruction->opcode == SET_SIGNING) {
+        uint64_t state = frame_read_uleb128(&instruction->reader);
+        frame_read_sleb128(&instruction->reader); /* distance to the signing instruction */
+        enum cairn_status status = check_operands(instruction);
+        if (status == CAIRN_OK && state > CALL_FRAME_SIGNED_WITH_PC)
+            return corrupt(instruction, "says that the return address is signed in an unknown way");
+        if (status == CAIRN_OK)
+            row->signing = (uint8_t)state;
+        return status;
+    }
+    uint8_t signing =
+        instruction->opcode == NEGATE_SIGNING ? CALL_FRAME_SIGNED : CALL_FRAME_SIGNED_WITH_PC;
+    if (row->signing != CALL_FRAME_NOT_SIGNED && row->signing != signing)
         return corrupt(instruction, "does not fit how the return address was signed");
-    row->signing = row->signing == CALL_FRAME_NOT_SIGNED ? (uint8_t)signing : CALL_FRAME_NOT_SIGNED;
+    row->signing = row->signing == CALL_FRAME_NOT_SIGNED ? signing : CALL_FRAME_NOT_SIGNED;
     return CAIRN_OK;
 }
 
 /* ---- Instructions ---- */
 
-/* Executes an instruction of a vendor. */
-static enum cairn_status run_vendor(struct instruction *instruction)
-{
-    bool is_signing = instruction->opcode >= SET_SIGNING && instruction->opcode <= NEGATE_SIGNING;
-    if (is_signing && !instruction->call_frame->has_signing)
-        return unsupported(instruction, CALL_FRAME_OPCODE, instruction->opcode, "is not known");
-    switch (instruction->opcode) {
-    case SET_SIGNING:
-        return run_set_signing(instruction);
-    case NEGATE_SIGNING:
-        return run_negate_signing(instruction, CALL_FRAME_SIGNED);
-    case NEGATE_SIGNING_WITH_PC:
-        return run_negate_signing(instruction, CALL_FRAME_SIGNED_WITH_PC);
-    case ARGUMENT_SIZE:
-        instruction->call_frame->now.argument_size = frame_read_uleb128(&instruction->reader);
-        return check_operands(instruction);
-    case NEGATIVE_OFFSET_EXTENDED:
-        return run_negative_offset(instruction);
-    default:
-        return unsupported(instruction, CALL_FRAME_OPCODE, instruction->opcode, "is not known");
-    }
-}
-
-static enum cairn_status run_register_rule(struct instruction *instruction)
-{
-    switch (instruction->opcode) {
-    case OFFSET_EXTENDED:
-        return run_rule(instruction, CALL_FRAME_SAVED, false);
-    case OFFSET_EXTENDED_SF:
-        return run_rule(instruction, CALL_FRAME_SAVED, true);
-    case UNDEFINED:
-        return run_rule(instruction, CALL_FRAME_UNDEFINED, false);
-    case SAME_VALUE:
-        return run_rule(instruction, CALL_FRAME_SAME, false);
-    case REGISTER:
-        return run_rule(instruction, CALL_FRAME_REGISTER, false);
-    case EXPRESSION:
-        return run_rule(instruction, CALL_FRAME_SAVED_EXPRESSION, false);
-    case VAL_EXPRESSION:
-        return run_rule(instruction, CALL_FRAME_VALUE_EXPRESSION, false);
-    case VAL_OFFSET:
-        return run_rule(instruction, CALL_FRAME_VALUE, false);
-    case VAL_OFFSET_SF:
-        return run_rule(instruction, CALL_FRAME_VALUE, true);
-    default:
-        return run_vendor(instruction);
-    }
-}
-
 static enum cairn_status run_extended(struct instruction *instruction)
 {
     struct frame_reader *reader = &instruction->reader;
+    uint16_t dwarf = 0;
+    enum cairn_status status;
     switch (instruction->opcode) {
     case NOP:
         return CAIRN_OK;
@@ -460,41 +382,34 @@ static enum cairn_status run_extended(struct instruction *instruction)
     case ADVANCE_4:
         return run_advance(instruction, frame_read_u32(reader));
     case RESTORE_EXTENDED:
-        return run_restore_extended(instruction);
+        status = read_register(instruction, &dwarf);
+        return status == CAIRN_OK ? run_restore(instruction, dwarf) : status;
     case REMEMBER:
-        return run_remember(instruction);
     case RECALL:
-        return run_recall(instruction);
+        return run_remember(instruction);
     case DEF_CFA:
-        return run_define_cfa(instruction, false);
     case DEF_CFA_SF:
-        return run_define_cfa(instruction, true);
     case DEF_CFA_REGISTER:
     case DEF_CFA_OFFSET:
     case DEF_CFA_OFFSET_SF:
-        return run_change_cfa(instruction);
     case DEF_CFA_EXPRESSION:
-        return run_cfa_expression(instruction);
+        return run_cfa(instruction);
+    case SET_SIGNING:
+    case NEGATE_SIGNING:
+    case NEGATE_SIGNING_WITH_PC:
+        return run_signing(instruction);
+    case ARGUMENT_SIZE:
+        instruction->call_frame->now.argument_size = frame_read_uleb128(reader);
+        return check_operands(instruction);
     default:
-        return run_register_rule(instruction);
+        if (instruction->opcode < sizeof rule_opcodes / sizeof *rule_opcodes &&
+            rule_opcodes[instruction->opcode].kind != CALL_FRAME_UNSPECIFIED)
+            return run_rule(instruction);
+        return unsupported(instruction, CALL_FRAME_OPCODE, instruction->opcode, "is not known");
     }
 }
 
-static enum cairn_status run_instruction(struct instruction *instruction)
-{
-    uint8_t operand = instruction->opcode & OPCODE_OPERAND;
-    switch (instruction->opcode & ~OPCODE_OPERAND) {
-    case ADVANCE:
-        return run_advance(instruction, operand);
-    case OFFSET:
-        return run_offset(instruction);
-    case RESTORE:
-        return run_restore(instruction, operand);
-    default:
-        return run_extended(instruction);
-    }
-}
-
+/* Executes the instruction at `call_frame->at`, and moves past it. */
 static enum cairn_status step(struct call_frame *call_frame, size_t end, struct cairn_error *error)
 {
     struct instruction instruction = {
@@ -504,7 +419,25 @@ static enum cairn_status step(struct call_frame *call_frame, size_t end, struct 
         .error = error,
     };
     instruction.opcode = frame_read_u8(&instruction.reader);
-    enum cairn_status status = run_instruction(&instruction);
+    uint8_t operand = instruction.opcode & OPCODE_OPERAND;
+    struct call_frame_rule rule = {.kind = CALL_FRAME_SAVED, .dwarf = operand};
+    enum cairn_status status;
+    switch (instruction.opcode & ~OPCODE_OPERAND) {
+    case ADVANCE:
+        status = run_advance(&instruction, operand);
+        break;
+    case OFFSET:
+        status = read_scaled(&instruction, false, false, &rule.value);
+        if (status == CAIRN_OK)
+            status = set_rule(&instruction, rule);
+        break;
+    case RESTORE:
+        status = run_restore(&instruction, operand);
+        break;
+    default:
+        status = run_extended(&instruction);
+        break;
+    }
     call_frame->at = instruction.reader.at;
     return status;
 }
@@ -562,17 +495,6 @@ void call_frame_begin_after(struct call_frame *call_frame, const struct call_fra
     call_frame->is_begun = true;
 }
 
-/* Ends the current row at `location`. The next row begins there, with the same rules. */
-static void finish_row(struct call_frame *call_frame, uint64_t location, struct call_frame_row *row)
-{
-    struct call_frame_row *now = &call_frame->now;
-    row->begin = now->begin;
-    row->end = call_frame->description->function.address + location;
-    row->argument_size = now->argument_size;
-    copy_state(row, now);
-    now->begin = row->end;
-}
-
 enum cairn_status call_frame_next(struct call_frame *call_frame, struct call_frame_row *row,
                                   bool *found, struct cairn_error *error)
 {
@@ -588,8 +510,15 @@ enum cairn_status call_frame_next(struct call_frame *call_frame, struct call_fra
     uint64_t size = call_frame->description->function.size;
     uint64_t location = call_frame->location != before ? call_frame->location : size;
     *found = location != before;
-    if (*found)
-        finish_row(call_frame, location, row);
+    if (*found) {
+        /* The next row begins where this one ends, with the same rules. */
+        struct call_frame_row *now = &call_frame->now;
+        row->begin = now->begin;
+        row->end = call_frame->description->function.address + location;
+        row->argument_size = now->argument_size;
+        copy_state(row, now);
+        now->begin = row->end;
+    }
     call_frame->location = location;
     return CAIRN_OK;
 }

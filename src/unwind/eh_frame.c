@@ -1,8 +1,8 @@
 /*
- * Reads the entries of call frame information.
+ * Reads the entries of .eh_frame, and searches .eh_frame_hdr.
  *
- * Sources: Linux Standard Base Core Specification, "Exception Frames"; DWARF for the Arm 64-bit
- * Architecture, "Call frame instructions", for the letter 'B'.
+ * Sources: Linux Standard Base Core Specification, "Exception Frames" and "The .eh_frame_hdr
+ * section"; DWARF for the Arm 64-bit Architecture, "Call frame instructions", for the letter 'B'.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -51,35 +51,19 @@ static enum cairn_status read_entry(const struct eh_frame *frame, size_t offset,
 
 enum { CIE_VERSION_OF_GCC = 1, CIE_VERSION_OF_DWARF_3 = 3, ENCODING_INDIRECT = 0x80 };
 
-/* Reads the fields between the augmentation's letters and the augmentation data. */
-static void read_alignments(struct frame_reader *reader, uint8_t version,
-                            struct eh_frame_common *common)
-{
-    common->code_alignment = frame_read_uleb128(reader);
-    common->data_alignment = frame_read_sleb128(reader);
-    common->return_register =
-        version == CIE_VERSION_OF_GCC ? frame_read_u8(reader) : frame_read_uleb128(reader);
-}
-
-/* Skips the personality. Returns false if its encoding, and so its size, is unknown. */
-static bool skip_personality(struct frame_reader *reader)
-{
-    uint8_t encoding = frame_read_u8(reader) & (uint8_t)~ENCODING_INDIRECT;
-    if (!frame_can_read(encoding))
-        return false;
-    frame_read_number(reader, encoding);
-    return true;
-}
-
 /* Reads the data of one augmentation letter. Returns false if the letter is unknown. */
 static bool read_letter(struct frame_reader *reader, char letter, struct eh_frame_common *common)
 {
+    uint8_t encoding;
     switch (letter) {
     case 'R':
         common->address_encoding = frame_read_u8(reader);
         return true;
-    case 'P':
-        return skip_personality(reader);
+    case 'P': /* the personality; without its encoding its size is unknown */
+        encoding = frame_read_u8(reader) & (uint8_t)~ENCODING_INDIRECT;
+        if (frame_can_read(encoding))
+            frame_read_number(reader, encoding);
+        return frame_can_read(encoding);
     case 'L':
         frame_read_u8(reader); /* encoding of the pointer to the language-specific data */
         return true;
@@ -96,38 +80,30 @@ static bool read_letter(struct frame_reader *reader, char letter, struct eh_fram
     }
 }
 
-/* Reads the data of all augmentation letters up to the NUL. Returns false if an unknown letter
- * precedes the encoding of function addresses. */
-static bool read_letters(struct frame_reader *reader, const uint8_t *letters,
-                         struct eh_frame_common *common)
-{
-    bool has_encoding = false;
-    for (; *letters != 0; letters++) {
-        if (!read_letter(reader, (char)*letters, common)) {
-            common->unknown_letter = (char)*letters;
-            return has_encoding;
-        }
-        has_encoding = has_encoding || *letters == 'R';
-    }
-    return true;
-}
-
 /* Reads the fields after the letters. Returns false if functions cannot be read because the
- * augmentation is unknown. */
+ * augmentation is unknown: an unknown letter precedes the encoding of function addresses. */
 static bool read_augmented(struct frame_reader *reader, uint8_t version, const uint8_t *letters,
                            struct eh_frame_common *common)
 {
-    read_alignments(reader, version, common);
+    common->code_alignment = frame_read_uleb128(reader);
+    common->data_alignment = frame_read_sleb128(reader);
+    common->return_register =
+        version == CIE_VERSION_OF_GCC ? frame_read_u8(reader) : frame_read_uleb128(reader);
     common->has_data = *letters == 'z';
     if (!common->has_data)
         return *letters == 0;
     uint64_t size = frame_read_uleb128(reader);
-    size_t begin = reader->at;
+    struct frame_reader data = *reader;
     frame_read_bytes(reader, size);
-    struct frame_reader data = {.frame = reader->frame, .at = begin, .end = reader->at};
-    bool known = read_letters(&data, letters + 1, common);
+    data.end = reader->at;
+    bool has_encoding = false;
+    while (*++letters != 0 && common->unknown_letter == 0) {
+        if (!read_letter(&data, (char)*letters, common))
+            common->unknown_letter = (char)*letters;
+        has_encoding = has_encoding || *letters == 'R';
+    }
     reader->overrun = reader->overrun || data.overrun;
-    return known;
+    return common->unknown_letter == 0 || has_encoding;
 }
 
 static enum cairn_status read_known_common(const struct eh_frame *frame, const struct entry *entry,
@@ -166,7 +142,7 @@ static enum cairn_status read_known_common(const struct eh_frame *frame, const s
 static enum cairn_status say_no_common(size_t offset, struct cairn_error *error)
 {
     return error_set(error, CAIRN_ERROR_CORRUPT, offset,
-                     "no common information stands at offset %zu of the unwind table", offset);
+                     "there is no common information at offset %zu of the unwind table", offset);
 }
 
 static enum cairn_status read_common(const struct eh_frame *frame, size_t offset,
@@ -201,10 +177,18 @@ enum cairn_status eh_frame_next_common(const struct eh_frame *frame, size_t *off
     return CAIRN_OK;
 }
 
-/* Returns the common information at `offset`; NULL if it does not exist or is invalid. */
-static const struct eh_frame_common *find_common(const struct eh_frame_commons *commons,
-                                                 size_t offset)
+/* Finds the common information at `offset`: that of the previous function, or in the list, or in
+ * the section. */
+static enum cairn_status find_common(const struct eh_frame *frame, size_t offset,
+                                     struct eh_frame_description *description,
+                                     struct cairn_error *error)
 {
+    struct eh_frame_common *common = &description->common;
+    const struct eh_frame_commons *commons = description->commons;
+    if (common->instructions.end != 0 && common->offset == offset)
+        return CAIRN_OK;
+    if (commons == NULL)
+        return read_common(frame, offset, common, error);
     size_t begin = 0;
     size_t end = commons->count;
     while (begin < end) {
@@ -214,24 +198,9 @@ static const struct eh_frame_common *find_common(const struct eh_frame_commons *
         else
             end = middle;
     }
-    bool is_found = begin < commons->count && commons->entries[begin].offset == offset;
-    return is_found && commons->entries[begin].instructions.end != 0 ? &commons->entries[begin]
-                                                                     : NULL;
-}
-
-static enum cairn_status find_or_read_common(const struct eh_frame *frame, size_t offset,
-                                             struct eh_frame_description *description,
-                                             struct cairn_error *error)
-{
-    struct eh_frame_common *common = &description->common;
-    bool is_same = common->instructions.end != 0 && common->offset == offset;
-    if (is_same)
-        return CAIRN_OK;
-    if (description->commons == NULL)
-        return read_common(frame, offset, common, error);
-    const struct eh_frame_common *found = find_common(description->commons, offset);
-    if (found != NULL) {
-        *common = *found;
+    if (begin < commons->count && commons->entries[begin].offset == offset &&
+        commons->entries[begin].instructions.end != 0) {
+        *common = commons->entries[begin];
         return CAIRN_OK;
     }
     enum cairn_status status = read_common(frame, offset, common, error);
@@ -249,8 +218,7 @@ static enum cairn_status read_description(const struct eh_frame *frame, const st
                          "an entry of the unwind table refers to %u bytes before offset %zu",
                          entry->id, entry->id_offset);
     struct eh_frame_common *common = &description->common;
-    enum cairn_status status =
-        find_or_read_common(frame, entry->id_offset - entry->id, description, error);
+    enum cairn_status status = find_common(frame, entry->id_offset - entry->id, description, error);
     if (status != CAIRN_OK)
         return status;
     struct frame_reader reader = {
@@ -300,5 +268,84 @@ enum cairn_status eh_frame_next(const struct eh_frame *frame, size_t *offset,
         if (is_function)
             return CAIRN_OK;
     }
+    return CAIRN_OK;
+}
+
+/* ---- .eh_frame_hdr ---- */
+
+enum {
+    HEADER_VERSION = 1,
+    NUMBER_U32 = 0x03,
+    /* A signed number of 4 bytes, relative to the start of the header. */
+    FROM_HEADER_S32 = 0x3B,
+    ROW_BYTES = 8
+};
+
+/* The sorted rows, each with the addresses of a function and of its entry. */
+struct rows {
+    const struct eh_frame *header;
+    size_t begin;
+    uint32_t count;
+};
+
+static enum cairn_status truncated(struct cairn_error *error)
+{
+    return error_set(error, CAIRN_ERROR_TRUNCATED, 0,
+                     "the sorted table of unwind entries goes beyond its end");
+}
+
+static enum cairn_status read_head(const struct eh_frame *header, uint64_t *section,
+                                   struct rows *rows, struct cairn_error *error)
+{
+    struct frame_reader reader = {.frame = header, .end = header->section.size};
+    uint8_t version = frame_read_u8(&reader);
+    uint8_t section_encoding = frame_read_u8(&reader);
+    uint8_t count_encoding = frame_read_u8(&reader);
+    uint8_t row_encoding = frame_read_u8(&reader);
+    if (reader.overrun)
+        return truncated(error);
+    if (version != HEADER_VERSION)
+        return error_set(error, CAIRN_ERROR_VERSION, 0,
+                         "the sorted table of unwind entries has version %u, not 1", version);
+    if (!frame_can_read(section_encoding) || count_encoding != NUMBER_U32 ||
+        row_encoding != FROM_HEADER_S32)
+        return error_set(error, CAIRN_ERROR_UNSUPPORTED, 1,
+                         "the sorted table of unwind entries is written in a way that is not known "
+                         "(0x%02x, 0x%02x, 0x%02x)",
+                         section_encoding, count_encoding, row_encoding);
+    *section = frame_read_pointer(&reader, section_encoding);
+    uint32_t count = frame_read_u32(&reader);
+    *rows = (struct rows){header, reader.at, count};
+    if (reader.overrun || count > (reader.end - reader.at) / ROW_BYTES)
+        return truncated(error);
+    return CAIRN_OK;
+}
+
+/* Returns the address of row `row`'s function (column 0) or entry (column 1). */
+static uint64_t address_in(const struct rows *rows, uint32_t row, unsigned column)
+{
+    size_t at = rows->begin + (size_t)row * ROW_BYTES + column * sizeof(int32_t);
+    struct frame_reader reader = {
+        .frame = rows->header, .at = at, .end = rows->header->section.size};
+    return rows->header->address + (uint64_t)(int64_t)(int32_t)frame_read_u32(&reader);
+}
+
+enum cairn_status eh_frame_header_find(const struct eh_frame *header, uint64_t pc,
+                                       struct eh_frame_place *place, bool *found,
+                                       struct cairn_error *error)
+{
+    struct rows rows = {0};
+    *found = false;
+    enum cairn_status status = read_head(header, &place->section, &rows, error);
+    if (status != CAIRN_OK || rows.count == 0 || address_in(&rows, 0, 0) > pc)
+        return status;
+    uint32_t low = 0;
+    for (uint32_t count = rows.count; count > 1;) {
+        uint32_t half = count / 2;
+        low += address_in(&rows, low + half, 0) <= pc ? half : 0;
+        count -= half;
+    }
+    place->entry = address_in(&rows, low, 1);
+    *found = true;
     return CAIRN_OK;
 }

@@ -1,6 +1,6 @@
 /*
- * unwind/eh_frame.h - reads the entries of an .eh_frame section: function descriptions and common
- * information.
+ * unwind/eh_frame.h - reads the entries of an .eh_frame section (function descriptions and common
+ * information), and finds the entry of the function at a PC with .eh_frame_hdr.
  *
  * The rules that a function's instructions define are in unwind/call_frame.h.
  *
@@ -84,5 +84,25 @@ enum cairn_status eh_frame_next_common(const struct eh_frame *frame, size_t *off
 enum cairn_status eh_frame_next(const struct eh_frame *frame, size_t *offset,
                                 struct eh_frame_description *description, bool *found,
                                 struct cairn_error *error);
+
+/* ---- .eh_frame_hdr, the sorted table that linkers write next to .eh_frame ---- */
+
+/* The addresses of the section .eh_frame, and of a function's entry in it. */
+struct eh_frame_place {
+    uint64_t section;
+    uint64_t entry;
+};
+
+/*
+ * Finds the entry of the last function that begins at or before `pc`. `*found` is false if all
+ * functions begin after it. The end of the function is in the entry. `header` may be longer than
+ * the table.
+ *
+ * Errors: TRUNCATED; VERSION; UNSUPPORTED (no table, or not in the encoding that linkers use for
+ * this machine).
+ */
+enum cairn_status eh_frame_header_find(const struct eh_frame *header, uint64_t pc,
+                                       struct eh_frame_place *place, bool *found,
+                                       struct cairn_error *error);
 
 #endif

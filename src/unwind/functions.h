@@ -1,17 +1,51 @@
 /*
- * unwind/functions.h - where a module's functions begin and end, by address.
+ * unwind/functions.h - where a module's functions begin and end, from its unwind tables.
  *
  * Tables of records contain only functions that have records, and not their ends. An unwind table
  * has all functions that were compiled with one (with attribute `uwtable`, or without `nounwind`).
+ * The list of functions exists only while a module is loaded; it is the input of struct functions,
+ * and of the rules in unwind/rules.h.
  *
  * SPDX-License-Identifier: MIT
  */
 #ifndef UNWIND_FUNCTIONS_H
 #define UNWIND_FUNCTIONS_H
 
-#include "unwind/function_list.h"
+#include "base/memory.h"
+#include "unwind/eh_frame.h"
 
 #include <cairn/table.h>
+
+/* ---- The list ---- */
+
+struct listed_function {
+    struct eh_frame_function function;
+    size_t offset; /* of its entry in the unwind table */
+    size_t common; /* of its common information in that table */
+    size_t table;  /* index of the unwind table */
+};
+
+/* Sorted by address, and at one address in the order of the tables. There are no empty
+ * functions. */
+struct function_list {
+    const struct eh_frame *tables;
+    size_t table_count;
+    struct eh_frame_commons *commons; /* for each table */
+    struct cairn_allocator allocator;
+    size_t count;
+    size_t capacity;
+    struct listed_function *entries;
+};
+
+/* Reads `table_count` unwind tables, which must be valid as long as the list. On failure there is
+ * nothing to release. Errors: MEMORY, and those of eh_frame_next. */
+enum cairn_status function_list_read(const struct eh_frame *tables, size_t table_count,
+                                     const struct cairn_allocator *allocator,
+                                     struct function_list *list, struct cairn_error *error);
+
+void function_list_release(struct function_list *list);
+
+/* ---- The table ---- */
 
 /* Sorted by address. There are no empty functions. */
 struct functions {

@@ -1,7 +1,9 @@
-/* SPDX-License-Identifier: MIT */
+/*
+ * Reads and writes values as a register, memory or a constant holds them.
+ *
+ * SPDX-License-Identifier: MIT
+ */
 #include "value/representation.h"
-
-#include "value/value.h"
 
 #include <math.h>
 #include <string.h>
@@ -22,11 +24,6 @@ enum storage_form storage_form(enum arch_register_form form)
 /* ---- Types ---- */
 
 static bool is_vector(struct cairn_type type) { return type.element_count > 0; }
-
-static bool is_integral(struct cairn_type type)
-{
-    return type.kind == CAIRN_TYPE_INTEGER || type.kind == CAIRN_TYPE_POINTER;
-}
 
 /* Whether the place holds the value as a double, as PPC64's registers hold floats. */
 static bool is_widened(struct cairn_type type, struct storage place)
@@ -59,25 +56,6 @@ size_t storage_part(struct cairn_type type, struct storage place)
     return place.form == STORAGE_MEMORY ? place.size : size;
 }
 
-/* ---- PPC64's doubles ---- */
-
-enum { FLOAT_FRACTION_SHIFT = 52 - 23 };
-
-/* Converts a double to a float. The result is exact, because the double was made from a float. NaNs
- * keep their bits. */
-static float narrow(double number)
-{
-    if (!isnan(number))
-        return (float)number;
-    uint64_t bits;
-    memcpy(&bits, &number, sizeof bits);
-    uint32_t narrow_bits = (uint32_t)(bits >> 63 << 31) | 0x7F800000U |
-                           (uint32_t)(bits >> FLOAT_FRACTION_SHIFT & 0x7FFFFF);
-    float narrowed;
-    memcpy(&narrowed, &narrow_bits, sizeof narrowed);
-    return narrowed;
-}
-
 /* ---- Reading ---- */
 
 void storage_read(struct cairn_type type, struct storage place, const void *bytes,
@@ -86,10 +64,16 @@ void storage_read(struct cairn_type type, struct storage place, const void *byte
     size_t size = cairn_type_size(type);
     *value = (struct cairn_value){.type = type, .size = (uint32_t)size};
     if (is_widened(type, place)) {
+        /* PPC64: exact, because the double was made from a float. NaNs keep their bits. */
+        enum { SHIFT = 52 - 23 }; /* between the fractions */
         double number;
+        uint64_t bits;
         memcpy(&number, bytes, sizeof number);
-        float narrowed = narrow(number);
-        memcpy(value->bytes, &narrowed, sizeof narrowed);
+        memcpy(&bits, bytes, sizeof bits);
+        uint32_t nan =
+            (uint32_t)(bits >> 63 << 31) | 0x7F800000U | (uint32_t)(bits >> SHIFT & 0x7FFFFF);
+        float narrowed = isnan(number) ? 0 : (float)number;
+        memcpy(value->bytes, isnan(number) ? (const void *)&nan : &narrowed, sizeof nan);
         return;
     }
     uint32_t count = is_vector(type) ? type.element_count : 1;
@@ -126,7 +110,8 @@ bool storage_read_constant(struct cairn_type type, uint64_t constant, struct cai
 {
     size_t size = cairn_type_size(type);
     bool is_wide = size > sizeof constant;
-    if (size == 0 || is_vector(type) || (is_wide && !is_integral(type)))
+    bool is_integer = type.kind == CAIRN_TYPE_INTEGER || type.kind == CAIRN_TYPE_POINTER;
+    if (size == 0 || is_vector(type) || (is_wide && !is_integer))
         return false;
     struct cairn_value read = {.type = type, .size = (uint32_t)size};
     memset(read.bytes, is_wide && (int64_t)constant < 0 ? 0xFF : 0, size);

@@ -16,6 +16,10 @@
 #include <cairn/value.h>
 #include <stdbool.h>
 
+/* Copies the low bytes of an integer, as many as both sides have. Other bytes of `to` stay
+ * unchanged. */
+void value_copy_low(void *to, size_t to_size, const void *from, size_t from_size);
+
 enum storage_form {
     /* Memory, as a store writes it. */
     STORAGE_MEMORY,

@@ -1,38 +1,38 @@
-/* SPDX-License-Identifier: MIT */
-#include "value/value.h"
+/*
+ * Values: conversions to and from types of C.
+ *
+ * SPDX-License-Identifier: MIT
+ */
 #include "base/error.h"
+#include "value/representation.h"
 
 #include <string.h>
 
 /* Copies with a constant size where possible, so that no call is needed. */
-static void copy(unsigned char *to, const unsigned char *from, size_t size)
-{
-    switch (size) {
-    case 1:
-        memcpy(to, from, 1);
-        break;
-    case 4:
-        memcpy(to, from, 4);
-        break;
-    case 8:
-        memcpy(to, from, 8);
-        break;
-    case 16:
-        memcpy(to, from, 16);
-        break;
-    default:
-        memcpy(to, from, size);
-        break;
-    }
-}
-
 void value_copy_low(void *to, size_t to_size, const void *from, size_t from_size)
 {
     const bool is_big_endian = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
     size_t size = to_size < from_size ? to_size : from_size;
-    size_t to_offset = is_big_endian ? to_size - size : 0;
-    size_t from_offset = is_big_endian ? from_size - size : 0;
-    copy((unsigned char *)to + to_offset, (const unsigned char *)from + from_offset, size);
+    unsigned char *low = (unsigned char *)to + (is_big_endian ? to_size - size : 0);
+    const unsigned char *bytes =
+        (const unsigned char *)from + (is_big_endian ? from_size - size : 0);
+    switch (size) {
+    case 1:
+        memcpy(low, bytes, 1);
+        break;
+    case 4:
+        memcpy(low, bytes, 4);
+        break;
+    case 8:
+        memcpy(low, bytes, 8);
+        break;
+    case 16:
+        memcpy(low, bytes, 16);
+        break;
+    default:
+        memcpy(low, bytes, size);
+        break;
+    }
 }
 
 /* ---- Bits of scalars ---- */

@@ -281,12 +281,12 @@ static struct {
     int calls;
 } at_exit;
 
-static void note_exit(struct cairn_deopt *deopt, void *user)
+static void note_exit(struct cairn_exit_call *call, void *user)
 {
     (void)user;
     at_exit.calls++;
-    at_exit.id = deopt->record.table == NULL ? 0 : cairn_record_id(deopt->record);
-    if (cairn_frame_read(&deopt->frame, 2, &at_exit.toc, sizeof at_exit.toc, NULL) != CAIRN_OK)
+    at_exit.id = call->record.table == NULL ? 0 : cairn_record_id(call->record);
+    if (cairn_frame_read(&call->frame, 2, &at_exit.toc, sizeof at_exit.toc, NULL) != CAIRN_OK)
         at_exit.toc = 0;
 }
 
@@ -437,12 +437,12 @@ static void check_call(void)
     check(cairn_value_double(&result) == weighed, "arguments and result are C's");
 }
 
-static void enter_weigh(struct cairn_deopt *deopt, void *user)
+static void enter_weigh(struct cairn_exit_call *call, void *user)
 {
     struct cairn_error error = {0};
     (void)user;
-    check_ok(cairn_deopt_enter(deopt, signature, (const void *)(uintptr_t)weigh, arguments,
-                               ARGUMENTS, &error),
+    check_ok(cairn_exit_enter(call, signature, (const void *)(uintptr_t)weigh, arguments, ARGUMENTS,
+                              &error),
              &error, "a function is entered in the frame's place");
 }
 

@@ -147,7 +147,7 @@ static void go_back(void)
 {
     struct cairn_context context;
     volatile int times = 0;
-    int result = cairn_context_capture(&context);
+    int result = cairn_context_save(&context);
     times++;
     if (result == 0 && times == 1)
         cairn_context_resume(&context);

@@ -3,10 +3,9 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "unwind/unwind.h"
+#include "unwind/rules.h"
 
 #include "base/error.h"
-#include "unwind/layout.h"
 
 void unwind_destroy(struct unwind *unwind)
 {
@@ -37,27 +36,6 @@ const struct unwind_entry *unwind_search(const struct unwind_entry *entry, uint3
         count -= half;
     }
     return entry;
-}
-
-const struct unwind_row *unwind_find_exact(const struct unwind *unwind, uint64_t pc)
-{
-    return unwind_look_up(unwind, pc);
-}
-
-/* ---- Applying ---- */
-
-void unwind_apply_moves(const struct unwind_row *row, uint64_t cfa, uint64_t *slots)
-{
-    uint64_t moved[UNWIND_PLACES_MAX] = {0};
-    const struct unwind_place *moves = unwind_places(row) + row->loaded_count;
-    for (unsigned i = 0; i < row->moved_count; i++)
-        moved[i] = slots[moves[i].source];
-    struct unwind_draft loads = {.row = *row};
-    memcpy(loads.places, unwind_places(row), row->loaded_count * sizeof *loads.places);
-    loads.row.moved_count = 0;
-    unwind_apply(unwind_drafted(&loads), cfa, slots);
-    for (unsigned i = 0; i < row->moved_count; i++)
-        slots[moves[i].slot] = moved[i];
 }
 
 /* ---- Reporting ---- */

@@ -1,11 +1,11 @@
 /*
- * frame/expression.h - DWARF expressions in the unwind tables of C code: in signal trampolines,
- * linker stubs, and functions that realign their stack.
+ * frame/dwarf_expression.h - DWARF expressions in the unwind tables of C code: in signal
+ * trampolines, linker stubs, and functions that realign their stack.
  *
  * SPDX-License-Identifier: MIT
  */
-#ifndef FRAME_EXPRESSION_H
-#define FRAME_EXPRESSION_H
+#ifndef FRAME_DWARF_EXPRESSION_H
+#define FRAME_DWARF_EXPRESSION_H
 
 #include "unwind/eh_frame.h"
 

@@ -3,9 +3,10 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "unwind/layout.h"
+#include "unwind/rules.h"
 
 #include <assert.h>
+#include <string.h>
 
 /* ---- Slots ---- */
 
@@ -72,11 +73,12 @@ static void add_cfa(const struct unwind_numbering *numbering, const struct call_
 
 /* ---- Registers ---- */
 
-static void add_place(struct unwind_draft *draft, struct unwind_place place)
+static void add_place(struct unwind_draft *draft, struct unwind_place place, uint8_t *count)
 {
-    size_t count = (size_t)draft->row.loaded_count + draft->row.moved_count;
-    assert(count < UNWIND_PLACES_MAX);
-    draft->places[count] = place;
+    size_t used = (size_t)draft->row.loaded_count + draft->row.moved_count;
+    assert(used < UNWIND_PLACES_MAX);
+    draft->places[used] = place;
+    ++*count;
 }
 
 /* Adds loads for all slots of the register. False if they cannot be loaded from there. */
@@ -92,8 +94,8 @@ static bool add_loads(const struct unwind_numbering *numbering, struct call_fram
             offset % 8 != 0 || offset / 8 != (int16_t)(offset / 8))
             return false;
         add_place(draft,
-                  (struct unwind_place){.slot = (uint8_t)slot, .words = (int16_t)(offset / 8)});
-        draft->row.loaded_count++;
+                  (struct unwind_place){.slot = (uint8_t)slot, .words = (int16_t)(offset / 8)},
+                  &draft->row.loaded_count);
     }
     return true;
 }
@@ -111,9 +113,10 @@ static bool add_move(const struct unwind_numbering *numbering, struct call_frame
 {
     if (!has_own_slot(numbering, rule.dwarf) || !has_own_slot(numbering, (uint64_t)rule.value))
         return false;
-    add_place(draft, (struct unwind_place){.slot = slot_of(numbering, rule.dwarf),
-                                           .source = slot_of(numbering, (uint64_t)rule.value)});
-    draft->row.moved_count++;
+    add_place(draft,
+              (struct unwind_place){.slot = slot_of(numbering, rule.dwarf),
+                                    .source = slot_of(numbering, (uint64_t)rule.value)},
+              &draft->row.moved_count);
     return true;
 }
 
@@ -124,11 +127,6 @@ static bool is_move(struct call_frame_rule rule)
     return rule.kind == CALL_FRAME_REGISTER && rule.value != rule.dwarf;
 }
 
-static bool is_expression(struct call_frame_rule rule)
-{
-    return rule.kind == CALL_FRAME_SAVED_EXPRESSION || rule.kind == CALL_FRAME_VALUE_EXPRESSION;
-}
-
 /* Whether the register has its caller's value without a load or a move. */
 static bool stays(struct call_frame_rule rule)
 {
@@ -136,62 +134,38 @@ static bool stays(struct call_frame_rule rule)
            (rule.kind == CALL_FRAME_REGISTER && rule.value == rule.dwarf);
 }
 
-/* Checks a register without a slot. Callers do not expect it to be preserved, unless its function
- * saves it. */
-static void check_foreign(struct call_frame_rule rule, struct unwind_draft *draft)
+/* Adds a load or a move. False if there cannot be one. */
+static bool add_rule(const struct unwind_numbering *numbering, struct call_frame_rule rule,
+                     struct unwind_draft *draft)
 {
-    if (!stays(rule) && rule.kind != CALL_FRAME_UNDEFINED)
-        note(draft, UNWIND_REGISTER_FOREIGN, rule.dwarf);
-}
-
-/* Sets the problem of a rule that is neither a load nor a move. */
-static void check_kept(struct call_frame_rule rule, struct unwind_draft *draft)
-{
-    if (is_expression(rule))
-        note(draft, UNWIND_REGISTER_EXPRESSION, rule.dwarf);
-    else if (rule.kind == CALL_FRAME_UNDEFINED)
-        note(draft, UNWIND_REGISTER_UNDEFINED, rule.dwarf);
-    else if (rule.kind == CALL_FRAME_VALUE)
-        note(draft, UNWIND_REGISTER_PLACE, rule.dwarf);
-}
-
-static bool is_special(const struct unwind_numbering *numbering, struct call_frame_rule rule)
-{
-    return rule.dwarf == dwarf_of(numbering, ARCH_UNWIND_STACK_POINTER) ||
-           rule.dwarf == dwarf_of(numbering, ARCH_UNWIND_RETURN_ADDRESS);
+    return is_move(rule) ? add_move(numbering, rule, draft) : add_loads(numbering, rule, draft);
 }
 
 /* Adds the rules of all registers other than the stack pointer and the return address: the loads,
- * or, if `moves`, the moves. Loads come first in a row, so the rules are processed twice. */
-static void add_kept(const struct unwind_numbering *numbering, const struct call_frame_row *row,
-                     bool moves, struct unwind_draft *draft)
+ * or, if `moves`, the moves. Callers do not expect that a register without a slot is preserved,
+ * unless its function saves it. */
+static void add_registers(const struct unwind_numbering *numbering,
+                          const struct call_frame_row *row, bool moves, struct unwind_draft *draft)
 {
     for (unsigned i = 0; i < row->rule_count; i++) {
         struct call_frame_rule rule = row->rules[i];
-        bool has_slot = slot_of(numbering, rule.dwarf) != UNWIND_NO_SLOT;
-        if (is_special(numbering, rule))
+        if (rule.dwarf == dwarf_of(numbering, ARCH_UNWIND_STACK_POINTER) ||
+            rule.dwarf == dwarf_of(numbering, ARCH_UNWIND_RETURN_ADDRESS))
             continue;
-        if (!has_slot)
-            check_foreign(rule, draft);
-        else if (is_load(rule) && !moves && !add_loads(numbering, rule, draft))
+        if (slot_of(numbering, rule.dwarf) == UNWIND_NO_SLOT) {
+            if (!stays(rule) && rule.kind != CALL_FRAME_UNDEFINED)
+                note(draft, UNWIND_REGISTER_FOREIGN, rule.dwarf);
+        } else if (is_load(rule) || is_move(rule)) {
+            if (is_move(rule) == moves && !add_rule(numbering, rule, draft))
+                note(draft, UNWIND_REGISTER_PLACE, rule.dwarf);
+        } else if (rule.kind == CALL_FRAME_UNDEFINED) {
+            note(draft, UNWIND_REGISTER_UNDEFINED, rule.dwarf);
+        } else if (rule.kind == CALL_FRAME_VALUE) {
             note(draft, UNWIND_REGISTER_PLACE, rule.dwarf);
-        else if (is_move(rule) && moves && !add_move(numbering, rule, draft))
-            note(draft, UNWIND_REGISTER_PLACE, rule.dwarf);
-        else
-            check_kept(rule, draft);
+        } else if (!stays(rule)) {
+            note(draft, UNWIND_REGISTER_EXPRESSION, rule.dwarf);
+        }
     }
-}
-
-/* ---- Stack pointer and return address ---- */
-
-static void check_stack_pointer(const struct unwind_numbering *numbering,
-                                const struct call_frame_row *row, struct unwind_draft *draft)
-{
-    struct call_frame_rule rule =
-        call_frame_rule(row, dwarf_of(numbering, ARCH_UNWIND_STACK_POINTER));
-    bool is_cfa = rule.kind == CALL_FRAME_VALUE && rule.value == 0;
-    if (rule.kind != CALL_FRAME_UNSPECIFIED && !is_cfa)
-        note(draft, UNWIND_STACK_POINTER, rule.dwarf);
 }
 
 static void add_return(const struct unwind_numbering *numbering,
@@ -200,55 +174,45 @@ static void add_return(const struct unwind_numbering *numbering,
 {
     struct call_frame_rule rule =
         call_frame_rule(row, dwarf_of(numbering, ARCH_UNWIND_RETURN_ADDRESS));
-    if (common->return_register != rule.dwarf) {
+    if (common->return_register != rule.dwarf)
         note(draft, UNWIND_RETURN_COLUMN,
              common->return_register > UINT16_MAX ? UINT16_MAX : (uint16_t)common->return_register);
-        return;
-    }
-    if (is_load(rule) || is_move(rule)) {
+    else if (is_load(rule) || is_move(rule)) {
         if (is_move(rule) != moves)
             return;
-        bool is_added =
-            moves ? add_move(numbering, rule, draft) : add_loads(numbering, rule, draft);
-        if (is_added)
+        if (add_rule(numbering, rule, draft))
             draft->row.flags |= UNWIND_RETURN_FOUND;
         else
             note(draft, UNWIND_RETURN_RULE, 0);
-        return;
-    }
-    if (rule.kind == CALL_FRAME_UNDEFINED)
+    } else if (rule.kind == CALL_FRAME_UNDEFINED)
         note(draft, UNWIND_NO_CALLER, 0);
     else if (!stays(rule) || !numbering->arch->has_link_register)
         note(draft, UNWIND_RETURN_RULE, 0);
 }
 
-static void add_signing(const struct eh_frame_common *common, const struct call_frame_row *row,
-                        struct unwind_draft *draft)
-{
-    if (row->signing == CALL_FRAME_NOT_SIGNED)
-        return;
-    draft->row.flags |= UNWIND_SIGNED;
-    if (common->uses_b_key)
-        draft->row.flags |= UNWIND_B_KEY;
-    if (row->signing == CALL_FRAME_SIGNED_WITH_PC)
-        note(draft, UNWIND_SIGNED_WITH_PC, 0);
-}
-
 /* ---- Rows ---- */
 
+/* Loads come first in a row, so the rules are processed twice. */
 void unwind_draft_row(const struct unwind_numbering *numbering,
                       const struct eh_frame_common *common, const struct call_frame_row *row,
                       struct unwind_draft *draft)
 {
     memset(draft, 0, sizeof *draft);
+    add_cfa(numbering, row, draft);
+    struct call_frame_rule sp =
+        call_frame_rule(row, dwarf_of(numbering, ARCH_UNWIND_STACK_POINTER));
+    bool is_cfa = sp.kind == CALL_FRAME_VALUE && sp.value == 0;
+    if (sp.kind != CALL_FRAME_UNSPECIFIED && !is_cfa)
+        note(draft, UNWIND_STACK_POINTER, sp.dwarf);
     if (common->is_signal_frame)
         draft->row.flags |= UNWIND_SIGNAL_FRAME;
-    add_cfa(numbering, row, draft);
-    check_stack_pointer(numbering, row, draft);
-    add_signing(common, row, draft);
+    if (row->signing != CALL_FRAME_NOT_SIGNED)
+        draft->row.flags |= UNWIND_SIGNED | (common->uses_b_key ? UNWIND_B_KEY : 0);
+    if (row->signing == CALL_FRAME_SIGNED_WITH_PC)
+        note(draft, UNWIND_SIGNED_WITH_PC, 0);
     for (unsigned moves = 0; moves < 2; moves++) {
         add_return(numbering, common, row, moves == 1, draft);
-        add_kept(numbering, row, moves == 1, draft);
+        add_registers(numbering, row, moves == 1, draft);
     }
     if (!unwind_can_leave(&draft->row))
         unwind_draft_problem((enum unwind_problem)draft->row.problem, draft->row.detail, draft);

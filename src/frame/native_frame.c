@@ -1,6 +1,6 @@
 /*
- * Steps over frames of code that Cairn does not manage, by the unwind tables of the program and its
- * libraries.
+ * Steps over frames of native code, which no module contains, by the unwind tables of the program
+ * and its libraries.
  *
  * Each step reads one entry of .eh_frame from the loaded table. Nothing is cached: the next step of
  * the same function reads the entry again.
@@ -8,14 +8,77 @@
  * SPDX-License-Identifier: MIT
  */
 #include "base/error.h"
-#include "frame/expression.h"
-#include "frame/loaded_objects.h"
-#include "frame/unwind_step.h"
+#include "frame/dwarf_expression.h"
+#include "frame/step.h"
 #include "unwind/call_frame.h"
-#include "unwind/eh_frame_header.h"
+#include "unwind/eh_frame.h"
 
 #include <cairn/walk.h>
-#include <string.h>
+
+#include <dlfcn.h>
+#include <link.h>
+
+/* ---- Loaded objects ---- */
+
+/* A loaded object: its memory, and the address of its sorted table of unwind entries
+ * (.eh_frame_hdr; 0 if it has none). */
+struct object_memory {
+    uint64_t begin;
+    uint64_t end;
+    uint64_t header;
+};
+
+/* Finds the object whose memory contains `pc`; false if no object does. With glibc 2.35 or later it
+ * uses _dl_find_object, and is async-signal-safe and lock-free. Elsewhere it uses dl_iterate_phdr,
+ * which takes the dynamic linker's lock. glibc defines this macro, as 0 or 1, if it has
+ * _dl_find_object. */
+#ifdef DLFO_STRUCT_HAS_EH_DBASE
+
+static bool find_object(uint64_t pc, struct object_memory *object)
+{
+    struct dl_find_object found;
+    if (_dl_find_object((void *)(uintptr_t)pc, &found) != 0)
+        return false;
+    object->begin = (uintptr_t)found.dlfo_map_start;
+    object->end = (uintptr_t)found.dlfo_map_end;
+    object->header = (uintptr_t)found.dlfo_eh_frame;
+    return true;
+}
+
+#else
+
+struct search {
+    uint64_t pc;
+    struct object_memory *object;
+};
+
+static int search_object(struct dl_phdr_info *info, size_t size, void *user)
+{
+    const struct search *search = user;
+    struct object_memory *object = search->object;
+    (void)size;
+    *object = (struct object_memory){.begin = UINT64_MAX};
+    for (ElfW(Half) i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+        uint64_t begin = info->dlpi_addr + segment->p_vaddr;
+        uint64_t end = begin + segment->p_memsz;
+        if (segment->p_type == PT_GNU_EH_FRAME)
+            object->header = begin;
+        if (segment->p_type == PT_LOAD) {
+            object->begin = begin < object->begin ? begin : object->begin;
+            object->end = end > object->end ? end : object->end;
+        }
+    }
+    return search->pc >= object->begin && search->pc < object->end;
+}
+
+static bool find_object(uint64_t pc, struct object_memory *object)
+{
+    struct search search = {pc, object};
+    return dl_iterate_phdr(search_object, &search) != 0;
+}
+
+#endif
 
 /* ---- The entry of a function ---- */
 
@@ -52,7 +115,7 @@ static enum cairn_status find_entry(uint64_t pc, struct entry *entry, struct cai
     struct object_memory object;
     struct eh_frame_place place;
     bool found = false;
-    if (!objects_find(pc, &object))
+    if (!find_object(pc, &object))
         return error_set(error, CAIRN_ERROR_NOT_FOUND, pc,
                          "0x%llx is neither in a published module nor in an object of the program",
                          (unsigned long long)pc);
@@ -74,23 +137,6 @@ static enum cairn_status find_entry(uint64_t pc, struct entry *entry, struct cai
     struct eh_frame_function function = entry->description.function;
     bool is_inside = found && pc >= function.address && pc - function.address < function.size;
     return is_inside ? CAIRN_OK : say_no_entry(pc, error);
-}
-
-/* Finds the rules at the PC. */
-static enum cairn_status find_row(const struct entry *entry, uint64_t pc,
-                                  struct call_frame_row *row, struct cairn_error *error)
-{
-    struct call_frame rows;
-    bool found = true;
-    call_frame_begin(&rows, &entry->section, &entry->description,
-                     arch_host()->signs_return_addresses);
-    row->end = 0;
-    while (found && row->end <= pc) {
-        enum cairn_status status = call_frame_next(&rows, row, &found, error);
-        if (status != CAIRN_OK)
-            return status;
-    }
-    return found ? CAIRN_OK : say_no_entry(pc, error);
 }
 
 /* ---- A step ---- */
@@ -160,19 +206,6 @@ static bool stays(struct call_frame_rule rule)
     return rule.kind == CALL_FRAME_UNSPECIFIED || rule.kind == CALL_FRAME_SAME;
 }
 
-static enum cairn_status apply_rules(struct step *step)
-{
-    const struct cairn_arch *arch = arch_host();
-    enum cairn_status status = CAIRN_OK;
-    for (size_t i = ARCH_UNWIND_RETURN_ADDRESS; status == CAIRN_OK && i < arch->unwind_slot_count;
-         i++) {
-        struct call_frame_rule rule = call_frame_rule(step->row, slot_at(i)->dwarf);
-        if (!stays(rule))
-            status = find_saved(step, rule, slot_at(i)->byte, &step->to.slots[i]);
-    }
-    return status;
-}
-
 /* Finds the caller's stack pointer. It is the CFA, except that a signal frame saves the stack
  * pointer of the interrupted code. */
 static enum cairn_status find_stack_pointer(struct step *step)
@@ -195,13 +228,6 @@ static enum cairn_status find_stack_pointer(struct step *step)
     if (status == CAIRN_OK)
         step->to.sp = step_load(saved);
     return status;
-}
-
-/* Whether the frame is the first of a stack, by the back chain. With glibc on PPC64, threads begin
- * in code without unwind rules. */
-static bool begins_stack(const struct cairn_frame *frame)
-{
-    return arch_host()->has_back_chain && step_load((const void *)(uintptr_t)frame->sp) == 0;
 }
 
 /* Moves past the outermost frame, where no register is known. */
@@ -250,8 +276,12 @@ static enum cairn_status take(struct step *step, uint64_t stack_end)
     if (status == CAIRN_OK && !step->entry->description.common.is_signal_frame &&
         !step_is_above(step->from, step->cfa, stack_end))
         return frame_say_where_it_ends(step->from, step->cfa, step->error);
-    if (status == CAIRN_OK)
-        status = apply_rules(step);
+    for (size_t i = ARCH_UNWIND_RETURN_ADDRESS;
+         status == CAIRN_OK && i < arch_host()->unwind_slot_count; i++) {
+        struct call_frame_rule rule = call_frame_rule(step->row, slot_at(i)->dwarf);
+        if (!stays(rule))
+            status = find_saved(step, rule, slot_at(i)->byte, &step->to.slots[i]);
+    }
     if (status == CAIRN_OK)
         status = find_return_address(step, stack_end);
     if (status == CAIRN_OK)
@@ -271,16 +301,29 @@ enum cairn_status frame_step_native(struct cairn_frame *frame, uint64_t stack_en
 {
     struct entry entry;
     struct call_frame_row row;
+    struct call_frame rows;
     uint64_t pc = frame->pc - frame->is_calling;
     enum cairn_status status = find_entry(pc, &entry, error);
-    if (status == CAIRN_ERROR_NOT_FOUND && begins_stack(frame)) {
+    /* With glibc on PPC64, threads begin in code without unwind rules. The back chain shows that
+     * the frame is the first of its stack. */
+    if (status == CAIRN_ERROR_NOT_FOUND && arch_host()->has_back_chain &&
+        step_load((const void *)(uintptr_t)frame->sp) == 0) {
         leave_outermost(frame);
         return CAIRN_OK;
     }
-    if (status == CAIRN_OK)
-        status = find_row(&entry, pc, &row, error);
     if (status != CAIRN_OK)
         return status;
+    bool found = true;
+    row.end = 0;
+    call_frame_begin(&rows, &entry.section, &entry.description,
+                     arch_host()->signs_return_addresses);
+    while (found && row.end <= pc) {
+        status = call_frame_next(&rows, &row, &found, error);
+        if (status != CAIRN_OK)
+            return status;
+    }
+    if (!found)
+        return say_no_entry(pc, error);
     struct step step = {.from = frame, .entry = &entry, .row = &row, .to = *frame, .error = error};
     status = take(&step, stack_end);
     if (status == CAIRN_OK)

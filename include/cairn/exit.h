@@ -1,44 +1,43 @@
 /*
- * cairn/deopt.h - leaving compiled code at a site: exits, which can inspect and change the frame,
- * return from it, or replace it.
+ * cairn/exit.h - leaving compiled code at a site: exits, whose handlers can inspect and change the
+ * frame, return from it, or replace it.
  *
- * An exit is code: a call target for sites, made by cairn_exit_create, which calls a handler of the
- * host. Deoptimisation is what the handler does with the frame that it gets in a struct
- * cairn_deopt: it reads and changes live values, and selects how the thread continues.
+ * An exit is code that calls a handler of the host, and a target for sites. For example, to return
+ * from a function with the result of the interpreter:
  *
- *     static void overflowed(struct cairn_deopt *deopt, void *user)
+ *     static void overflowed(struct cairn_exit_call *call, void *user)
  *     {
  *         struct cairn_value left;
- *         if (cairn_frame_value(&deopt->frame, deopt->record, 0, &left, NULL) != CAIRN_OK)
+ *         if (cairn_frame_value(&call->frame, call->record, 0, &left, NULL) != CAIRN_OK)
  *             …
  *         struct cairn_value sum = cairn_value_of_double(add(user, &left));
- *         if (cairn_deopt_return(deopt, &sum, 1, &error) != CAIRN_OK)
+ *         if (cairn_exit_return(call, &sum, 1, &error) != CAIRN_OK)
  *             …
  *     }
  *
- *     cairn_exit_create(runtime, overflowed, interpreter, &exit, &error)
- *     cairn_site_call(site, cairn_exit_target(exit), CAIRN_SYNC, &error)
+ *     cairn_site_leave(site, overflowed, interpreter, CAIRN_SYNC, &exit, &error)
  *
  * The handler runs on the thread's own stack, below the frame, like any function that the code
  * calls. It may call any function, including compiled code that reaches exits itself. It must
  * return normally: it must not leave by longjmp or by an exception.
  *
- * ACTIONS. The handler selects what happens when it returns: it calls one of the functions under
+ * ACTIONS. The handler selects what happens when it returns, by calling one of the functions under
  * "Actions". An action is checked when its function is called, and carried out after the handler
  * has returned. If several actions were accepted, the last one is carried out. Without an action,
  * the code continues after the site.
  *
- * OSR EXIT. If compiled code cannot continue, it calls an exit whose handler reads the live values.
- * There are two ways to continue in the interpreter:
+ * DEOPTIMISATION (OSR exit). If compiled code cannot continue, the handler of an exit reads the
+ * live values. There are two ways to continue in the interpreter:
  *
  * - The handler interprets the remainder of the function and returns its result in place of the
- *   function (cairn_deopt_return). Meanwhile, the handler is a C frame below the compiled one.
+ *   function (cairn_exit_return). Meanwhile, the handler is a C frame below the compiled one.
  * - The handler lets the thread enter the interpreter in place of the frame, with the live values
- *   as arguments (cairn_deopt_enter). The compiled frame is removed before the interpreter begins.
+ *   as arguments (cairn_exit_enter). The compiled frame is removed before the interpreter begins.
  *   Use this where a loop often switches between compiled code and the interpreter.
  *
  * Compiled code that replaces other compiled code is entered in the same way. cairn/call.h
- * describes how the interpreter enters compiled code.
+ * describes how the interpreter enters compiled code. To make all threads leave a function,
+ * including those that are waiting in its callees, see cairn/invalidation.h.
  *
  * REGISTERS. After the handler has returned, all registers are unchanged, including vector
  * registers and flags, with three exceptions: registers that the handler has written through the
@@ -47,13 +46,10 @@
  * at a shadow that holds one instruction). So an exit may be the target of patch points of any
  * calling convention, and of a stack map's shadow.
  *
- * To make all threads leave a function, including those that are waiting in its callees, see
- * cairn/invalidation.h.
- *
  * SPDX-License-Identifier: MIT
  */
-#ifndef CAIRN_DEOPT_H
-#define CAIRN_DEOPT_H
+#ifndef CAIRN_EXIT_H
+#define CAIRN_EXIT_H
 
 #include <cairn/call.h>
 #include <cairn/frame.h>
@@ -69,13 +65,13 @@ extern "C" {
 #endif
 
 /** Maximum number of results of a function. */
-enum { CAIRN_DEOPT_RESULTS_MAX = CAIRN_FUNCTION_RESULTS_MAX };
+enum { CAIRN_EXIT_RESULTS_MAX = CAIRN_FUNCTION_RESULTS_MAX };
 
 /** Size of internal data for entering a function, in bytes. */
-enum { CAIRN_DEOPT_ENTRY_BYTES = 1600 };
+enum { CAIRN_EXIT_ENTRY_BYTES = 1600 };
 
-/** The state of a thread that has reached an exit. */
-struct cairn_deopt {
+/** A thread's call of an exit. */
+struct cairn_exit_call {
     /** The frame of the function that contains the site. If the exit was called from elsewhere, the
      *  frame's module is NULL, and the only possible action is to continue. */
     struct cairn_frame frame;
@@ -90,17 +86,17 @@ struct cairn_deopt {
     bool extends_sign;
     uint64_t entry_code;
     struct cairn_frame caller;
-    struct cairn_value results[CAIRN_DEOPT_RESULTS_MAX];
+    struct cairn_value results[CAIRN_EXIT_RESULTS_MAX];
 #ifdef __cplusplus
-    alignas(16) unsigned char entry[CAIRN_DEOPT_ENTRY_BYTES];
+    alignas(16) unsigned char entry[CAIRN_EXIT_ENTRY_BYTES];
 #else
-    _Alignas(16) unsigned char entry[CAIRN_DEOPT_ENTRY_BYTES];
+    _Alignas(16) unsigned char entry[CAIRN_EXIT_ENTRY_BYTES];
 #endif
 };
 
-/** The handler of an exit. `deopt` is valid until the handler returns; `user` is the argument of
- *  cairn_exit_create. */
-typedef void cairn_deopt_handler(struct cairn_deopt *deopt, void *user);
+/** The handler of an exit. `call` is valid until the handler returns; `user` is the argument of
+ *  cairn_exit_create or cairn_site_leave. */
+typedef void cairn_exit_handler(struct cairn_exit_call *call, void *user);
 
 /** An exit. */
 typedef struct cairn_exit cairn_exit;
@@ -110,7 +106,7 @@ typedef struct cairn_exit cairn_exit;
  * caller owns `*exit`. Errors: those of cairn_exit_create and cairn_site_call. Thread-safe.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_site_leave(
-    cairn_site *site, cairn_deopt_handler *handler, void *user, enum cairn_strength strength,
+    cairn_site *site, cairn_exit_handler *handler, void *user, enum cairn_strength strength,
     cairn_exit **exit, struct cairn_error *error);
 
 /**
@@ -119,7 +115,7 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_site_leave(
  * of this machine); others as cairn_loader_finish. Thread-safe.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_exit_create(cairn_runtime *runtime,
-                                                               cairn_deopt_handler *handler,
+                                                               cairn_exit_handler *handler,
                                                                void *user, cairn_exit **exit,
                                                                struct cairn_error *error);
 
@@ -148,14 +144,14 @@ CAIRN_API const void *cairn_exit_target(const cairn_exit *exit);
  * Errors: ARGUMENT if the types differ (the message names both), or the site has no result;
  * NOT_FOUND if the site has no declaration.
  */
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_deopt_continue(struct cairn_deopt *deopt,
-                                                                  const struct cairn_value *result,
-                                                                  struct cairn_error *error);
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_exit_continue(struct cairn_exit_call *call,
+                                                                 const struct cairn_value *result,
+                                                                 struct cairn_error *error);
 
 /**
- * Returns from the frame's function to its caller, with these results: none for void, one, or the
- * members of a structure that is returned in registers. The frame is removed. The caller's stack
- * pointer and callee-saved registers are restored.
+ * Returns from the frame's function to its caller, with these results; several are the members of a
+ * structure that is returned in registers. The frame is removed. The caller's stack pointer and
+ * callee-saved registers are restored.
  *
  * Errors: ARGUMENT if the results do not have the type of the function, where that was declared
  * (the message names both); NOT_FOUND if the function has no unwind rules (the message names the
@@ -163,10 +159,10 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_deopt_continue(struct cairn_d
  * caller, or a result has no register; CORRUPT if the stack is invalid. Nothing is changed after an
  * error.
  */
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_deopt_return(struct cairn_deopt *deopt,
-                                                                const struct cairn_value *results,
-                                                                uint32_t result_count,
-                                                                struct cairn_error *error);
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_exit_return(struct cairn_exit_call *call,
+                                                               const struct cairn_value *results,
+                                                               uint32_t result_count,
+                                                               struct cairn_error *error);
 
 /**
  * Enters another function in place of the frame: after the handler has returned, the frame is
@@ -181,11 +177,11 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_deopt_return(struct cairn_deo
  *
  * Errors: ARGUMENT if the values do not match the signature's arguments, or its results do not
  * match those of the frame's function, where these were declared (the message names both); others
- * as cairn_deopt_return. Nothing is changed after an error. It is not checked whether the function
+ * as cairn_exit_return. Nothing is changed after an error. It is not checked whether the function
  * extends a narrow result as the caller expects (LLVM's signext and zeroext).
  */
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_deopt_enter(
-    struct cairn_deopt *deopt, const cairn_signature *signature, const void *function,
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_exit_enter(
+    struct cairn_exit_call *call, const cairn_signature *signature, const void *function,
     const struct cairn_value *arguments, uint32_t argument_count, struct cairn_error *error);
 
 #ifdef __cplusplus

@@ -1,21 +1,17 @@
 /*
- * frame/unwind_step.h - one step of a walk, by a row of a module's unwind rules.
+ * frame/step.h - one step of a walk, by a row of a module's unwind rules.
  *
  * The next step depends on the caller's PC, so that is loaded first. Errors are reported out of
  * line.
  *
  * SPDX-License-Identifier: MIT
  */
-#ifndef FRAME_UNWIND_STEP_H
-#define FRAME_UNWIND_STEP_H
+#ifndef FRAME_STEP_H
+#define FRAME_STEP_H
 
-#include "arch/arch.h"
 #include "frame/frame.h"
-#include "frame/framed_veneer.h"
 #include "runtime/module.h"
-#include "unwind/unwind.h"
-
-#include <string.h>
+#include "unwind/rules.h"
 
 /* The end of the stack is unknown: a frame may end at any address. */
 #define FRAME_STACK_END_UNKNOWN UINT64_MAX
@@ -42,36 +38,9 @@ static inline bool step_is_beyond(const void *saved, uint64_t stack_end)
     return (uintptr_t)saved > stack_end - sizeof(uint64_t);
 }
 
-static inline cairn_module *step_find_module(const struct cairn_frame *frame, uint64_t pc)
-{
-    return code_space_find_owner(frame->runtime->space, pc);
-}
-
 static inline void *step_place(struct unwind_place place, uint64_t cfa)
 {
     return (void *)(uintptr_t)(cfa + (uint64_t)((int64_t)place.words * 8));
-}
-
-/* Finds the return address: on the stack, in another register, or in its own register, which can
- * still hold it only in the innermost frame. NULL if the place is unknown. */
-static inline void *step_find_return(const struct cairn_frame *frame, const struct unwind_row *row,
-                                     uint64_t cfa)
-{
-    const struct unwind_place *places = unwind_places(row);
-    if (row->loaded_count != 0 && places->slot == ARCH_UNWIND_RETURN_ADDRESS)
-        return step_place(*places, cfa);
-    if ((row->flags & UNWIND_RETURN_FOUND) != 0)
-        return frame->slots[places[row->loaded_count].source];
-    return frame->is_innermost ? frame->slots[ARCH_UNWIND_RETURN_ADDRESS] : NULL;
-}
-
-static inline void step_apply(const struct unwind_row *row, uint64_t cfa, struct cairn_frame *frame)
-{
-    const struct unwind_place *places = unwind_places(row);
-    if (__builtin_expect(row->moved_count != 0, 0))
-        frame_apply_moves(row, frame);
-    for (unsigned i = 0; i < row->loaded_count; i++)
-        frame->slots[places[i].slot] = step_place(places[i], cfa);
 }
 
 /* Sets the module of a frame that a step has reached. If the frame is that of a veneer, moves on to
@@ -79,11 +48,12 @@ static inline void step_apply(const struct unwind_row *row, uint64_t cfa, struct
  * predict that and continue without the result of the lookup. */
 static inline void step_set_module(struct cairn_frame *frame)
 {
-    cairn_module *module = step_find_module(frame, frame->pc - frame->is_calling);
+    cairn_module *module =
+        code_space_find_owner(frame->runtime->space, frame->pc - frame->is_calling);
     if (__builtin_expect(module != frame->module, 0))
         frame->module = module;
     if (__builtin_expect(module == NULL && frame->is_calling, 0))
-        between_leave_frame(frame);
+        frame_leave_veneer(frame);
 }
 
 /* The CFA and the caller's PC of a step that is possible. */
@@ -107,8 +77,17 @@ static inline __attribute__((always_inline)) enum cairn_status step_find(
         base = step_load(frame->slots[row->cfa_slot]);
     }
     uint64_t cfa = base + (uint64_t)(int64_t)row->cfa_offset;
-    const void *place = step_find_return(frame, row, cfa);
+    /* The return address is on the stack, in another register, or in its own register, which can
+     * still hold it only in the innermost frame. */
+    const struct unwind_place *places = unwind_places(row);
     bool is_found = (row->flags & UNWIND_RETURN_FOUND) != 0;
+    const void *place = NULL;
+    if (row->loaded_count != 0 && places->slot == ARCH_UNWIND_RETURN_ADDRESS)
+        place = step_place(*places, cfa);
+    else if (is_found)
+        place = frame->slots[places[row->loaded_count].source];
+    else if (frame->is_innermost)
+        place = frame->slots[ARCH_UNWIND_RETURN_ADDRESS];
     if (__builtin_expect(!step_is_above(frame, cfa, stack_end), 0) ||
         (is_found && step_is_beyond(place, stack_end)))
         return frame_say_where_it_ends(frame, cfa, error);
@@ -125,7 +104,11 @@ static inline __attribute__((always_inline)) enum cairn_status step_find(
 static inline void step_move(const struct unwind_row *row, const struct step_target *target,
                              struct cairn_frame *frame)
 {
-    step_apply(row, target->cfa, frame);
+    const struct unwind_place *places = unwind_places(row);
+    if (__builtin_expect(row->moved_count != 0, 0))
+        frame_apply_moves(row, frame);
+    for (unsigned i = 0; i < row->loaded_count; i++)
+        frame->slots[places[i].slot] = step_place(places[i], target->cfa);
     frame->pc = target->pc;
     frame->sp = target->cfa;
     frame->is_calling = (row->flags & UNWIND_SIGNAL_FRAME) == 0;

@@ -9,9 +9,10 @@
 #include "base/array.h"
 #include "base/error.h"
 #include "base/hash_set.h"
-#include "unwind/layout.h"
+#include "unwind/rules.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct entries {
     struct unwind_entry *elements;
@@ -143,94 +144,65 @@ static enum cairn_status add_problem(struct builder *builder, enum unwind_proble
 
 /* ---- Functions ---- */
 
-static enum unwind_problem problem_of(enum call_frame_limit limit)
+/* Adds the function's rows below `end`, and the problem after which its rules are unknown. */
+static enum cairn_status add_rows(struct builder *builder,
+                                  const struct eh_frame_description *description, uint64_t end,
+                                  struct cairn_error *error)
 {
     static const uint8_t problems[] = {
         [CALL_FRAME_OPCODE] = UNWIND_OPCODE, [CALL_FRAME_NESTING] = UNWIND_NESTING,
         [CALL_FRAME_RULES] = UNWIND_RULES,   [CALL_FRAME_NUMBER] = UNWIND_NUMBER,
         [CALL_FRAME_LETTER] = UNWIND_LETTER,
     };
-    return (enum unwind_problem)problems[limit];
-}
-
-/* Adds the function's rows below `end`. */
-static enum cairn_status add_rows(struct builder *builder,
-                                  const struct eh_frame_description *description, uint64_t end,
-                                  struct cairn_error *error)
-{
-    struct call_frame *call_frame = &builder->call_frame;
-    call_frame_begin_after(call_frame, &builder->common, description);
-    for (;;) {
+    bool has_common = builder->common_status == CAIRN_OK;
+    struct call_frame *call_frame = has_common ? &builder->call_frame : &builder->common;
+    enum cairn_status status = builder->common_status;
+    if (has_common)
+        call_frame_begin_after(call_frame, &builder->common, description);
+    while (status == CAIRN_OK) {
         bool found;
-        enum cairn_status status = call_frame_next(call_frame, &builder->row, &found, error);
-        if (status == CAIRN_ERROR_UNSUPPORTED && call_frame->now.begin < end)
-            return add_problem(builder, problem_of((enum call_frame_limit)call_frame->limit),
-                               call_frame->detail, call_frame->now.begin, error);
-        if (status == CAIRN_ERROR_UNSUPPORTED)
+        status = call_frame_next(call_frame, &builder->row, &found, error);
+        if (status != CAIRN_OK)
+            break;
+        if (!found || builder->row.begin >= end)
             return CAIRN_OK;
-        if (status != CAIRN_OK || !found || builder->row.begin >= end)
-            return status;
         unwind_draft_row(&builder->numbering, &description->common, &builder->row, &builder->draft);
         status = add_entry(builder, builder->row.begin, error);
-        if (status != CAIRN_OK)
-            return status;
     }
+    if (status != CAIRN_ERROR_UNSUPPORTED)
+        return status;
+    uint64_t begin = has_common ? call_frame->now.begin : description->function.address;
+    return begin >= end ? CAIRN_OK
+                        : add_problem(builder, (enum unwind_problem)problems[call_frame->limit],
+                                      call_frame->detail, begin, error);
 }
 
-/* Returns the end of a function. Where descriptions overlap, a function ends where the next one
- * begins. */
-static uint64_t end_of(const struct function_list *list, size_t index)
-{
-    struct eh_frame_function function = list->entries[index].function;
-    uint64_t end = function.address + function.size;
-    if (index + 1 < list->count && list->entries[index + 1].function.address < end)
-        end = list->entries[index + 1].function.address;
-    return end;
-}
-
-/* Executes the instructions of the common information, unless the previous function had the
- * same. */
-static enum cairn_status begin_common(struct builder *builder, const struct eh_frame *table,
-                                      const struct eh_frame_description *description, bool is_new,
+/* Adds the entries of a function. The instructions of its common information are executed if
+ * `is_new`; otherwise it is the previous function's. */
+static enum cairn_status add_function(struct builder *builder, const struct function_list *list,
+                                      size_t index, bool is_new,
+                                      struct eh_frame_description *description,
                                       struct cairn_error *error)
 {
+    const struct listed_function *listed = &list->entries[index];
+    const struct eh_frame *table = &list->tables[listed->table];
+    /* Where descriptions overlap, a function ends where the next one begins. */
+    uint64_t end = listed->function.address + listed->function.size;
+    if (index + 1 < list->count && listed[1].function.address < end)
+        end = listed[1].function.address;
+    size_t offset = listed->offset;
+    bool found;
+    builder->functions[index].first = builder->read.count;
+    enum cairn_status status = eh_frame_next(table, &offset, description, &found, error);
+    if (status != CAIRN_OK)
+        return status;
     if (is_new) {
         builder->common_description = *description;
         call_frame_begin(&builder->common, table, &builder->common_description,
                          builder->numbering.arch->signs_return_addresses);
         builder->common_status = call_frame_run_common(&builder->common, error);
     }
-    return builder->common_status;
-}
-
-/* Adds the function's rows, or a row with the reason why there are none. */
-static enum cairn_status add_rules(struct builder *builder, const struct eh_frame *table,
-                                   const struct eh_frame_description *description, bool is_new,
-                                   uint64_t end, struct cairn_error *error)
-{
-    uint64_t begin = description->function.address;
-    enum cairn_status status = begin_common(builder, table, description, is_new, error);
-    if (status == CAIRN_ERROR_UNSUPPORTED && begin < end)
-        return add_problem(builder, problem_of((enum call_frame_limit)builder->common.limit),
-                           builder->common.detail, begin, error);
-    if (status == CAIRN_ERROR_UNSUPPORTED)
-        return CAIRN_OK;
-    return status == CAIRN_OK ? add_rows(builder, description, end, error) : status;
-}
-
-static enum cairn_status add_function(struct builder *builder, const struct function_list *list,
-                                      size_t index, bool is_new,
-                                      struct eh_frame_description *description,
-                                      struct cairn_error *error)
-{
-    const struct eh_frame *table = &list->tables[list->entries[index].table];
-    size_t offset = list->entries[index].offset;
-    uint64_t end = end_of(list, index);
-    bool found;
-    builder->functions[index].first = builder->read.count;
-    enum cairn_status status = eh_frame_next(table, &offset, description, &found, error);
-    if (status == CAIRN_OK)
-        status = add_rules(builder, table, description, is_new, end, error);
+    status = add_rows(builder, description, end, error);
     if (status == CAIRN_OK)
         status = add_problem(builder, UNWIND_NO_RULES, 0, end, error);
     builder->functions[index].count = builder->read.count - builder->functions[index].first;
@@ -248,64 +220,47 @@ static int compare_order(const void *left, const void *right)
     return a->index < b->index ? -1 : a->index > b->index;
 }
 
-static void order_functions(const struct builder *builder, const struct function_list *list)
-{
-    bool is_ordered = true;
-    for (size_t i = 0; i < list->count; i++) {
-        const struct listed_function *listed = &list->entries[i];
-        builder->order[i] = (struct ordered_function){listed->table, listed->common, i};
-        is_ordered =
-            is_ordered && (i == 0 || compare_order(&builder->order[i - 1], &builder->order[i]) < 0);
-    }
-    if (!is_ordered)
-        qsort(builder->order, list->count, sizeof *builder->order, compare_order);
-}
-
+/* Reads the functions in the order of their common information. */
 static enum cairn_status read_functions(struct builder *builder, const struct function_list *list,
                                         struct cairn_error *error)
 {
-    struct eh_frame_description description = {0};
-    order_functions(builder, list);
+    struct ordered_function *order = builder->order;
+    bool is_ordered = true;
     for (size_t i = 0; i < list->count; i++) {
-        const struct ordered_function *next = &builder->order[i];
-        bool is_other_table = i == 0 || next->table != builder->order[i - 1].table;
-        bool is_new = is_other_table || next->common != builder->order[i - 1].common;
+        const struct listed_function *listed = &list->entries[i];
+        order[i] = (struct ordered_function){listed->table, listed->common, i};
+        is_ordered = is_ordered && (i == 0 || compare_order(&order[i - 1], &order[i]) < 0);
+    }
+    if (!is_ordered)
+        qsort(order, list->count, sizeof *order, compare_order);
+    struct eh_frame_description description = {0};
+    for (size_t i = 0; i < list->count; i++) {
+        bool is_other_table = i == 0 || order[i].table != order[i - 1].table;
+        bool is_new = is_other_table || order[i].common != order[i - 1].common;
         if (is_other_table)
-            description = (struct eh_frame_description){.commons = &list->commons[next->table]};
+            description = (struct eh_frame_description){.commons = &list->commons[order[i].table]};
         enum cairn_status status =
-            add_function(builder, list, next->index, is_new, &description, error);
+            add_function(builder, list, order[i].index, is_new, &description, error);
         if (status != CAIRN_OK)
             return status;
     }
     return CAIRN_OK;
 }
 
-/* ---- Sorting by address ---- */
-
-static struct unwind_entry *last_entry(const struct builder *builder)
+/* Puts the entries into the order of addresses. An entry replaces another at the same offset, so
+ * that a function can begin where the one before it ends. */
+static enum cairn_status sort_entries(struct builder *builder, struct cairn_error *error)
 {
-    return builder->entries.elements + builder->entries.count - 1;
-}
-
-/* Appends an entry. Replaces an entry at the same offset, so that a function can begin where the
- * one before it ends. */
-static enum cairn_status append_entry(struct builder *builder, struct unwind_entry entry,
-                                      struct cairn_error *error)
-{
-    if (builder->entries.count > 0 && last_entry(builder)->offset == entry.offset)
-        builder->entries.count--;
-    if (builder->entries.count > 0 && last_entry(builder)->row == entry.row)
-        return CAIRN_OK;
-    return add_to(builder, &builder->entries, entry, error);
-}
-
-static enum cairn_status append_functions(struct builder *builder, struct cairn_error *error)
-{
-    const struct unwind_entry *read = builder->read.elements;
+    struct entries *sorted = &builder->entries;
     for (size_t i = 0; i < builder->function_count; i++) {
-        const struct read_function *function = &builder->functions[i];
-        for (size_t k = 0; k < function->count; k++) {
-            enum cairn_status status = append_entry(builder, read[function->first + k], error);
+        const struct unwind_entry *entry = builder->read.elements + builder->functions[i].first;
+        const struct unwind_entry *end = entry + builder->functions[i].count;
+        for (; entry < end; entry++) {
+            if (sorted->count > 0 && sorted->elements[sorted->count - 1].offset == entry->offset)
+                sorted->count--;
+            if (sorted->count > 0 && sorted->elements[sorted->count - 1].row == entry->row)
+                continue;
+            enum cairn_status status = add_to(builder, sorted, *entry, error);
             if (status != CAIRN_OK)
                 return status;
         }
@@ -313,29 +268,9 @@ static enum cairn_status append_functions(struct builder *builder, struct cairn_
     return CAIRN_OK;
 }
 
-static enum cairn_status add_functions(struct builder *builder, const struct function_list *list,
-                                       struct cairn_error *error)
-{
-    builder->function_count = list->count;
-    builder->functions = memory_new(&builder->allocator, list->count, sizeof *builder->functions);
-    builder->order = memory_new(&builder->allocator, list->count, sizeof *builder->order);
-    if (builder->functions == NULL || builder->order == NULL)
-        return no_memory(error);
-    enum cairn_status status = read_functions(builder, list, error);
-    return status == CAIRN_OK ? append_functions(builder, error) : status;
-}
-
 /* ---- Packing ---- */
 
 enum { ENTRIES_PER_BUCKET = 2, BUCKET_SHIFT_MIN = 4 };
-
-static uint32_t choose_shift(uint32_t span, size_t entry_count)
-{
-    uint32_t shift = BUCKET_SHIFT_MIN;
-    while (span >> shift > entry_count / ENTRIES_PER_BUCKET)
-        shift++;
-    return shift;
-}
 
 static void fill_buckets(struct unwind *unwind, uint32_t bucket_count)
 {
@@ -352,9 +287,11 @@ static void fill_buckets(struct unwind *unwind, uint32_t bucket_count)
 static enum cairn_status pack(const struct builder *builder, struct unwind **unwind,
                               struct cairn_error *error)
 {
-    uint32_t span = last_entry(builder)->offset;
     uint32_t entry_count = (uint32_t)builder->entries.count;
-    uint32_t shift = choose_shift(span, entry_count);
+    uint32_t span = builder->entries.elements[entry_count - 1].offset;
+    uint32_t shift = BUCKET_SHIFT_MIN;
+    while (span >> shift > entry_count / ENTRIES_PER_BUCKET)
+        shift++;
     uint32_t bucket_count = (span >> shift) + 1;
     size_t bucket_bytes = ((size_t)bucket_count + 1) * sizeof(uint32_t);
     size_t entry_bytes = entry_count * sizeof(struct unwind_entry);
@@ -394,12 +331,18 @@ enum cairn_status unwind_create(const struct function_list *list, const struct c
         return no_memory(error);
     builder->allocator = list->allocator;
     builder->base = list->entries[0].function.address;
+    builder->function_count = list->count;
+    builder->functions = memory_new(&builder->allocator, list->count, sizeof *builder->functions);
+    builder->order = memory_new(&builder->allocator, list->count, sizeof *builder->order);
     unwind_numbering_create(arch, &builder->numbering);
     enum cairn_status status = CAIRN_OK;
-    if (!hash_set_init(&builder->rows, &builder->allocator, ROWS_AT_FIRST))
+    if (builder->functions == NULL || builder->order == NULL ||
+        !hash_set_init(&builder->rows, &builder->allocator, ROWS_AT_FIRST))
         status = no_memory(error);
     if (status == CAIRN_OK)
-        status = add_functions(builder, list, error);
+        status = read_functions(builder, list, error);
+    if (status == CAIRN_OK)
+        status = sort_entries(builder, error);
     if (status == CAIRN_OK)
         status = pack(builder, unwind, error);
     release(builder);

@@ -9,7 +9,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "frame/expression.h"
+#include "frame/dwarf_expression.h"
 
 #include "arch/arch.h"
 #include "base/error.h"
@@ -20,13 +20,7 @@
 
 enum {
     DEREFERENCE = 0x06,
-    CONSTANT_U8 = 0x08,
-    CONSTANT_S8 = 0x09,
-    CONSTANT_U16 = 0x0A,
-    CONSTANT_S16 = 0x0B,
-    CONSTANT_U32 = 0x0C,
-    CONSTANT_S32 = 0x0D,
-    CONSTANT_U64 = 0x0E,
+    CONSTANT_U8 = 0x08, /* then S8, U16, S16, U32, S32, U64, S64 */
     CONSTANT_S64 = 0x0F,
     CONSTANT_UNSIGNED = 0x10,
     CONSTANT_SIGNED = 0x11,
@@ -163,21 +157,16 @@ static bool run_constant(struct machine *machine)
     uint8_t opcode = machine->opcode;
     if (opcode >= LITERAL_0 && opcode < LITERAL_END)
         push(machine, (uint64_t)opcode - LITERAL_0);
-    else if (opcode == CONSTANT_U8)
-        push(machine, frame_read_u8(reader));
-    else if (opcode == CONSTANT_S8)
-        push(machine, (uint64_t)(int64_t)(int8_t)frame_read_u8(reader));
-    else if (opcode == CONSTANT_U16)
-        push(machine, frame_read_u16(reader));
-    else if (opcode == CONSTANT_S16)
-        push(machine, (uint64_t)(int64_t)(int16_t)frame_read_u16(reader));
-    else if (opcode == CONSTANT_U32)
-        push(machine, frame_read_u32(reader));
-    else if (opcode == CONSTANT_S32)
-        push(machine, (uint64_t)(int64_t)(int32_t)frame_read_u32(reader));
-    else if (opcode == CONSTANT_U64 || opcode == CONSTANT_S64)
-        push(machine, frame_read_u64(reader));
-    else if (opcode == CONSTANT_UNSIGNED)
+    else if (opcode >= CONSTANT_U8 && opcode <= CONSTANT_S64) {
+        unsigned size = 1U << (opcode - CONSTANT_U8) / 2;
+        unsigned unused = 64 - 8 * size;
+        uint64_t number = size == 1   ? frame_read_u8(reader)
+                          : size == 2 ? frame_read_u16(reader)
+                          : size == 4 ? frame_read_u32(reader)
+                                      : frame_read_u64(reader);
+        bool is_signed = opcode % 2 == 1;
+        push(machine, is_signed ? (uint64_t)((int64_t)(number << unused) >> unused) : number);
+    } else if (opcode == CONSTANT_UNSIGNED)
         push(machine, frame_read_uleb128(reader));
     else if (opcode == CONSTANT_SIGNED)
         push(machine, (uint64_t)frame_read_sleb128(reader));
