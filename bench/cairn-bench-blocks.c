@@ -36,10 +36,9 @@ static struct cairn_section maps_of(const struct generated_bbmap *made)
 
 static uint64_t sum_function(const struct cairn_bbmap_function *function)
 {
-    struct cairn_bbmap_block block;
+    struct cairn_bbmap_block block = {0};
     uint64_t sum = 0;
-    for (bool more = cairn_bbmap_first(function, &block); more;
-         more = cairn_bbmap_next(function, &block))
+    while (cairn_bbmap_next(function, &block))
         sum += block.base + block.offset + block.size + block.id + block.flags;
     return sum;
 }

@@ -376,6 +376,7 @@ static void read_range(const struct cairn_bbmap_function *function, struct curso
     bool is_omitted = has(function->features, CAIRN_BBMAP_OMITTED_BLOCKS);
     range->block_count = is_omitted ? 0 : count;
     range->omitted_count = is_omitted ? count : 0;
+    range->blocks = offset_in(function, cursor);
 }
 
 /* Reads the first block of the range at `offset`, or of the next range that is not empty. Returns
@@ -397,17 +398,16 @@ static bool enter_range(const struct cairn_bbmap_function *function, size_t offs
     return true;
 }
 
-bool cairn_bbmap_first(const struct cairn_bbmap_function *function, struct cairn_bbmap_block *block)
-{
-    *block = (struct cairn_bbmap_block){.next_profile = function->profiles_offset};
-    return enter_range(function, function->ranges_offset, 0, block);
-}
-
 bool cairn_bbmap_next(const struct cairn_bbmap_function *function, struct cairn_bbmap_block *block)
 {
-    if (block->index + 1 == function->block_count)
+    uint64_t next = block->end == 0 ? 0 : block->index + 1;
+    if (next >= function->block_count)
         return false;
-    block->index++;
+    block->index = next;
+    if (next == 0) {
+        block->next_profile = function->profiles_offset;
+        return enter_range(function, function->ranges_offset, 0, block);
+    }
     if (block->left == 0)
         return enter_range(function, block->end, block->range + 1, block);
     block->left--;
@@ -417,69 +417,48 @@ bool cairn_bbmap_next(const struct cairn_bbmap_function *function, struct cairn_
     return true;
 }
 
-bool cairn_bbmap_first_range(const struct cairn_bbmap_function *function,
-                             struct cairn_bbmap_range *range)
-{
-    struct cursor cursor = cursor_at(function, function->ranges_offset);
-    range->index = 0;
-    read_range(function, &cursor, range);
-    return true;
-}
-
 bool cairn_bbmap_next_range(const struct cairn_bbmap_function *function,
                             struct cairn_bbmap_range *range)
 {
-    if (range->index + 1 == function->range_count)
+    bool is_first = range->blocks == 0;
+    if (!is_first && range->index + 1 == function->range_count)
         return false;
-    struct cursor cursor = cursor_at(function, range->offset - function->offset);
+    struct cursor cursor = cursor_at(function, is_first ? function->ranges_offset : range->blocks);
     struct cairn_bbmap_block block = {0};
-    read_range(function, &cursor, range);
     for (uint32_t left = range->block_count; left > 0; left--) {
         read_block(function, cursor, 0, &block);
         cursor = cursor_at(function, block.end);
     }
-    range->index++;
+    range->index += !is_first;
     read_range(function, &cursor, range);
     return true;
 }
 
-bool cairn_bbmap_first_callsite(const struct cairn_bbmap_function *function,
-                                const struct cairn_bbmap_block *block,
-                                struct cairn_bbmap_callsite *callsite)
-{
-    *callsite =
-        (struct cairn_bbmap_callsite){.left = block->callsite_count, .next = block->callsites};
-    return cairn_bbmap_next_callsite(function, callsite);
-}
-
 bool cairn_bbmap_next_callsite(const struct cairn_bbmap_function *function,
+                               const struct cairn_bbmap_block *block,
                                struct cairn_bbmap_callsite *callsite)
 {
-    if (callsite->left == 0)
+    bool is_first = callsite->next == 0;
+    uint32_t left = is_first ? block->callsite_count : callsite->left;
+    if (left == 0)
         return false;
-    struct cursor cursor = cursor_at(function, callsite->next);
-    callsite->left--;
+    struct cursor cursor = cursor_at(function, is_first ? block->callsites : callsite->next);
+    callsite->left = left - 1;
     callsite->end_offset += (uint32_t)next_number(&cursor);
     callsite->next = offset_in(function, &cursor);
     return true;
 }
 
-bool cairn_bbmap_first_successor(const struct cairn_bbmap_function *function,
-                                 const struct cairn_bbmap_block *block,
-                                 struct cairn_bbmap_successor *successor)
-{
-    *successor =
-        (struct cairn_bbmap_successor){.left = block->successor_count, .next = block->successors};
-    return cairn_bbmap_next_successor(function, successor);
-}
-
 bool cairn_bbmap_next_successor(const struct cairn_bbmap_function *function,
+                                const struct cairn_bbmap_block *block,
                                 struct cairn_bbmap_successor *successor)
 {
-    if (successor->left == 0)
+    bool is_first = successor->next == 0;
+    uint64_t left = is_first ? block->successor_count : successor->left;
+    if (left == 0)
         return false;
-    struct cursor cursor = cursor_at(function, successor->next);
-    successor->left--;
+    struct cursor cursor = cursor_at(function, is_first ? block->successors : successor->next);
+    successor->left = left - 1;
     successor->id = (uint32_t)next_number(&cursor);
     successor->probability = (uint32_t)next_number(&cursor);
     successor->post_link_frequency =

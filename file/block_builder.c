@@ -33,7 +33,7 @@ _Static_assert(sizeof column_features / sizeof *column_features == COLUMN_COUNT,
                "one feature for each column");
 enum { COLUMN_FEATURES = CAIRN_BBMAP_FREQUENCIES | CAIRN_BBMAP_POST_LINK | CAIRN_BBMAP_HASHES };
 
-/* A block as it was added. */
+/* An added block. */
 struct added_block {
     uint32_t offset; /* from the range's base */
     uint32_t size;
@@ -193,12 +193,10 @@ static enum cairn_status add_ranges(struct cairn_block_builder *builder,
                                     cairn_block_place *place, void *user, struct cairn_error *error)
 {
     struct added_range *ranges = builder->ranges.items;
-    struct cairn_bbmap_block block;
-    struct cairn_bbmap_range range;
+    struct cairn_bbmap_block block = {0};
+    struct cairn_bbmap_range range = {0};
     uint32_t index = 0;
-    (void)cairn_bbmap_first(function, &block);
-    cairn_bbmap_first_range(function, &range);
-    do {
+    while (cairn_bbmap_next_range(function, &range)) {
         struct added_range added = {
             .base = place == NULL ? range.base : place(user, range.offset, range.base),
             .first_block = (uint32_t)builder->blocks.count,
@@ -207,15 +205,14 @@ static enum cairn_status add_ranges(struct cairn_block_builder *builder,
             .number = range.index,
             .first_index = index,
         };
-        for (uint32_t i = 0; i < range.block_count; i++) {
+        for (uint32_t i = 0; i < range.block_count && cairn_bbmap_next(function, &block); i++) {
             enum cairn_status status = add_block(builder, function, &block, &added, error);
             if (status != CAIRN_OK)
                 return status;
-            (void)cairn_bbmap_next(function, &block);
         }
         index += range.block_count;
         ranges[builder->ranges.count++] = added;
-    } while (cairn_bbmap_next_range(function, &range));
+    }
     return CAIRN_OK;
 }
 

@@ -13,44 +13,41 @@
 static void go_through_block(const struct cairn_bbmap_function *function,
                              const struct cairn_bbmap_block *block)
 {
-    struct cairn_bbmap_callsite callsite;
-    struct cairn_bbmap_successor successor;
+    struct cairn_bbmap_callsite callsite = {0};
+    struct cairn_bbmap_successor successor = {0};
     uint64_t count = 0;
     uint32_t end = 0;
-    for (bool more = cairn_bbmap_first_callsite(function, block, &callsite); more;
-         more = cairn_bbmap_next_callsite(function, &callsite), count++) {
+    while (cairn_bbmap_next_callsite(function, block, &callsite)) {
         require(callsite.end_offset >= end && callsite.end_offset <= block->size);
         end = callsite.end_offset;
+        count++;
     }
     require(count == block->callsite_count);
     count = 0;
-    for (bool more = cairn_bbmap_first_successor(function, block, &successor); more;
-         more = cairn_bbmap_next_successor(function, &successor))
+    while (cairn_bbmap_next_successor(function, block, &successor))
         count++;
     require(count == block->successor_count);
 }
 
 static void go_through(const struct cairn_bbmap_function *function)
 {
-    struct cairn_bbmap_range range;
-    struct cairn_bbmap_block block;
+    struct cairn_bbmap_range range = {0};
+    struct cairn_bbmap_block block = {0};
     uint64_t blocks = 0;
     uint64_t omitted = 0;
     uint32_t ranges = 0;
-    bool has_block = cairn_bbmap_first(function, &block);
-    cairn_bbmap_first_range(function, &range);
-    require(range.base == function->address);
-    do {
+    while (cairn_bbmap_next_range(function, &range)) {
         require(range.index == ranges++);
+        require(ranges > 1 || range.base == function->address);
         omitted += range.omitted_count;
         for (uint32_t i = 0; i < range.block_count; i++) {
-            require(has_block && block.range == range.index && block.base == range.base);
+            require(cairn_bbmap_next(function, &block));
+            require(block.range == range.index && block.base == range.base);
             require(block.index == blocks++);
             go_through_block(function, &block);
-            has_block = cairn_bbmap_next(function, &block);
         }
-    } while (cairn_bbmap_next_range(function, &range));
-    require(!has_block);
+    }
+    require(!cairn_bbmap_next(function, &block));
     require(blocks == function->block_count && omitted == function->omitted_count);
     require(ranges == function->range_count);
 }

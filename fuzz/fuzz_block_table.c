@@ -72,22 +72,20 @@ static size_t block_count;
 /* False if there are more than the model can hold. */
 static bool note_function(const struct cairn_bbmap_function *function)
 {
-    struct cairn_bbmap_range range;
-    struct cairn_bbmap_block block;
-    (void)cairn_bbmap_first(function, &block);
-    cairn_bbmap_first_range(function, &range);
-    do {
+    struct cairn_bbmap_range range = {0};
+    struct cairn_bbmap_block block = {0};
+    while (cairn_bbmap_next_range(function, &range)) {
         if (range_count == RANGES_MAX || block_count + range.block_count > BLOCKS_MAX)
             return false;
         struct model_range *noted = &ranges[range_count++];
         *noted =
             (struct model_range){range.base, range.base, block_count, range.block_count, false};
         for (uint32_t i = 0; i < range.block_count; i++) {
+            require(cairn_bbmap_next(function, &block));
             noted->end = range.base + block.offset + block.size;
             blocks[block_count++] = block;
-            (void)cairn_bbmap_next(function, &block);
         }
-    } while (cairn_bbmap_next_range(function, &range));
+    }
     return true;
 }
 

@@ -218,11 +218,10 @@ static void expect_successors(const struct cairn_bbmap_function *function,
                               const struct cairn_bbmap_block *block,
                               const struct written_block *written)
 {
-    struct cairn_bbmap_successor successor;
+    struct cairn_bbmap_successor successor = {0};
     uint64_t count = 0;
     expect_equal(block->successor_count, written->block.successor_count);
-    for (bool more = cairn_bbmap_first_successor(function, block, &successor); more;
-         more = cairn_bbmap_next_successor(function, &successor)) {
+    while (cairn_bbmap_next_successor(function, block, &successor)) {
         const struct cairn_bbmap_successor *expected = &written->successors[count++];
         expect_equal(successor.id, expected->id);
         expect_equal(successor.probability, expected->probability);
@@ -235,11 +234,10 @@ static void expect_callsites(const struct cairn_bbmap_function *function,
                              const struct cairn_bbmap_block *block,
                              const struct written_block *written)
 {
-    struct cairn_bbmap_callsite callsite;
+    struct cairn_bbmap_callsite callsite = {0};
     uint32_t count = 0;
     expect_equal(block->callsite_count, written->block.callsite_count);
-    for (bool more = cairn_bbmap_first_callsite(function, block, &callsite); more;
-         more = cairn_bbmap_next_callsite(function, &callsite))
+    while (cairn_bbmap_next_callsite(function, block, &callsite))
         expect_equal(callsite.end_offset, written->callsites[count++]);
     expect_equal(count, block->callsite_count);
 }
@@ -266,25 +264,24 @@ static void expect_block(const struct cairn_bbmap_function *function,
 /* Checks that each range has `block_count` blocks and that no block is left over. */
 static void expect_ranges(const struct cairn_bbmap_function *function)
 {
-    struct cairn_bbmap_range range;
-    struct cairn_bbmap_block block;
+    struct cairn_bbmap_range range = {0};
+    struct cairn_bbmap_block block = {0};
     uint32_t range_count = 0;
     uint64_t omitted_count = 0;
-    bool has_block = cairn_bbmap_first(function, &block);
-    cairn_bbmap_first_range(function, &range);
-    expect_equal(range.base, function->address);
-    do {
+    while (cairn_bbmap_next_range(function, &range)) {
         size_t in_function = range.offset - function->offset;
+        if (range_count == 0)
+            expect_equal(range.base, function->address);
         expect_equal(range.index, range_count++);
         omitted_count += range.omitted_count;
         expect_equal(range.base,
                      cairn_load_u64(function->bytes + in_function, function->byte_order));
         for (uint32_t i = 0; i < range.block_count; i++) {
-            expect(has_block && block.range == range.index && block.base == range.base);
-            has_block = cairn_bbmap_next(function, &block);
+            expect(cairn_bbmap_next(function, &block));
+            expect(block.range == range.index && block.base == range.base);
         }
-    } while (cairn_bbmap_next_range(function, &range));
-    expect(!has_block);
+    }
+    expect(!cairn_bbmap_next(function, &block));
     expect_equal(range_count, function->range_count);
     expect_equal(omitted_count, function->omitted_count);
 }
@@ -293,7 +290,7 @@ static void expect_function(const struct cairn_bbmap_function *function,
                             const struct written_function *written)
 {
     expect_ranges(function);
-    struct cairn_bbmap_block block;
+    struct cairn_bbmap_block block = {0};
     expect_equal(function->offset, written->function.offset);
     expect_equal(function->size, written->function.size);
     expect_equal(function->version, written->function.version);
@@ -304,8 +301,7 @@ static void expect_function(const struct cairn_bbmap_function *function,
     expect_equal(function->omitted_count, written->function.omitted_count);
     expect_equal(function->entry_count, written->function.entry_count);
     uint64_t count = 0;
-    for (bool more = cairn_bbmap_first(function, &block); more;
-         more = cairn_bbmap_next(function, &block))
+    while (cairn_bbmap_next(function, &block))
         expect_block(function, &block, &written->blocks[count++]);
     expect_equal(count, function->block_count);
 }
@@ -375,19 +371,16 @@ END_TEST
 
 static void go_through(const struct cairn_bbmap_function *function)
 {
-    struct cairn_bbmap_block block;
-    struct cairn_bbmap_callsite callsite;
-    struct cairn_bbmap_successor successor;
-    for (bool more = cairn_bbmap_first(function, &block); more;
-         more = cairn_bbmap_next(function, &block)) {
+    struct cairn_bbmap_block block = {0};
+    while (cairn_bbmap_next(function, &block)) {
+        struct cairn_bbmap_callsite callsite = {0};
+        struct cairn_bbmap_successor successor = {0};
         uint64_t count = 0;
         expect(block.index < function->block_count);
-        for (bool has = cairn_bbmap_first_callsite(function, &block, &callsite); has;
-             has = cairn_bbmap_next_callsite(function, &callsite))
+        while (cairn_bbmap_next_callsite(function, &block, &callsite))
             expect(callsite.end_offset <= block.size && ++count <= block.callsite_count);
         count = 0;
-        for (bool has = cairn_bbmap_first_successor(function, &block, &successor); has;
-             has = cairn_bbmap_next_successor(function, &successor))
+        while (cairn_bbmap_next_successor(function, &block, &successor))
             expect(++count <= block.successor_count);
     }
 }
@@ -492,15 +485,15 @@ START_TEST(maps_with_omitted_blocks_have_their_number)
     static const uint8_t bytes[] = {2, 16 | 2, NO_ADDRESS, 0xFF, 0xFF, 0xFF, 0xFF, 0xF};
     const struct cairn_section section = {bytes, sizeof bytes, CAIRN_LITTLE_ENDIAN};
     struct cairn_bbmap_function function;
-    struct cairn_bbmap_block block;
-    struct cairn_bbmap_range range;
+    struct cairn_bbmap_block block = {0};
+    struct cairn_bbmap_range range = {0};
     size_t offset = 0;
     expect_equal(cairn_bbmap_read(&section, CAIRN_BBMAP_VERSIONED, &offset, &function, NULL),
                  CAIRN_OK);
     expect_equal(function.block_count, 0);
     expect_equal(function.omitted_count, UINT32_MAX);
-    expect(!cairn_bbmap_first(&function, &block));
-    cairn_bbmap_first_range(&function, &range);
+    expect(!cairn_bbmap_next(&function, &block));
+    expect(cairn_bbmap_next_range(&function, &range));
     expect_equal(range.base, 0x10);
     expect_equal(range.block_count, 0);
     expect_equal(range.omitted_count, UINT32_MAX);

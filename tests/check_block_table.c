@@ -422,12 +422,11 @@ START_TEST(ranges_are_where_they_were_placed)
     const struct cairn_section section = model_section();
     ck_assert_ok(make(NULL, place_far_apart, &far, &table, NULL));
     for (size_t offset = 0; offset < section.size;) {
-        struct cairn_bbmap_range range;
-        struct cairn_bbmap_block block;
+        struct cairn_bbmap_range range = {0};
+        struct cairn_bbmap_block block = {0};
         ck_assert_ok(cairn_bbmap_read(&section, CAIRN_BBMAP_VERSIONED, &offset, &function, NULL));
-        cairn_bbmap_first_range(&function, &range);
-        for (bool more = cairn_bbmap_first(&function, &block); more;
-             more = cairn_bbmap_next(&function, &block)) {
+        expect(cairn_bbmap_next_range(&function, &range));
+        while (cairn_bbmap_next(&function, &block)) {
             while (range.index < block.range)
                 expect(cairn_bbmap_next_range(&function, &range));
             uint64_t address = range.base + far * range.offset + block.offset;

@@ -65,19 +65,17 @@ START_TEST(a_block_may_have_any_number_of_successors_and_calls)
         put_number(1);
     }
     struct cairn_bbmap_function function;
-    struct cairn_bbmap_block block;
-    struct cairn_bbmap_callsite callsite;
-    struct cairn_bbmap_successor successor;
+    struct cairn_bbmap_block block = {0};
+    struct cairn_bbmap_callsite callsite = {0};
+    struct cairn_bbmap_successor successor = {0};
     uint32_t count = 0;
     read_function(&function);
-    ck_assert(cairn_bbmap_first(&function, &block));
-    for (bool more = cairn_bbmap_first_callsite(&function, &block, &callsite); more;
-         more = cairn_bbmap_next_callsite(&function, &callsite))
+    ck_assert(cairn_bbmap_next(&function, &block));
+    while (cairn_bbmap_next_callsite(&function, &block, &callsite))
         expect(callsite.end_offset == 2 * ++count);
     ck_assert_uint_eq(count, LONG_LIST);
     count = 0;
-    for (bool more = cairn_bbmap_first_successor(&function, &block, &successor); more;
-         more = cairn_bbmap_next_successor(&function, &successor))
+    while (cairn_bbmap_next_successor(&function, &block, &successor))
         expect(successor.id == (count++ & 0x7F));
     ck_assert_uint_eq(count, LONG_LIST);
 }

@@ -57,7 +57,7 @@ static void write_flags(struct output *output, uint8_t flags)
 static void write_profile(struct output *output, const struct cairn_bbmap_function *function,
                           const struct cairn_bbmap_block *block)
 {
-    struct cairn_bbmap_successor successor;
+    struct cairn_bbmap_successor successor = {0};
     unsigned features = function->features;
     bool has_post_link = (features & CAIRN_BBMAP_POST_LINK) != 0;
     const char *prefix = ", then";
@@ -65,8 +65,7 @@ static void write_profile(struct output *output, const struct cairn_bbmap_functi
         output_format(output, ", frequency %ju", block->frequency);
     if (has_post_link && (features & (CAIRN_BBMAP_FREQUENCIES | CAIRN_BBMAP_PROBABILITIES)) != 0)
         output_format(output, ", after linking %ju", block->post_link_frequency);
-    for (bool more = cairn_bbmap_first_successor(function, block, &successor); more;
-         more = cairn_bbmap_next_successor(function, &successor)) {
+    while (cairn_bbmap_next_successor(function, block, &successor)) {
         output_format(output, "%s %u (%.1f %%", prefix, successor.id,
                       successor.probability * 100.0 / 2147483648.0);
         if (has_post_link)
@@ -79,14 +78,13 @@ static void write_profile(struct output *output, const struct cairn_bbmap_functi
 static void write_block_text(struct output *output, const struct cairn_bbmap_function *function,
                              const struct cairn_bbmap_block *block)
 {
-    struct cairn_bbmap_callsite callsite;
+    struct cairn_bbmap_callsite callsite = {0};
     const char *prefix = ", calls return to";
     uint64_t address = block->base + block->offset;
     output_format(output, "  block " NUMBER "%u" PLAIN " at 0x%jx, %u byte%s", block->id, address,
                   block->size, plural(block->size));
     write_flags(output, block->flags);
-    for (bool more = cairn_bbmap_first_callsite(function, block, &callsite); more;
-         more = cairn_bbmap_next_callsite(function, &callsite)) {
+    while (cairn_bbmap_next_callsite(function, block, &callsite)) {
         output_format(output, "%s 0x%jx", prefix, address + callsite.end_offset);
         prefix = " and";
     }
@@ -99,7 +97,7 @@ static void write_block_text(struct output *output, const struct cairn_bbmap_fun
 static void write_function_text(struct output *output, const struct cairn_bbmap_function *function,
                                 const char *name)
 {
-    struct cairn_bbmap_block block;
+    struct cairn_bbmap_block block = {0};
     uint32_t range = 0;
     uint64_t count = function->block_count + function->omitted_count;
     bool omits = (function->features & CAIRN_BBMAP_OMITTED_BLOCKS) != 0;
@@ -112,8 +110,7 @@ static void write_function_text(struct output *output, const struct cairn_bbmap_
         output_format(output, ", entered %ju time%s", function->entry_count,
                       plural(function->entry_count));
     output_character(output, '\n');
-    for (bool more = cairn_bbmap_first(function, &block); more;
-         more = cairn_bbmap_next(function, &block)) {
+    while (cairn_bbmap_next(function, &block)) {
         if (block.range != range)
             output_format(output, "  range at 0x%jx\n", block.base);
         range = block.range;
@@ -154,10 +151,9 @@ enum {
 static void write_successors(struct json *json, const struct cairn_bbmap_function *function,
                              const struct cairn_bbmap_block *block)
 {
-    struct cairn_bbmap_successor successor;
+    struct cairn_bbmap_successor successor = {0};
     json_begin_array(json, "successors");
-    for (bool more = cairn_bbmap_first_successor(function, block, &successor); more;
-         more = cairn_bbmap_next_successor(function, &successor)) {
+    while (cairn_bbmap_next_successor(function, block, &successor)) {
         json_begin_object(json, NULL);
         json_fields(json, "id %u probability %u", successor.id, successor.probability);
         if ((function->features & CAIRN_BBMAP_POST_LINK) != 0)
@@ -170,10 +166,9 @@ static void write_successors(struct json *json, const struct cairn_bbmap_functio
 static void write_callsites(struct json *json, const struct cairn_bbmap_function *function,
                             const struct cairn_bbmap_block *block)
 {
-    struct cairn_bbmap_callsite callsite;
+    struct cairn_bbmap_callsite callsite = {0};
     json_begin_array(json, "callsite_end_offsets");
-    for (bool more = cairn_bbmap_first_callsite(function, block, &callsite); more;
-         more = cairn_bbmap_next_callsite(function, &callsite))
+    while (cairn_bbmap_next_callsite(function, block, &callsite))
         json_unsigned(json, callsite.end_offset);
     json_end_array(json);
 }
@@ -222,29 +217,25 @@ static void write_block_json(struct json *json, const struct cairn_bbmap_functio
 static void write_function_json(struct json *json, const struct cairn_bbmap_function *function,
                                 const char *name)
 {
-    struct cairn_bbmap_range range;
-    struct cairn_bbmap_block block;
+    struct cairn_bbmap_range range = {0};
+    struct cairn_bbmap_block block = {0};
     json_line(json, 0);
     json_begin_object(json, NULL);
     json_fields(json, "address %ju symbol %s", function->address, name);
     if ((function->features & CAIRN_BBMAP_ENTRY_COUNT) != 0)
         json_fields(json, "entry_count %ju", function->entry_count);
     json_begin_array(json, "ranges");
-    (void)cairn_bbmap_first(function, &block);
-    cairn_bbmap_first_range(function, &range);
-    do {
+    while (cairn_bbmap_next_range(function, &range)) {
         json_begin_object(json, NULL);
         json_fields(json, "base %ju", range.base);
         if ((function->features & CAIRN_BBMAP_OMITTED_BLOCKS) != 0)
             json_fields(json, "omitted_block_count %u", range.omitted_count);
         json_begin_array(json, "blocks");
-        for (uint32_t i = 0; i < range.block_count; i++) {
+        for (uint32_t i = 0; i < range.block_count && cairn_bbmap_next(function, &block); i++)
             write_block_json(json, function, &block);
-            (void)cairn_bbmap_next(function, &block);
-        }
         json_end_array(json);
         json_end_object(json);
-    } while (cairn_bbmap_next_range(function, &range));
+    }
     json_end_array(json);
     json_end_object(json);
 }
@@ -270,16 +261,15 @@ static bool print_section(const struct input *input, const struct cairn_object_s
     printing->has_section = true;
     progress_begin(&progress, &printer->output, "bytes", section->contents.size);
     for (size_t offset = 0; offset < section->contents.size; progress_move(&progress, offset)) {
-        struct cairn_bbmap_range first;
-        struct cairn_bbmap_range range;
+        struct cairn_bbmap_range range = {0};
         if (cairn_bbmap_read(&section->contents, encoding, &offset, &function, &error) != CAIRN_OK)
             break;
-        cairn_bbmap_first_range(&function, &first);
-        range = first;
-        do
+        const char *name = NULL;
+        while (cairn_bbmap_next_range(&function, &range)) {
             check_address(input->object, section, range.offset, &lost);
-        while (cairn_bbmap_next_range(&function, &range));
-        const char *name = cairn_object_function(input->object, section, first.offset).name;
+            if (range.index == 0)
+                name = cairn_object_function(input->object, section, range.offset).name;
+        }
         if (printer->is_json)
             write_function_json(&printer->json, &function, name);
         else

@@ -7,13 +7,12 @@
  * maps of all its object files, one after the other.
  *
  *     struct cairn_bbmap_function function;
- *     struct cairn_bbmap_block block;
  *     size_t offset = 0;
  *     while (offset < section.size) {
  *         if (cairn_bbmap_read(&section, encoding, &offset, &function, &error) != CAIRN_OK)
  *             return complain(&error);
- *         for (bool more = cairn_bbmap_first(&function, &block); more;
- *              more = cairn_bbmap_next(&function, &block))
+ *         struct cairn_bbmap_block block = {0};
+ *         while (cairn_bbmap_next(&function, &block))
  *             use(&function, &block);
  *     }
  *
@@ -23,8 +22,9 @@
  * memory. A map may contain the profile of a function: how often it was entered, and the
  * frequencies and successors of its blocks.
  *
- * Elements are iterated as in cairn/stackmap.h: a `first` function returns the first element, and a
- * `next` function advances to the next one. Both return false if there is no such element.
+ * Blocks, ranges, calls and successors are their own cursors: if one is all zero, it is before the
+ * first one, and its `next` function advances it. After the last one, the function returns false,
+ * and the element is unchanged.
  *
  * The decoded structs point into the caller's bytes; nothing is allocated. All functions are
  * thread-safe and async-signal-safe: they access only their arguments.
@@ -107,6 +107,9 @@ struct cairn_bbmap_range {
     uint32_t omitted_count; /**< number of blocks that are not listed; 0 without OMITTED_BLOCKS */
     uint64_t base;          /**< address of the range */
     size_t offset;          /**< offset of that address in the section, in bytes */
+
+    /* Internal. */
+    size_t blocks; /* offset of its first block in the function's bytes */
 };
 
 /** How a block begins and ends: bits of its `flags`. */
@@ -182,39 +185,23 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_bbmap_read(const struct cairn
                                                               struct cairn_bbmap_function *function,
                                                               struct cairn_error *error);
 
-/** Returns the function's first block in `*block`; false if the function has no blocks. */
-CAIRN_API bool cairn_bbmap_first(const struct cairn_bbmap_function *function,
-                                 struct cairn_bbmap_block *block);
-/** Advances `*block` to the next block, of the same range or of a following one; false after the
- *  last one, and `*block` is then unchanged. */
+/** Advances `*block` to the next block, of the same range or of a following one. */
 CAIRN_API bool cairn_bbmap_next(const struct cairn_bbmap_function *function,
                                 struct cairn_bbmap_block *block);
 
-/** Returns the function's first range in `*range`. Every function has at least one: returns true.
- */
-CAIRN_API bool cairn_bbmap_first_range(const struct cairn_bbmap_function *function,
-                                       struct cairn_bbmap_range *range);
-/** Advances `*range` to the next range, which may have no blocks; false after the last one, and
- *  `*range` is then unchanged. Takes O(n) time for n blocks in the range. */
+/** Advances `*range` to the next range, which may have no blocks. Takes O(n) time for n blocks in
+ *  the range before it. */
 CAIRN_API bool cairn_bbmap_next_range(const struct cairn_bbmap_function *function,
                                       struct cairn_bbmap_range *range);
 
-/** Returns the block's first call in `*callsite`; false if the block has no calls. */
-CAIRN_API bool cairn_bbmap_first_callsite(const struct cairn_bbmap_function *function,
-                                          const struct cairn_bbmap_block *block,
-                                          struct cairn_bbmap_callsite *callsite);
-/** Advances `*callsite` to the block's next call; false after the last one, and `*callsite` is then
- *  unchanged. */
+/** Advances `*callsite` to the block's next call. */
 CAIRN_API bool cairn_bbmap_next_callsite(const struct cairn_bbmap_function *function,
+                                         const struct cairn_bbmap_block *block,
                                          struct cairn_bbmap_callsite *callsite);
 
-/** Returns the block's first successor in `*successor`; false if the block has no successors. */
-CAIRN_API bool cairn_bbmap_first_successor(const struct cairn_bbmap_function *function,
-                                           const struct cairn_bbmap_block *block,
-                                           struct cairn_bbmap_successor *successor);
-/** Advances `*successor` to the block's next successor; false after the last one, and `*successor`
- *  is then unchanged. */
+/** Advances `*successor` to the block's next successor. */
 CAIRN_API bool cairn_bbmap_next_successor(const struct cairn_bbmap_function *function,
+                                          const struct cairn_bbmap_block *block,
                                           struct cairn_bbmap_successor *successor);
 
 #ifdef __cplusplus
