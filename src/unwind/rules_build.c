@@ -54,21 +54,6 @@ struct builder {
     struct call_frame_row row;
 };
 
-static void release(struct builder *builder)
-{
-    struct cairn_allocator allocator = builder->allocator;
-    memory_free(&allocator, builder->functions,
-                builder->function_count * sizeof *builder->functions);
-    memory_free(&allocator, builder->order, builder->function_count * sizeof *builder->order);
-    memory_free(&allocator, builder->read.elements,
-                builder->read.capacity * sizeof *builder->read.elements);
-    memory_free(&allocator, builder->entries.elements,
-                builder->entries.capacity * sizeof *builder->entries.elements);
-    memory_free(&allocator, builder->words, builder->word_capacity * sizeof *builder->words);
-    hash_set_release(&builder->rows, &allocator);
-    memory_free(&allocator, builder, sizeof *builder);
-}
-
 static enum cairn_status no_memory(struct cairn_error *error)
 {
     return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for unwind rules");
@@ -87,52 +72,40 @@ static enum cairn_status add_to(const struct builder *builder, struct entries *e
     return CAIRN_OK;
 }
 
-/* ---- Rows, without duplicates ---- */
+/* ---- Entries, and rows without duplicates ---- */
 
 enum { ROWS_AT_FIRST = 64 };
 
-/* Finds the index of the first word of the draft's row. Adds the row if it is new. */
-static enum cairn_status intern(struct builder *builder, uint32_t *word, struct cairn_error *error)
+/* Adds an entry: the draft's row is valid from `address` on. Adds the row if it is new. */
+static enum cairn_status add_entry(struct builder *builder, uint64_t address,
+                                   struct cairn_error *error)
 {
+    struct unwind_entry entry = {.offset = (uint32_t)(address - builder->base)};
     const struct hash_set *rows = &builder->rows;
     const struct unwind_row *row = unwind_drafted(&builder->draft);
     size_t bytes = unwind_row_bytes(row);
     uint32_t hash = (uint32_t)(hash_words(&rows->key, row, bytes) >> 32);
+    if (address - builder->base > UINT32_MAX)
+        return error_set(error, CAIRN_ERROR_RANGE, address,
+                         "the unwind tables describe functions 4 GiB apart, up to 0x%llx",
+                         (unsigned long long)address);
     for (const struct hash_place *place = hash_set_first(rows, hash); place->number != 0;
          place = hash_set_next(rows, place)) {
-        *word = place->number - 1;
-        if (place->hash == hash && memcmp(builder->words + *word, row, bytes) == 0)
-            return CAIRN_OK;
+        entry.row = place->number - 1;
+        if (place->hash == hash && memcmp(builder->words + entry.row, row, bytes) == 0)
+            return add_to(builder, &builder->read, entry, error);
     }
     uint32_t *words = array_reserve(&builder->allocator, builder->words, builder->word_count,
                                     bytes / sizeof *words, &builder->word_capacity, sizeof *words);
     if (words == NULL)
         return no_memory(error);
     builder->words = words;
-    *word = (uint32_t)builder->word_count;
-    if (!hash_set_add(&builder->rows, &builder->allocator, hash, *word))
+    entry.row = (uint32_t)builder->word_count;
+    if (!hash_set_add(&builder->rows, &builder->allocator, hash, entry.row))
         return no_memory(error);
-    memcpy(words + *word, row, bytes);
+    memcpy(words + entry.row, row, bytes);
     builder->word_count += bytes / sizeof *words;
-    return CAIRN_OK;
-}
-
-/* ---- Entries ---- */
-
-/* Adds an entry: the draft's row is valid from `address` on. */
-static enum cairn_status add_entry(struct builder *builder, uint64_t address,
-                                   struct cairn_error *error)
-{
-    uint64_t offset = address - builder->base;
-    if (offset > UINT32_MAX)
-        return error_set(error, CAIRN_ERROR_RANGE, address,
-                         "the unwind tables describe functions 4 GiB apart, up to 0x%llx",
-                         (unsigned long long)address);
-    uint32_t row = 0;
-    enum cairn_status status = intern(builder, &row, error);
-    if (status != CAIRN_OK)
-        return status;
-    return add_to(builder, &builder->read, (struct unwind_entry){(uint32_t)offset, row}, error);
+    return add_to(builder, &builder->read, entry, error);
 }
 
 static enum cairn_status add_problem(struct builder *builder, enum unwind_problem problem,
@@ -272,17 +245,6 @@ static enum cairn_status sort_entries(struct builder *builder, struct cairn_erro
 
 enum { ENTRIES_PER_BUCKET = 2, BUCKET_SHIFT_MIN = 4 };
 
-static void fill_buckets(struct unwind *unwind, uint32_t bucket_count)
-{
-    uint32_t entry = 0;
-    for (uint32_t bucket = 0; bucket <= bucket_count; bucket++) {
-        uint64_t offset = (uint64_t)bucket << unwind->bucket_shift;
-        while (entry + 1 < unwind->entry_count && unwind->entries[entry + 1].offset <= offset)
-            entry++;
-        unwind->buckets[bucket] = entry;
-    }
-}
-
 /* Packs the table. The last entry begins where the last function ends. */
 static enum cairn_status pack(const struct builder *builder, struct unwind **unwind,
                               struct cairn_error *error)
@@ -315,7 +277,13 @@ static enum cairn_status pack(const struct builder *builder, struct unwind **unw
     };
     memcpy(packed->entries, builder->entries.elements, entry_bytes);
     memcpy(packed->words, builder->words, word_bytes);
-    fill_buckets(packed, bucket_count);
+    uint32_t entry = 0;
+    for (uint32_t bucket = 0; bucket <= bucket_count; bucket++) {
+        uint64_t offset = (uint64_t)bucket << shift;
+        while (entry + 1 < entry_count && packed->entries[entry + 1].offset <= offset)
+            entry++;
+        packed->buckets[bucket] = entry;
+    }
     *unwind = packed;
     return CAIRN_OK;
 }
@@ -326,18 +294,19 @@ enum cairn_status unwind_create(const struct function_list *list, const struct c
     *unwind = NULL;
     if (arch == NULL || list->count == 0)
         return CAIRN_OK;
-    struct builder *builder = memory_new(&list->allocator, 1, sizeof *builder);
+    const struct cairn_allocator allocator = list->allocator;
+    struct builder *builder = memory_new(&allocator, 1, sizeof *builder);
     if (builder == NULL)
         return no_memory(error);
-    builder->allocator = list->allocator;
+    builder->allocator = allocator;
     builder->base = list->entries[0].function.address;
     builder->function_count = list->count;
-    builder->functions = memory_new(&builder->allocator, list->count, sizeof *builder->functions);
-    builder->order = memory_new(&builder->allocator, list->count, sizeof *builder->order);
+    builder->functions = memory_new(&allocator, list->count, sizeof *builder->functions);
+    builder->order = memory_new(&allocator, list->count, sizeof *builder->order);
     unwind_numbering_create(arch, &builder->numbering);
     enum cairn_status status = CAIRN_OK;
     if (builder->functions == NULL || builder->order == NULL ||
-        !hash_set_init(&builder->rows, &builder->allocator, ROWS_AT_FIRST))
+        !hash_set_init(&builder->rows, &allocator, ROWS_AT_FIRST))
         status = no_memory(error);
     if (status == CAIRN_OK)
         status = read_functions(builder, list, error);
@@ -345,6 +314,14 @@ enum cairn_status unwind_create(const struct function_list *list, const struct c
         status = sort_entries(builder, error);
     if (status == CAIRN_OK)
         status = pack(builder, unwind, error);
-    release(builder);
+    memory_free(&allocator, builder->functions, list->count * sizeof *builder->functions);
+    memory_free(&allocator, builder->order, list->count * sizeof *builder->order);
+    memory_free(&allocator, builder->read.elements,
+                builder->read.capacity * sizeof *builder->read.elements);
+    memory_free(&allocator, builder->entries.elements,
+                builder->entries.capacity * sizeof *builder->entries.elements);
+    memory_free(&allocator, builder->words, builder->word_capacity * sizeof *builder->words);
+    hash_set_release(&builder->rows, &allocator);
+    memory_free(&allocator, builder, sizeof *builder);
     return status;
 }

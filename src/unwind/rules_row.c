@@ -81,43 +81,11 @@ static void add_place(struct unwind_draft *draft, struct unwind_place place, uin
     ++*count;
 }
 
-/* Adds loads for all slots of the register. False if they cannot be loaded from there. */
-static bool add_loads(const struct unwind_numbering *numbering, struct call_frame_rule rule,
-                      struct unwind_draft *draft)
-{
-    const struct cairn_arch *arch = numbering->arch;
-    for (size_t slot = slot_of(numbering, rule.dwarf);
-         slot < arch->unwind_slot_count && dwarf_of(numbering, (unsigned)slot) == rule.dwarf;
-         slot++) {
-        int64_t offset;
-        if (__builtin_add_overflow(rule.value, arch->unwind_slots[slot].byte, &offset) ||
-            offset % 8 != 0 || offset / 8 != (int16_t)(offset / 8))
-            return false;
-        add_place(draft,
-                  (struct unwind_place){.slot = (uint8_t)slot, .words = (int16_t)(offset / 8)},
-                  &draft->row.loaded_count);
-    }
-    return true;
-}
-
 static bool has_own_slot(const struct unwind_numbering *numbering, uint64_t dwarf)
 {
     size_t slot = slot_of(numbering, dwarf);
     return slot != UNWIND_NO_SLOT && (slot + 1 == numbering->arch->unwind_slot_count ||
                                       dwarf_of(numbering, (unsigned)slot + 1) != dwarf);
-}
-
-/* Adds a move from another callee-saved register, whose value is known. */
-static bool add_move(const struct unwind_numbering *numbering, struct call_frame_rule rule,
-                     struct unwind_draft *draft)
-{
-    if (!has_own_slot(numbering, rule.dwarf) || !has_own_slot(numbering, (uint64_t)rule.value))
-        return false;
-    add_place(draft,
-              (struct unwind_place){.slot = slot_of(numbering, rule.dwarf),
-                                    .source = slot_of(numbering, (uint64_t)rule.value)},
-              &draft->row.moved_count);
-    return true;
 }
 
 static bool is_load(struct call_frame_rule rule) { return rule.kind == CALL_FRAME_SAVED; }
@@ -134,11 +102,33 @@ static bool stays(struct call_frame_rule rule)
            (rule.kind == CALL_FRAME_REGISTER && rule.value == rule.dwarf);
 }
 
-/* Adds a load or a move. False if there cannot be one. */
+/* Adds loads for all slots of the register, or a move from another callee-saved register, whose
+ * value is known. False if there cannot be one. */
 static bool add_rule(const struct unwind_numbering *numbering, struct call_frame_rule rule,
                      struct unwind_draft *draft)
 {
-    return is_move(rule) ? add_move(numbering, rule, draft) : add_loads(numbering, rule, draft);
+    const struct cairn_arch *arch = numbering->arch;
+    uint8_t first = slot_of(numbering, rule.dwarf);
+    if (is_move(rule)) {
+        if (!has_own_slot(numbering, rule.dwarf) || !has_own_slot(numbering, (uint64_t)rule.value))
+            return false;
+        uint8_t source = slot_of(numbering, (uint64_t)rule.value);
+        add_place(draft, (struct unwind_place){.slot = first, .source = source},
+                  &draft->row.moved_count);
+        return true;
+    }
+    for (size_t slot = first;
+         slot < arch->unwind_slot_count && dwarf_of(numbering, (unsigned)slot) == rule.dwarf;
+         slot++) {
+        int64_t offset;
+        if (__builtin_add_overflow(rule.value, arch->unwind_slots[slot].byte, &offset) ||
+            offset % 8 != 0 || offset / 8 != (int16_t)(offset / 8))
+            return false;
+        add_place(draft,
+                  (struct unwind_place){.slot = (uint8_t)slot, .words = (int16_t)(offset / 8)},
+                  &draft->row.loaded_count);
+    }
+    return true;
 }
 
 /* Adds the rules of all registers other than the stack pointer and the return address: the loads,
