@@ -22,8 +22,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const struct cairn_object_filter stackmaps = {.name = CAIRN_OBJECT_STACKMAPS};
-
 static const char build_id[] = "\xab\x01\x02\x03\x04\x05\x06\x07";
 enum { ID_BYTES = sizeof build_id - 1 };
 
@@ -299,15 +297,21 @@ static cairn_object *open_file(const char *path)
     return opened;
 }
 
+static enum cairn_status next_named(cairn_object *searched, const char *name,
+                                    struct cairn_object_section *section)
+{
+    const struct cairn_object_filter filter = {.name = name};
+    return cairn_object_next_section(searched, &filter, section, NULL);
+}
+
 /* ---- Sections that an attached file adds ---- */
 
 static void check_sections(void)
 {
     struct cairn_object_section section = {0};
-    ck_assert_int_eq(cairn_object_next_section(object, &stackmaps, &section, &error), CAIRN_OK);
+    ck_assert_int_eq(next_named(object, CAIRN_OBJECT_STACKMAPS, &section), CAIRN_OK);
     ck_assert_str_eq(cairn_object_function(object, &section, 0).name, "first");
-    ck_assert_int_eq(cairn_object_next_section(object, &stackmaps, &section, &error),
-                     CAIRN_ERROR_NOT_FOUND);
+    ck_assert_int_eq(next_named(object, CAIRN_OBJECT_STACKMAPS, &section), CAIRN_ERROR_NOT_FOUND);
     uint32_t own = section.index;
 
     const struct cairn_object_filter filter = {.type = 0x6fff4c0a};
@@ -322,13 +326,9 @@ static void check_sections(void)
                      CAIRN_ERROR_NOT_FOUND);
 
     section = (struct cairn_object_section){0};
-    ck_assert_int_eq(cairn_object_next_section(
-                         object, &(struct cairn_object_filter){.name = ".data"}, &section, &error),
-                     CAIRN_OK);
+    ck_assert_int_eq(next_named(object, ".data", &section), CAIRN_OK);
     ck_assert_mem_eq(section.contents.bytes, "there", 5);
-    ck_assert_int_eq(cairn_object_next_section(
-                         object, &(struct cairn_object_filter){.name = ".data"}, &section, &error),
-                     CAIRN_ERROR_NOT_FOUND);
+    ck_assert_int_eq(next_named(object, ".data", &section), CAIRN_ERROR_NOT_FOUND);
 }
 
 START_TEST(attached_file_adds_symbols_and_sections)
@@ -379,9 +379,7 @@ START_TEST(debug_file_alone_has_symbols_and_maps_and_no_code)
     struct cairn_object_section section = {0};
     write_debug_file(build_id);
     object = open_file(files.debug);
-    ck_assert_int_eq(cairn_object_next_section(
-                         object, &(struct cairn_object_filter){.name = map_name}, &section, &error),
-                     CAIRN_OK);
+    ck_assert_int_eq(next_named(object, map_name, &section), CAIRN_OK);
     ck_assert_mem_eq(section.contents.bytes, "map", 3);
     ck_assert_int_eq(cairn_object_find_function(object, 0, 0x1017, &function, NULL), CAIRN_OK);
     ck_assert_str_eq(function.name, "first");
@@ -398,10 +396,7 @@ static enum cairn_status try_attach(void)
     enum cairn_status status = cairn_object_attach_debug_file(opened, files.debug, &error);
     struct cairn_object_section section = {0};
     if (status != CAIRN_OK)
-        ck_assert_int_eq(cairn_object_next_section(opened,
-                                                   &(struct cairn_object_filter){.name = map_name},
-                                                   &section, NULL),
-                         CAIRN_ERROR_NOT_FOUND);
+        ck_assert_int_eq(next_named(opened, map_name, &section), CAIRN_ERROR_NOT_FOUND);
     cairn_object_destroy(opened);
     return status;
 }
@@ -657,8 +652,7 @@ static enum cairn_status use_debug_file(const struct cairn_allocator *allocator)
     if (status == CAIRN_OK)
         status = cairn_object_attach_debug_file(opened, found, NULL);
     if (status == CAIRN_OK)
-        status = cairn_object_next_section(opened, &(struct cairn_object_filter){.name = map_name},
-                                           &section, NULL);
+        status = next_named(opened, map_name, &section);
     if (status == CAIRN_OK)
         status = cairn_object_find_function(opened, 0, 0x1010, &function, NULL);
     cairn_object_destroy(opened);
@@ -728,9 +722,7 @@ START_TEST(objcopy_debug_file_is_attached)
         ck_assert_str_eq(found, files.debug);
         ck_assert_int_eq(cairn_object_attach_debug_file(object, found, NULL), CAIRN_OK);
         struct cairn_object_section text = {0};
-        ck_assert_int_eq(cairn_object_next_section(
-                             self, &(struct cairn_object_filter){.name = ".text"}, &text, &error),
-                         CAIRN_OK);
+        ck_assert_int_eq(next_named(self, ".text", &text), CAIRN_OK);
         for (size_t i = 0; i < text.contents.size; i += 7) {
             uint64_t address = text.address + i;
             enum cairn_status status = cairn_object_find_function(self, 0, address, &whole, NULL);

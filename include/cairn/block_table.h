@@ -127,6 +127,7 @@ struct cairn_block_table_counts {
     uint32_t hidden_ranges; /**< ranges with blocks that no lookup finds, because of overlaps */
     size_t size_bytes;      /**< size of the table in memory */
 };
+/** Returns the size of the table. */
 CAIRN_API struct cairn_block_table_counts cairn_block_table_counts(const cairn_block_table *table);
 
 /** Finds the block that contains `pc`. Returns false, and writes nothing, if no block does. Takes

@@ -222,7 +222,7 @@ struct cairn_object_function {
     const char *name;
     /** The address of the first instruction, which is the address that the section holds. In PPC64
      *  ELFv1, the section holds the address of a function descriptor, and this is the address in
-     * the descriptor. */
+     *  the descriptor. */
     uint64_t entry;
     /** The number of the section from whose start `entry` is an offset; 0 in linked files, where
      *  `entry` is an address. */
