@@ -700,7 +700,7 @@ subtest 'sites end at the next record' => sub {
         is_deeply [map { $_->{site}{size} } sites_of($object)], [16, 24], $machine;
         my @sites = map { $_->{site} } sites_of($object, '--bytes', 20);
         is_deeply [map { $_->{size} } @sites], [20, 20], '--bytes';
-        is $sites[0]{reason}, 'another record begins, or the function ends, 16 bytes behind its start',
+        is $sites[0]{reason}, 'another record begins, or the function ends, 16 bytes after its start',
             'across the next record';
         is $sites[1]{reason}, undef, 'within the region';
     }

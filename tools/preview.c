@@ -64,7 +64,7 @@ uint32_t preview_find_patchpoint(const struct preview_code *all, struct cairn_er
         size = find_call(arch, code);
     if (size == 0 && code->limit == 0)
         error_set(error, CAIRN_ERROR_RANGE, code->address,
-                  "another record begins, or the function ends, 0 bytes behind its start");
+                  "another record begins, or the function ends, 0 bytes after its start");
     else if (size == 0)
         (void)!arch->recognise(arch, code->bytes, code->limit, code->address, &patchpoint, error);
     return size > UINT32_MAX ? UINT32_MAX : (uint32_t)size;
@@ -259,7 +259,7 @@ bool preview_site(struct preview *preview, const struct preview_code *code,
     } else if (byte_count > code->limit && kind != CAIRN_RECORD_STACKMAP) {
         /* Only shadows may be longer than the bytes that may be written. */
         error_set(&preview->error, CAIRN_ERROR_RANGE, code->address,
-                  "another record begins, or the function ends, %zu byte%s behind its start",
+                  "another record begins, or the function ends, %zu byte%s after its start",
                   code->limit, code->limit == 1 ? "" : "s");
         refuse(preview, CAIRN_SITE_UNMANAGED);
     } else if (kind == CAIRN_RECORD_STACKMAP) {

@@ -36,7 +36,7 @@
  *
  * STATES. A cache is empty, monomorphic (one case), polymorphic (several cases, up to a limit) or
  * megamorphic: one case more than the limit was added. A megamorphic cache has no cases and takes
- * none. Its site goes directly to the host's megamorphic handler until the cache is reset.
+ * none. Its site calls the host's megamorphic handler directly until the cache is reset.
  *
  * THE GUARANTEE is that of cairn/patch.h, for the cache as a whole. Any number of threads may
  * execute the site. Each execution sees either all cases from before a change or all cases from
@@ -175,7 +175,7 @@ struct cairn_ic_miss {
     struct cairn_exit_call *call;
 };
 
-/** Handles a miss. `user` is the one of the options. */
+/** Handles a miss. `user` is the pointer from the options. */
 typedef void cairn_ic_handler(struct cairn_ic_miss *miss, void *user);
 
 /** Makes the code continue after the site with this result when the handler returns. `result` is
@@ -217,11 +217,11 @@ struct cairn_ic_options {
 };
 
 /**
- * Creates an empty cache for the site. From now on the site goes to the handler.
+ * Creates an empty cache for the site. From now on, executions of the site call the handler.
  *
  * No other change of the site, by the functions of cairn/patch.h, may overlap this call. Live
  * changes take no lock, so one that began earlier may store its instruction after the cache's. The
- * cache then exists, but the site does not go to it until the cache is changed or destroyed.
+ * cache then exists, but the site does not branch to it until the cache is changed or destroyed.
  * Invalidations may overlap this call: they leave the site unchanged, or come first.
  *
  * Errors, after which the site is unchanged:
@@ -305,7 +305,7 @@ struct cairn_ic_change {
 
 /**
  * Makes `count` changes of caches of one runtime, all or none, with one barrier. Changes of one
- * cache are made in their order. Its site goes from the old cases to the final ones with one store.
+ * cache are made in their order. One store of its site replaces the old cases by the final ones.
  * A list without changes is a success. The list is read only during the call.
  *
  * Thread-safe. Takes O(n) time, and makes code once for each cache.
@@ -348,7 +348,7 @@ struct cairn_ic_description {
     uint64_t hits[CAIRN_IC_CASE_LIMIT_MAX]; /**< of each case; 0 if not counted */
     bool counts_hits;
     uint64_t misses;   /**< calls of the handlers since the last reset; 0 if not counted */
-    size_t code_bytes; /**< size of the code that the site goes to */
+    size_t code_bytes; /**< size of the code that the site branches to */
     size_t case_bytes; /**< size of the part of it that is for the cases */
 };
 

@@ -8,8 +8,6 @@
 #include "base/error.h"
 #include "site/patch.h"
 
-/* ---- Binding and destroying ---- */
-
 void ic_free(cairn_ic *ic)
 {
     struct cairn_allocator allocator = ic->set->allocator;
@@ -35,69 +33,18 @@ static void free_retired(struct cache_set *set, cairn_ic *ic, struct ic_call *ca
     }
 }
 
-static void link_last(struct cache_set *set, cairn_ic *ic)
-{
-    ic->previous = set->last;
-    ic->next = NULL;
-    if (set->last != NULL)
-        set->last->next = ic;
-    else
-        set->first = ic;
-    set->last = ic;
-    ic->site->ic = ic;
-}
-
-static void unlink_from(struct cache_set *set, cairn_ic *ic)
-{
-    if (ic->previous != NULL)
-        ic->previous->next = ic->next;
-    else
-        set->first = ic->next;
-    if (ic->next != NULL)
-        ic->next->previous = ic->previous;
-    else
-        set->last = ic->previous;
-    ic->site->ic = NULL;
-}
-
-static enum cairn_status say_bound(const cairn_site *site, struct cairn_error *error)
-{
-    return error_set(error, CAIRN_ERROR_CONFLICT, site->address,
-                     "site %llu at 0x%llx has an inline cache already",
-                     (unsigned long long)site_id(site), (unsigned long long)site->address);
-}
-
 static void set_form(cairn_site *site, enum site_form form)
 {
     atomic_store_explicit(&site->form, (uint8_t)form, memory_order_release);
 }
 
-/* Binds the cache. Once the site's form is set, no other patch of the site begins. The host sees to
- * it that none has begun and not returned yet (cairn_ic_create). The form is not enough for that: a
- * change reads it before it stores the word, and may store at any later time. */
-static enum cairn_status bind_locked(cairn_ic *ic, struct cairn_error *error)
-{
-    cairn_site *site = ic->site;
-    if (site->ic != NULL)
-        return say_bound(site, error);
-    enum cairn_status status = plan_check_live(site, SITE_FORM_INITIAL, error);
-    if (status != CAIRN_OK)
-        return status;
-    struct ic_change change;
-    ic_change_begin(&change, ic);
-    set_form(site, SITE_FORM_CACHE);
-    status = ic_changes_apply(&change, 1, CAIRN_RELAXED, error);
-    if (status == CAIRN_OK)
-        link_last(ic->set, ic);
-    else
-        set_form(site, SITE_FORM_INITIAL);
-    return status;
-}
-
 /* Removes the cache from its set and its site. Retires its code, which threads may be executing. */
 static void unbind(cairn_ic *ic)
 {
-    unlink_from(ic->set, ic);
+    struct cache_set *set = ic->set;
+    *(ic->previous != NULL ? &ic->previous->next : &set->first) = ic->next;
+    *(ic->next != NULL ? &ic->next->previous : &set->last) = ic->previous;
+    ic->site->ic = NULL;
     code_block_retire_stub(ic->site->table->block, &ic->code.stub);
 }
 
@@ -111,59 +58,52 @@ static void unload(cairn_ic *ic)
     ic_free(ic);
 }
 
+/* Once the site's form is set, no other patch of the site begins. The host guarantees that none has
+ * begun and not returned yet (cairn_ic_create). The form cannot guarantee that: a change reads it
+ * before it stores the word, and may store at any later time. */
 enum cairn_status ic_bind(cairn_ic *ic, struct cairn_error *error)
 {
     static const struct cache_functions functions = {.unload = unload,
                                                      .free_retired = free_retired};
-    enum cairn_status status = cache_set_enter(ic->set, error);
+    struct cache_set *set = ic->set;
+    cairn_site *site = ic->site;
+    enum cairn_status status = cache_set_enter(set, error);
     if (status != CAIRN_OK)
         return status;
-    ic->set->functions = &functions;
-    status = bind_locked(ic, error);
-    cache_set_leave(ic->set);
+    set->functions = &functions;
+    if (site->ic != NULL)
+        status = error_set(error, CAIRN_ERROR_CONFLICT, site->address,
+                           "site %llu at 0x%llx has an inline cache already",
+                           (unsigned long long)site_id(site), (unsigned long long)site->address);
+    else
+        status = plan_check_live(site, SITE_FORM_INITIAL, error);
+    if (status == CAIRN_OK) {
+        struct ic_change change;
+        ic_change_begin(&change, ic);
+        set_form(site, SITE_FORM_CACHE);
+        status = ic_changes_apply(&change, 1, CAIRN_RELAXED, error);
+        if (status != CAIRN_OK)
+            set_form(site, SITE_FORM_INITIAL);
+    }
+    if (status == CAIRN_OK) {
+        ic->previous = set->last;
+        *(set->last != NULL ? &set->last->next : &set->first) = ic;
+        set->last = ic;
+        site->ic = ic;
+    }
+    cache_set_leave(set);
     return status;
-}
-
-static enum cairn_status say_destroyed(const cairn_ic *ic, struct cairn_error *error)
-{
-    return error_set(error, CAIRN_ERROR_STATE, ic->site->address,
-                     "the inline cache of the site at 0x%llx has been destroyed",
-                     (unsigned long long)ic->site->address);
 }
 
 enum cairn_status ic_check_usable(const cairn_ic *ic, struct cairn_error *error)
 {
     if (atomic_load_explicit(&ic->is_destroyed, memory_order_relaxed))
-        return say_destroyed(ic, error);
+        return error_set(error, CAIRN_ERROR_STATE, ic->site->address,
+                         "the inline cache of the site at 0x%llx has been destroyed",
+                         (unsigned long long)ic->site->address);
     if (ic_is_retired(ic))
         return error_set(error, CAIRN_ERROR_STATE, ic->site->address,
                          "the module of the inline cache has been retired");
-    return CAIRN_OK;
-}
-
-static enum cairn_status restore_site(cairn_site *site, enum cairn_strength strength,
-                                      struct cairn_error *error)
-{
-    struct change change = plan_restore(site);
-    const struct change_list list = {&change, 1, sizeof change};
-    return patch_live(&list, SITE_FORM_CACHE, strength, error);
-}
-
-static enum cairn_status destroy_locked(cairn_ic *ic, enum cairn_strength strength,
-                                        struct cairn_error *error)
-{
-    enum cairn_status status = CAIRN_OK;
-    if (atomic_load_explicit(&ic->is_destroyed, memory_order_relaxed))
-        return say_destroyed(ic, error);
-    if (!ic_is_retired(ic))
-        status = restore_site(ic->site, strength, error);
-    if (status != CAIRN_OK)
-        return status;
-    set_form(ic->site, SITE_FORM_INITIAL);
-    atomic_store_explicit(&ic->is_destroyed, true, memory_order_relaxed);
-    unbind(ic);
-    ic->next = ic->set->retired;
-    ic->set->retired = ic;
     return CAIRN_OK;
 }
 
@@ -176,7 +116,20 @@ enum cairn_status cairn_ic_destroy(cairn_ic *ic, enum cairn_strength strength,
     enum cairn_status status = cache_set_enter(set, error);
     if (status != CAIRN_OK)
         return status;
-    status = destroy_locked(ic, strength, error);
+    if (atomic_load_explicit(&ic->is_destroyed, memory_order_relaxed)) {
+        status = ic_check_usable(ic, error);
+    } else if (!ic_is_retired(ic)) {
+        struct change change = plan_restore(ic->site);
+        const struct change_list list = {&change, 1, sizeof change};
+        status = patch_live(&list, SITE_FORM_CACHE, strength, error);
+    }
+    if (status == CAIRN_OK) {
+        set_form(ic->site, SITE_FORM_INITIAL);
+        atomic_store_explicit(&ic->is_destroyed, true, memory_order_relaxed);
+        unbind(ic);
+        ic->next = set->retired;
+        set->retired = ic;
+    }
     cache_set_leave(set);
     return status;
 }

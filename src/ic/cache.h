@@ -66,7 +66,6 @@ struct ic_cases {
 struct ic_code {
     struct code_stub stub;
     size_t case_bytes;
-    bool is_called; /* whether the site calls the code; if not, it jumps to it */
 };
 
 struct cairn_ic {
@@ -134,10 +133,9 @@ struct ic_change {
     struct change patch;
     bool is_altered; /* whether there is anything to change */
     bool resets_counts;
-    bool is_made; /* whether the site branches to the code */
 };
 
-/* Begins a change that does not alter the cache's cases yet. */
+/* Begins a change, with the cache's present cases. */
 void ic_change_begin(struct ic_change *change, cairn_ic *ic);
 
 /* Makes all changes, or none, with one barrier. Ends the changes in any case. */
@@ -162,11 +160,9 @@ bool ic_same_guard(const struct cairn_ic_guard *left, const struct cairn_ic_guar
 
 /* ---- Code ---- */
 
-/* Writes code for the cases and makes it visible to all cores. No thread can reach it yet. */
-enum cairn_status ic_code_make(cairn_ic *ic, const struct ic_cases *cases, struct ic_code *code,
-                               struct cairn_error *error);
-
-/* Returns the change by which the site branches to the code. */
-struct change ic_code_branch(const cairn_ic *ic, const struct ic_code *code);
+/* Writes code for the change's cases, makes it visible to all cores, and sets the branch of the
+ * site to it (`code` and `patch`). No thread can reach the code yet. FULL, MEMORY, SYSTEM, RANGE.
+ */
+enum cairn_status ic_code_make(struct ic_change *change, struct cairn_error *error);
 
 #endif

@@ -1,12 +1,12 @@
 /*
  * Changes inline caches: first alters copies of their cases, then makes code for them, and then
- * changes the sites as a list (site/patch.h), with one store for each site and one barrier for all.
+ * changes the sites as one list (patch_live), with one store for each site and one barrier for all.
  *
  * SPDX-License-Identifier: MIT
  */
 #include "base/error.h"
 #include "ic/cache.h"
-#include "site/commit.h"
+#include "site/patch.h"
 #include "site/word.h"
 
 #include <string.h>
@@ -59,7 +59,6 @@ void ic_change_begin(struct ic_change *change, cairn_ic *ic)
     change->ic = ic;
     change->is_altered = false;
     change->resets_counts = false;
-    change->is_made = false;
     change->code.stub.size = 0;
     copy_cases(&change->next, &ic->cases);
     for (uint32_t i = 0; i < change->next.count; i++)
@@ -67,7 +66,7 @@ void ic_change_begin(struct ic_change *change, cairn_ic *ic)
             change->next.entries[i].call->references++;
 }
 
-static void abandon(struct ic_change *change)
+static void drop_cases(struct ic_change *change)
 {
     retire_calls(change->ic->set, &change->next);
     change->next.count = 0;
@@ -94,25 +93,16 @@ static uint32_t free_counter(const struct ic_change *change)
     return (uint32_t)__builtin_ctz(unused != 0 ? unused : ~used);
 }
 
-static void remove_all(struct ic_change *change)
-{
-    retire_calls(change->ic->set, &change->next);
-    change->next.count = 0;
-}
-
-static bool same_field(const struct cairn_ic_field *left, const struct cairn_ic_field *right)
-{
-    return left->offset == right->offset && left->width == right->width &&
-           left->is_signed == right->is_signed && left->is_out_of_line == right->is_out_of_line &&
-           left->pointer_offset == right->pointer_offset;
-}
-
 /* Whether two cases with the same guard do the same. */
 static bool same_action(const struct cairn_ic_case *left, const struct cairn_ic_case *right)
 {
-    return left->action == right->action && same_field(&left->field, &right->field) &&
-           left->operand == right->operand && left->constant == right->constant &&
-           left->target == right->target;
+    const struct cairn_ic_field *field = &left->field;
+    const struct cairn_ic_field *other = &right->field;
+    return left->action == right->action && left->operand == right->operand &&
+           left->constant == right->constant && left->target == right->target &&
+           field->offset == other->offset && field->width == other->width &&
+           field->is_signed == other->is_signed && field->is_out_of_line == other->is_out_of_line &&
+           field->pointer_offset == other->pointer_offset;
 }
 
 static enum cairn_status add(struct ic_change *change, const struct cairn_ic_case *added,
@@ -129,7 +119,7 @@ static enum cairn_status add(struct ic_change *change, const struct cairn_ic_cas
         return CAIRN_OK;
     change->is_altered = true;
     if (place == change->ic->options.case_limit) {
-        remove_all(change);
+        drop_cases(change);
         next->is_megamorphic = true;
         return CAIRN_OK;
     }
@@ -174,14 +164,6 @@ static enum cairn_status remove_case(struct ic_change *change, const struct cair
     return CAIRN_OK;
 }
 
-static void reset(struct ic_change *change)
-{
-    remove_all(change);
-    change->next.is_megamorphic = false;
-    change->is_altered = true;
-    change->resets_counts = true;
-}
-
 /* Sorts the cases by hits. Cases with equal hits keep their order. */
 static enum cairn_status order(struct ic_change *change, struct cairn_error *error)
 {
@@ -219,7 +201,10 @@ static enum cairn_status alter(struct ic_change *change, const struct cairn_ic_c
     case CAIRN_IC_CHANGE_REMOVE:
         return remove_case(change, &wanted->entry.guard, error);
     case CAIRN_IC_CHANGE_RESET:
-        reset(change);
+        drop_cases(change);
+        change->next.is_megamorphic = false;
+        change->is_altered = true;
+        change->resets_counts = true;
         return CAIRN_OK;
     case CAIRN_IC_CHANGE_ORDER:
         return order(change, error);
@@ -230,56 +215,10 @@ static enum cairn_status alter(struct ic_change *change, const struct cairn_ic_c
 
 /* ---- Making the changes ---- */
 
-/* Makes the code and plans the branches to it. On an error there is neither. */
-static enum cairn_status prepare(struct ic_change *changes, const struct change_list *list,
-                                 enum cairn_strength strength, struct cairn_error *error)
+/* Makes the change's cases and code those of the cache, and retires the old ones. */
+static void adopt(struct ic_change *change)
 {
-    const struct site_table *checked = NULL;
-    enum cairn_status status = CAIRN_OK;
-    for (size_t i = 0; i < list->count && status == CAIRN_OK; i++) {
-        struct site_table *sites = changes[i].ic->site->table;
-        if (sites != checked)
-            status = plan_check_module(sites, strength, error);
-        checked = sites;
-        if (status == CAIRN_OK)
-            status = ic_code_make(changes[i].ic, &changes[i].next, &changes[i].code, error);
-        if (status == CAIRN_OK)
-            changes[i].patch = ic_code_branch(changes[i].ic, &changes[i].code);
-    }
-    if (status == CAIRN_OK)
-        status = plan_all(list, SITE_FORM_CACHE, strength, error);
-    for (size_t i = 0; i < list->count && status != CAIRN_OK; i++) {
-        code_block_release_stub(changes[i].ic->site->table->block, &changes[i].code.stub);
-        changes[i].code.stub.size = 0;
-    }
-    return status;
-}
-
-static void retire_code(const cairn_ic *ic, struct ic_code *code)
-{
-    code_block_retire_stub(ic->site->table->block, &code->stub);
-    code->stub.size = 0;
-}
-
-/* After an error, threads may be executing the new code, so it is retired. If the system also
- * refused to restore the old word, the change stays made, so that the cache matches what its site
- * does. */
-static enum cairn_status commit(struct ic_change *changes, const struct change_list *list,
-                                enum cairn_strength strength, struct cairn_error *error)
-{
-    enum cairn_status status = commit_all(list, strength, error);
-    for (size_t i = 0; i < list->count; i++) {
-        const struct change *patch = &changes[i].patch;
-        changes[i].is_made =
-            status == CAIRN_OK || word_read_instruction(patch->site) == patch->bits;
-        if (!changes[i].is_made)
-            retire_code(changes[i].ic, &changes[i].code);
-    }
-    return status;
-}
-
-static void adopt_counters(cairn_ic *ic, struct ic_change *change)
-{
+    cairn_ic *ic = change->ic;
     ic->counters_in_use = 0;
     for (uint32_t i = 0; i < change->next.count; i++) {
         struct ic_case *entry = &change->next.entries[i];
@@ -290,30 +229,46 @@ static void adopt_counters(cairn_ic *ic, struct ic_change *change)
     }
     if (change->resets_counts)
         atomic_store_explicit(&ic->misses, 0, memory_order_relaxed);
-}
-
-static void adopt(struct ic_change *change)
-{
-    cairn_ic *ic = change->ic;
-    adopt_counters(ic, change);
     retire_calls(ic->set, &ic->cases);
-    retire_code(ic, &ic->code);
+    code_block_retire_stub(ic->site->table->block, &ic->code.stub);
     copy_cases(&ic->cases, &change->next);
     ic->code = change->code;
 }
 
+/* If the patch fails, threads may be executing the new code, so it is retired. If the system also
+ * refuses to restore the old word, the change stays made, so that the cache matches what its site
+ * does. */
 enum cairn_status ic_changes_apply(struct ic_change *changes, size_t count,
                                    enum cairn_strength strength, struct cairn_error *error)
 {
     const struct change_list list = {&changes[0].patch, count, sizeof *changes};
-    enum cairn_status status = prepare(changes, &list, strength, error);
-    if (status == CAIRN_OK && count > 0)
-        status = commit(changes, &list, strength, error);
-    for (size_t i = 0; i < count; i++)
-        if (changes[i].is_made)
-            adopt(&changes[i]);
+    const struct site_table *checked = NULL;
+    enum cairn_status status = CAIRN_OK;
+    for (size_t i = 0; i < count && status == CAIRN_OK; i++) {
+        const struct site_table *sites = changes[i].ic->site->table;
+        if (sites != checked)
+            status = plan_check_module(sites, strength, error);
+        checked = sites;
+        if (status == CAIRN_OK)
+            status = ic_code_make(&changes[i], error);
+    }
+    bool has_code = status == CAIRN_OK;
+    if (has_code && count > 0)
+        status = patch_live(&list, SITE_FORM_CACHE, strength, error);
+    for (size_t i = 0; i < count; i++) {
+        struct ic_change *change = &changes[i];
+        struct code_block *block = change->ic->site->table->block;
+        bool is_made = has_code && word_read_instruction(change->ic->site) == change->patch.bits;
+        if (status == CAIRN_OK || is_made) {
+            adopt(change);
+            continue;
+        }
+        if (has_code)
+            code_block_retire_stub(block, &change->code.stub);
         else
-            abandon(&changes[i]);
+            code_block_release_stub(block, &change->code.stub);
+        drop_cases(change);
+    }
     return status;
 }
 
@@ -352,7 +307,7 @@ static enum cairn_status change_locked(const struct cairn_ic_change *wanted, siz
     size_t altered = 0;
     for (size_t i = 0; i < begun; i++)
         if (status != CAIRN_OK || !changes[i].is_altered)
-            abandon(&changes[i]);
+            drop_cases(&changes[i]);
         else if (altered++ != i)
             changes[altered - 1] = changes[i];
     if (status == CAIRN_OK)

@@ -31,6 +31,8 @@ static bool is_integral(struct cairn_type type)
     return is_kind && type.element_count == 0 && type.bits <= 64;
 }
 
+static bool is_scalar(struct cairn_type type) { return is_integral(type) || is_floating(type); }
+
 /* Formats "site 7: operand 2, of type <4 x i32>, …". */
 static enum cairn_status say_value(const cairn_ic *ic, enum cairn_status status, const char *name,
                                    const struct ic_value *value, const char *what,
@@ -61,37 +63,24 @@ static enum cairn_status find_operand(const cairn_ic *ic, const char *name, uint
     return check_register(ic, name, *operand, error);
 }
 
-static enum cairn_status check_result(const cairn_ic *ic, struct cairn_error *error)
-{
-    if (ic->result.type.kind == CAIRN_TYPE_VOID)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, ic->site->address,
-                         "site %llu has no result, so it can only store and call", id_of(ic));
-    if (!is_integral(ic->result.type) && !is_floating(ic->result.type))
-        return say_value(ic, CAIRN_ERROR_UNSUPPORTED, "the result", &ic->result,
-                         "can be given by a call or a handler alone", error);
-    return check_register(ic, "the result", &ic->result, error);
-}
-
 /* ---- Guards ---- */
 
-static enum cairn_status check_receiver(const cairn_ic *ic, uint32_t number,
-                                        struct cairn_error *error)
+enum cairn_status ic_check_guard(const cairn_ic *ic, struct cairn_ic_guard *guard,
+                                 struct cairn_error *error)
 {
     const struct ic_value *receiver = NULL;
-    enum cairn_status status = find_operand(ic, "the receiver", number, &receiver, error);
+    enum cairn_status status = find_operand(ic, "the receiver", guard->operand, &receiver, error);
     if (status != CAIRN_OK)
         return status;
-    bool is_address =
-        is_integral(receiver->type) && cairn_type_size(receiver->type) == sizeof(uint64_t);
-    if (is_address)
-        return CAIRN_OK;
-    return say_value(ic, CAIRN_ERROR_ARGUMENT, "the receiver", receiver,
-                     "is neither a pointer nor i64", error);
-}
-
-static enum cairn_status check_key(const cairn_ic *ic, const struct cairn_ic_guard *guard,
-                                   struct cairn_error *error)
-{
+    if (!is_integral(receiver->type) || cairn_type_size(receiver->type) != sizeof(uint64_t))
+        return say_value(ic, CAIRN_ERROR_ARGUMENT, "the receiver", receiver,
+                         "is neither a pointer nor i64", error);
+    if (!is_width(guard->width))
+        return error_set(error, CAIRN_ERROR_ARGUMENT, guard->width,
+                         "site %llu: a guard compares 1, 2, 4 or 8 bytes, not %u", id_of(ic),
+                         guard->width);
+    if (guard->mask == 0)
+        guard->mask = ic_all_bits(guard->width);
     if ((guard->mask & ~ic_all_bits(guard->width)) != 0)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
                          "site %llu: the mask 0x%llx has more bits than the guard's %u bytes",
@@ -103,21 +92,6 @@ static enum cairn_status check_key(const cairn_ic *ic, const struct cairn_ic_gua
                          id_of(ic), (unsigned long long)guard->key,
                          (unsigned long long)guard->mask);
     return CAIRN_OK;
-}
-
-enum cairn_status ic_check_guard(const cairn_ic *ic, struct cairn_ic_guard *guard,
-                                 struct cairn_error *error)
-{
-    enum cairn_status status = check_receiver(ic, guard->operand, error);
-    if (status != CAIRN_OK)
-        return status;
-    if (!is_width(guard->width))
-        return error_set(error, CAIRN_ERROR_ARGUMENT, guard->width,
-                         "site %llu: a guard compares 1, 2, 4 or 8 bytes, not %u", id_of(ic),
-                         guard->width);
-    if (guard->mask == 0)
-        guard->mask = ic_all_bits(guard->width);
-    return check_key(ic, guard, error);
 }
 
 bool ic_same_guard(const struct cairn_ic_guard *left, const struct cairn_ic_guard *right)
@@ -145,14 +119,6 @@ static enum cairn_status check_field(const cairn_ic *ic, const char *name,
                      error);
 }
 
-static enum cairn_status check_load(const cairn_ic *ic, struct cairn_ic_case *checked,
-                                    struct cairn_error *error)
-{
-    enum cairn_status status = check_result(ic, error);
-    return status == CAIRN_OK ? check_field(ic, "the result", &ic->result, &checked->field, error)
-                              : status;
-}
-
 static enum cairn_status check_store(const cairn_ic *ic, struct cairn_ic_case *checked,
                                      struct cairn_error *error)
 {
@@ -164,22 +130,13 @@ static enum cairn_status check_store(const cairn_ic *ic, struct cairn_ic_case *c
         find_operand(ic, "the stored operand", checked->operand, &stored, error);
     if (status != CAIRN_OK)
         return status;
-    if (!is_integral(stored->type) && !is_floating(stored->type))
+    if (!is_scalar(stored->type))
         return say_value(ic, CAIRN_ERROR_UNSUPPORTED, "the stored operand", stored,
                          "can be stored by a call or a handler alone", error);
     return check_field(ic, "the stored operand", stored, &checked->field, error);
 }
 
-static enum cairn_status check_constant(const cairn_ic *ic, struct cairn_ic_case *checked,
-                                        struct cairn_error *error)
-{
-    enum cairn_status status = check_result(ic, error);
-    if (status == CAIRN_OK)
-        checked->constant &= UINT64_MAX >> (64 - ic->result.type.bits);
-    return status;
-}
-
-static enum cairn_status check_call(const cairn_ic *ic, struct cairn_ic_case *checked,
+static enum cairn_status check_call(const cairn_ic *ic, const struct cairn_ic_case *checked,
                                     struct cairn_error *error)
 {
     if (checked->target == NULL)
@@ -191,21 +148,30 @@ static enum cairn_status check_call(const cairn_ic *ic, struct cairn_ic_case *ch
                      "site %llu cannot call: %s", id_of(ic), ic->calls_refused->message);
 }
 
-typedef enum cairn_status action_check(const cairn_ic *ic, struct cairn_ic_case *checked,
-                                       struct cairn_error *error);
-
 enum cairn_status ic_check_case(const cairn_ic *ic, struct cairn_ic_case *checked,
                                 struct cairn_error *error)
 {
-    static action_check *const checks[] = {
-        [CAIRN_IC_LOAD] = check_load,
-        [CAIRN_IC_STORE] = check_store,
-        [CAIRN_IC_CONSTANT] = check_constant,
-        [CAIRN_IC_CALL] = check_call,
-    };
-    if ((unsigned)checked->action >= sizeof checks / sizeof *checks)
+    if ((unsigned)checked->action > CAIRN_IC_CALL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "site %llu: there is no action number %u",
                          id_of(ic), (unsigned)checked->action);
     enum cairn_status status = ic_check_guard(ic, &checked->guard, error);
-    return status == CAIRN_OK ? checks[checked->action](ic, checked, error) : status;
+    if (status != CAIRN_OK)
+        return status;
+    if (checked->action == CAIRN_IC_STORE)
+        return check_store(ic, checked, error);
+    if (checked->action == CAIRN_IC_CALL)
+        return check_call(ic, checked, error);
+    if (ic->result.type.kind == CAIRN_TYPE_VOID)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, ic->site->address,
+                         "site %llu has no result, so it can only store and call", id_of(ic));
+    if (!is_scalar(ic->result.type))
+        return say_value(ic, CAIRN_ERROR_UNSUPPORTED, "the result", &ic->result,
+                         "can be given by a call or a handler alone", error);
+    status = check_register(ic, "the result", &ic->result, error);
+    if (status != CAIRN_OK)
+        return status;
+    if (checked->action == CAIRN_IC_LOAD)
+        return check_field(ic, "the result", &ic->result, &checked->field, error);
+    checked->constant &= UINT64_MAX >> (64 - ic->result.type.bits);
+    return CAIRN_OK;
 }

@@ -13,7 +13,7 @@
 
 /* ---- The input of the encoder ---- */
 
-static enum arch_cache_action action_of(const struct ic_case *entry)
+static struct arch_cache_case describe_case(const cairn_ic *ic, const struct ic_case *entry)
 {
     static const enum arch_cache_action actions[] = {
         [CAIRN_IC_LOAD] = ARCH_CACHE_LOAD,
@@ -21,56 +21,28 @@ static enum arch_cache_action action_of(const struct ic_case *entry)
         [CAIRN_IC_CONSTANT] = ARCH_CACHE_CONSTANT,
         [CAIRN_IC_CALL] = ARCH_CACHE_JUMP,
     };
-    return entry->call != NULL ? ARCH_CACHE_EXIT : actions[entry->public.action];
-}
-
-static struct arch_cache_field field_of(const struct cairn_ic_field *field)
-{
-    return (struct arch_cache_field){
-        .offset = field->offset,
-        .width = field->width,
-        .is_signed = field->is_signed,
-        .is_out_of_line = field->is_out_of_line,
-        .pointer_offset = field->pointer_offset,
-    };
-}
-
-static uint64_t target_of(const struct ic_case *entry)
-{
-    return entry->call != NULL ? (uintptr_t)&entry->call->exit : (uintptr_t)entry->public.target;
-}
-
-static struct arch_cache_case describe_case(const cairn_ic *ic, const struct ic_case *entry)
-{
     const struct cairn_ic_case *wanted = &entry->public;
-    bool stores = wanted->action == CAIRN_IC_STORE;
+    const struct ic_value *value =
+        wanted->action == CAIRN_IC_STORE ? &ic->operands[wanted->operand] : &ic->result;
+    const void *target = entry->call != NULL ? &entry->call->exit : wanted->target;
     return (struct arch_cache_case){
         .receiver = ic->operands[wanted->guard.operand].dwarf,
         .key_width = wanted->guard.width,
         .key_offset = wanted->guard.offset,
         .mask = wanted->guard.mask,
         .key = wanted->guard.key,
-        .action = action_of(entry),
-        .value = stores ? ic->operands[wanted->operand].dwarf : ic->result.dwarf,
-        .field = field_of(&wanted->field),
+        .action = entry->call != NULL ? ARCH_CACHE_EXIT : actions[wanted->action],
+        .value = value->dwarf,
+        .field = {.offset = wanted->field.offset,
+                  .width = wanted->field.width,
+                  .is_signed = wanted->field.is_signed,
+                  .is_out_of_line = wanted->field.is_out_of_line,
+                  .pointer_offset = wanted->field.pointer_offset},
         .constant = wanted->constant,
         .constant_width = ic->result.type.kind == CAIRN_TYPE_FLOAT ? sizeof(float) : sizeof(double),
-        .target = target_of(entry),
+        .target = (uintptr_t)target,
         .counter = ic->options.counts_hits ? (uintptr_t)&ic->hits[entry->counter] : 0,
     };
-}
-
-static bool any_jumps(const struct arch_cache_case *cases, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (cases[i].action == ARCH_CACHE_JUMP)
-            return true;
-    return false;
-}
-
-static bool calls_target(const cairn_ic *ic, const struct ic_cases *cases)
-{
-    return cases->is_megamorphic && ic->options.megamorphic_target != NULL;
 }
 
 struct description {
@@ -82,24 +54,27 @@ static struct arch_cache describe(const cairn_ic *ic, const struct ic_cases *cas
                                   struct description *described)
 {
     const cairn_site *site = ic->site;
-    for (uint32_t i = 0; i < cases->count; i++)
+    const void *target = cases->is_megamorphic ? ic->options.megamorphic_target : NULL;
+    const struct arch_exit *exit = cases->is_megamorphic ? &ic->megamorphic : &ic->miss;
+    bool is_called = target != NULL;
+    for (uint32_t i = 0; i < cases->count; i++) {
         described->cases[i] = describe_case(ic, &cases->entries[i]);
+        is_called |= described->cases[i].action == ARCH_CACHE_JUMP;
+    }
     for (uint32_t i = 0; i < ic->operand_count; i++)
         described->operands[i] = ic->operands[i].dwarf;
-    bool calls = calls_target(ic, cases);
-    const struct arch_exit *exit = cases->is_megamorphic ? &ic->megamorphic : &ic->miss;
     return (struct arch_cache){
         .cases = described->cases,
         .count = cases->count,
         .operands = described->operands,
         .operand_count = ic->operand_count,
-        .is_called = calls || any_jumps(described->cases, cases->count),
+        .is_called = is_called,
         .site_end = site->address + site->byte_count,
         .return_address = site->address + site->return_offset,
         .keeps_flags = ic->options.keeps_flags,
         .may_select = ic->options.dispatch == CAIRN_IC_DISPATCH_AUTOMATIC,
         .exit_data = (uintptr_t)exit,
-        .miss_target = calls ? (uintptr_t)ic->options.megamorphic_target : 0,
+        .miss_target = (uintptr_t)target,
     };
 }
 
@@ -128,8 +103,7 @@ static enum cairn_status encode(void *user, uint64_t address, uint8_t *code, siz
     return CAIRN_OK;
 }
 
-enum cairn_status ic_code_make(cairn_ic *ic, const struct ic_cases *cases, struct ic_code *code,
-                               struct cairn_error *error)
+enum cairn_status ic_code_make(struct ic_change *change, struct cairn_error *error)
 {
     _Static_assert((int)CODE_STUB_GRANULE >= (int)ARCH_CACHE_ALIGNMENT,
                    "stubs are as aligned as their code");
@@ -137,22 +111,18 @@ enum cairn_status ic_code_make(cairn_ic *ic, const struct ic_cases *cases, struc
                    "stubs have space for their code");
     _Static_assert((int)CAIRN_IC_CASE_LIMIT_MAX <= (int)ARCH_CACHE_CASES_MAX,
                    "encoders take as many cases as there may be");
-    struct description described;
-    struct emission emission = {.ic = ic, .cache = describe(ic, cases, &described)};
-    struct code_stub stub;
+    cairn_site *site = change->ic->site;
+    struct description description;
+    struct emission emission = {.ic = change->ic,
+                                .cache = describe(change->ic, &change->next, &description)};
+    struct ic_code *code = &change->code;
     enum cairn_status status =
-        code_block_emit_stub(ic->site->table->block, encode, &emission, ic->site, &stub, error);
+        code_block_emit_stub(site->table->block, encode, &emission, site, &code->stub, error);
     if (status != CAIRN_OK)
         return status;
-    *code = (struct ic_code){
-        .stub = stub, .case_bytes = emission.case_bytes, .is_called = emission.cache.is_called};
+    code->case_bytes = emission.case_bytes;
+    change->patch = plan_branch(
+        site, emission.cache.is_called ? ARCH_BRANCH_CALL : ARCH_BRANCH_JUMP, code->stub.address);
+    change->patch.is_direct = true;
     return CAIRN_OK;
-}
-
-struct change ic_code_branch(const cairn_ic *ic, const struct ic_code *code)
-{
-    struct change change = plan_branch(
-        ic->site, code->is_called ? ARCH_BRANCH_CALL : ARCH_BRANCH_JUMP, code->stub.address);
-    change.is_direct = true;
-    return change;
 }

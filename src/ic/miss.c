@@ -56,39 +56,21 @@ static void *scalar_place(const struct cairn_frame *frame, const struct ic_value
                : NULL;
 }
 
-static void read_scalar(struct cairn_type type, const void *place, struct cairn_value *value)
-{
-    uint64_t word;
-    memcpy(&word, place, sizeof word);
-    word &= UINT64_MAX >> (WORD_BITS - type.bits);
-    *value = (struct cairn_value){.type = type, .size = (uint32_t)cairn_type_size(type)};
-    value_copy_low(value->bytes, value->size, &word, sizeof word);
-}
-
 /* Reads an operand. An operand that cannot be read is void. */
 static void read_operand(const struct cairn_frame *frame, const struct ic_value *operand,
                          struct cairn_location location, struct cairn_value *value)
 {
+    struct cairn_type type = operand->type;
     const void *place = scalar_place(frame, operand);
     if (place != NULL) {
-        read_scalar(operand->type, place, value);
-        return;
-    }
-    enum cairn_status status = cairn_frame_at_location(frame, location, operand->type, value, NULL);
-    if (status != CAIRN_OK)
+        uint64_t word;
+        memcpy(&word, place, sizeof word);
+        word &= UINT64_MAX >> (WORD_BITS - type.bits);
+        *value = (struct cairn_value){.type = type, .size = (uint32_t)cairn_type_size(type)};
+        value_copy_low(value->bytes, value->size, &word, sizeof word);
+    } else if (cairn_frame_at_location(frame, location, type, value, NULL) != CAIRN_OK) {
         *value = (struct cairn_value){.size = 0};
-}
-
-/* Does the same as exit_leave if the result is a scalar in a register. False if it is not. */
-static bool write_scalar_result(const cairn_ic *ic, const struct cairn_exit_call *call)
-{
-    void *place = scalar_place(&call->frame, &ic->result);
-    if (call->action != EXIT_CONTINUE_WITH || place == NULL)
-        return false;
-    uint64_t word = 0;
-    value_copy_low(&word, sizeof word, call->results[0].bytes, call->results[0].size);
-    memcpy(place, &word, sizeof word);
-    return true;
+    }
 }
 
 /* ---- Handling a miss ---- */
@@ -103,10 +85,17 @@ static void arrive(const cairn_ic *ic, struct cairn_context *context, struct cai
         read_operand(&call->frame, &ic->operands[i], slow->locations[i], &operands[i]);
 }
 
+/* Ends the handling. A result that is a scalar in a register is written here, which is faster. */
 static void leave(const cairn_ic *ic, struct cairn_exit_call *call)
 {
-    if (!write_scalar_result(ic, call))
+    void *place = scalar_place(&call->frame, &ic->result);
+    if (call->action != EXIT_CONTINUE_WITH || place == NULL) {
         exit_leave(call);
+        return;
+    }
+    uint64_t word = 0;
+    value_copy_low(&word, sizeof word, call->results[0].bytes, call->results[0].size);
+    memcpy(place, &word, sizeof word);
 }
 
 static void miss(cairn_ic *ic, cairn_ic_handler *handler, struct cairn_context *context)
@@ -179,27 +168,16 @@ static enum cairn_status say_operand(const cairn_ic *ic, uint32_t number, struct
     char name[TYPE_NAME_BYTES];
     cairn_type_format(ic->operands[number].type, name, sizeof name);
     return error_set(error, CAIRN_ERROR_UNSUPPORTED, number,
-                     "site %llu: operand %u, of type %s, is none that an inline cache's handler "
-                     "can have",
+                     "site %llu: operand %u, of type %s, cannot be passed to an inline cache's "
+                     "handler",
                      (unsigned long long)site_id(ic->site), number, name);
 }
 
-/* Checks that a miss does not lose the operand. A miss is a call, which overwrites the register for
- * return addresses. */
-static enum cairn_status check_kept(const cairn_ic *ic, uint32_t number, struct cairn_error *error)
-{
-    uint16_t link = arch_host()->unwind_slots[ARCH_UNWIND_RETURN_ADDRESS].dwarf;
-    if (ic->operands[number].dwarf != link)
-        return CAIRN_OK;
-    return error_set(error, CAIRN_ERROR_UNSUPPORTED, number,
-                     "site %llu: LLVM has operand %u in %s, where no call finds it",
-                     (unsigned long long)site_id(ic->site), number,
-                     arch_host()->register_name(link));
-}
-
-/* Takes the places from the record: first the result, if there is one, then the operands. */
+/* Takes the places from the record: first the result, if there is one, then the operands. No
+ * operand may be in the link register, which a miss overwrites, because it is a call. */
 static enum cairn_status place_by_record(cairn_ic *ic, struct cairn_error *error)
 {
+    uint16_t link = arch_host()->unwind_slots[ARCH_UNWIND_RETURN_ADDRESS].dwarf;
     struct slow_path *slow = ic->slow_path;
     uint32_t first = ic->result.type.kind == CAIRN_TYPE_VOID ? 0 : 1;
     uint32_t count = cairn_record_location_count(slow->record);
@@ -214,9 +192,11 @@ static enum cairn_status place_by_record(cairn_ic *ic, struct cairn_error *error
     for (uint32_t i = 0; i < ic->operand_count; i++) {
         slow->locations[i] = cairn_record_location(slow->record, first + i);
         ic->operands[i].dwarf = register_of(slow->locations[i]);
-        enum cairn_status status = check_kept(ic, i, error);
-        if (status != CAIRN_OK)
-            return status;
+        if (ic->operands[i].dwarf == link)
+            return error_set(error, CAIRN_ERROR_UNSUPPORTED, i,
+                             "site %llu: LLVM has operand %u in %s, where no call finds it",
+                             (unsigned long long)site_id(ic->site), i,
+                             arch_host()->register_name(link));
     }
     return CAIRN_OK;
 }
@@ -227,24 +207,19 @@ static struct cairn_location in_register(uint16_t dwarf, size_t size)
         .kind = CAIRN_LOCATION_REGISTER, .size = (uint16_t)size, .dwarf = dwarf};
 }
 
-/* Returns the location of an argument on the stack. Where there is a TOC, the area that every
- * function has above its stack pointer comes first; the TOC pointer's place is at its end. */
-static struct cairn_location on_stack(size_t offset, size_t size)
-{
-    size_t linkage =
-        arch_host()->toc_save_offset == 0 ? 0 : arch_host()->toc_save_offset + WORD_BYTES;
-    return (struct cairn_location){.kind = CAIRN_LOCATION_INDIRECT,
-                                   .size = (uint16_t)size,
-                                   .dwarf = arch_host_stack_pointer(),
-                                   .offset = (int32_t)(linkage + offset)};
-}
-
-/* Converts an offset in struct arch_call to a location. */
+/* Converts an offset in struct arch_call to a location. Where there is a TOC, arguments on the
+ * stack follow the area that every function has above its stack pointer, which ends with the TOC
+ * pointer's place. */
 static struct cairn_location location_at(size_t offset, size_t size)
 {
     const struct arch_arguments *arguments = &arch_host()->arguments;
+    size_t toc = arch_host()->toc_save_offset;
     if (offset >= CALL_STACK)
-        return on_stack(offset - CALL_STACK, size);
+        return (struct cairn_location){
+            .kind = CAIRN_LOCATION_INDIRECT,
+            .size = (uint16_t)size,
+            .dwarf = arch_host_stack_pointer(),
+            .offset = (int32_t)(offset - CALL_STACK + (toc == 0 ? 0 : toc + WORD_BYTES))};
     if (offset >= CALL_VECTOR)
         return in_register(
             (uint16_t)(arguments->vector + (offset - CALL_VECTOR) / CALL_REGISTER_BYTES), size);
@@ -252,21 +227,6 @@ static struct cairn_location location_at(size_t offset, size_t size)
         return in_register(
             (uint16_t)(arguments->floating + (offset - CALL_FLOATING) / CALL_REGISTER_BYTES), size);
     return in_register(arguments->general[(offset - CALL_GENERAL) / WORD_BYTES], size);
-}
-
-static uint16_t result_register(struct cairn_type type)
-{
-    const struct arch_results *results = &arch_host()->results;
-    switch (signature_kind(type)) {
-    case SIGNATURE_GENERAL:
-        return results->general[0];
-    case SIGNATURE_FLOATING:
-        return results->floating[0];
-    case SIGNATURE_VECTOR:
-        return results->vector[0];
-    default:
-        return IC_NO_REGISTER;
-    }
 }
 
 static enum cairn_status place_by_signature(cairn_ic *ic, struct cairn_error *error)
@@ -284,7 +244,14 @@ static enum cairn_status place_by_signature(cairn_ic *ic, struct cairn_error *er
             location_at(argument->offset, is_vector ? SIGNATURE_VECTOR_BYTES : WORD_BYTES);
         ic->operands[i].dwarf = register_of(slow->locations[i]);
     }
-    ic->result.dwarf = result_register(ic->result.type);
+    const struct arch_results *results = &arch_host()->results;
+    enum signature_kind kind = signature_kind(ic->result.type);
+    if (kind == SIGNATURE_GENERAL)
+        ic->result.dwarf = results->general[0];
+    else if (kind == SIGNATURE_FLOATING)
+        ic->result.dwarf = results->floating[0];
+    else if (kind == SIGNATURE_VECTOR)
+        ic->result.dwarf = results->vector[0];
     return CAIRN_OK;
 }
 
@@ -298,59 +265,61 @@ enum {
     CONVENTION_PRESERVE_ALL = 15
 };
 
-/* Whether arguments have the same places as in C. fastcc passes them as C does except where the C
- * convention gives arguments in registers a place in memory. */
-static bool places_as_c(uint32_t convention)
-{
-    switch (convention) {
-    case CAIRN_CALLING_CONVENTION_C:
-    case CONVENTION_COLD:
-    case CONVENTION_PRESERVE_MOST:
-    case CONVENTION_PRESERVE_ALL:
-        return true;
-    case CONVENTION_FAST:
-        return !arch_host()->arguments.has_places;
-    default:
-        return false;
-    }
-}
-
-/* Whether C functions can be called directly. The other conventions preserve registers that C
- * functions may change. */
-static bool calls_as_c(uint32_t convention)
-{
-    return convention == CAIRN_CALLING_CONVENTION_C || convention == CONVENTION_FAST;
-}
-
+/* Finds the places of operands and result. coldcc, preserve_mostcc and preserve_allcc pass
+ * arguments as C does. fastcc does so, too, except where the C convention gives arguments in
+ * registers a place in memory. */
 static enum cairn_status place(cairn_ic *ic, struct cairn_error *error)
 {
     const struct slow_path *slow = ic->slow_path;
     uint32_t convention = slow->declaration->calling_convention;
-    if (convention == CAIRN_CALLING_CONVENTION_ANYREG)
+    switch (convention) {
+    case CAIRN_CALLING_CONVENTION_ANYREG:
         return place_by_record(ic, error);
-    if (places_as_c(convention))
+    case CONVENTION_FAST:
+        if (arch_host()->arguments.has_places)
+            break;
         return place_by_signature(ic, error);
+    case CAIRN_CALLING_CONVENTION_C:
+    case CONVENTION_COLD:
+    case CONVENTION_PRESERVE_MOST:
+    case CONVENTION_PRESERVE_ALL:
+        return place_by_signature(ic, error);
+    }
     return error_set(error, CAIRN_ERROR_UNSUPPORTED, convention,
                      "site %llu has LLVM's calling convention number %u, of which inline caches do "
                      "not know where arguments are: use anyregcc or the C calling convention",
                      (unsigned long long)site_id(ic->site), convention);
 }
 
-static enum cairn_status take_operands(cairn_ic *ic, const struct cairn_declaration *declaration,
-                                       struct cairn_error *error)
+/* Sets the types of operands and result, and creates the signature of the site's calls. A failure
+ * to create it matters only if the operands are placed by it. */
+static enum cairn_status take_types(cairn_ic *ic, struct slow_path *slow, struct cairn_error *error)
 {
+    const struct cairn_declaration *declaration = slow->declaration;
     if (declaration->argument_count > CAIRN_IC_OPERANDS_MAX)
         return error_set(error, CAIRN_ERROR_UNSUPPORTED, declaration->argument_count,
                          "site %llu has %u operands; inline caches take %d at most",
                          (unsigned long long)site_id(ic->site), declaration->argument_count,
                          CAIRN_IC_OPERANDS_MAX);
     ic->operand_count = declaration->argument_count;
+    ic->result = (struct ic_value){declaration->result, IC_NO_REGISTER};
     for (uint32_t i = 0; i < ic->operand_count; i++) {
         ic->operands[i] = (struct ic_value){declaration->types[i], IC_NO_REGISTER};
         if (cairn_type_size(declaration->types[i]) == 0)
             return say_operand(ic, i, error);
     }
-    ic->result = (struct ic_value){declaration->result, IC_NO_REGISTER};
+    uint32_t result_count = declaration->result.kind == CAIRN_TYPE_VOID ? 0 : 1;
+    enum cairn_status status = cairn_signature_create(
+        &slow->runtime->allocator, &declaration->result, result_count, declaration->types,
+        declaration->argument_count, &slow->signature, &slow->refused);
+    if (status == CAIRN_ERROR_MEMORY)
+        return error_set(error, status, 0, "%s", slow->refused.message);
+    if (slow->signature != NULL && slow->signature->results_refused.status != CAIRN_OK)
+        slow->refused = slow->signature->results_refused;
+    ic->calls_refused = slow->refused.status == CAIRN_OK ? NULL : &slow->refused;
+    /* With other conventions, the site keeps values in registers that C functions may change. */
+    ic->calls_straight = declaration->calling_convention == CAIRN_CALLING_CONVENTION_C ||
+                         declaration->calling_convention == CONVENTION_FAST;
     return CAIRN_OK;
 }
 
@@ -379,41 +348,11 @@ static enum cairn_status find_entry_code(cairn_runtime *runtime, uint64_t *entry
     return status;
 }
 
-/* Creates the signature of the site's calls. A failure matters only if the operands are placed by
- * it. */
-static enum cairn_status make_signature(cairn_ic *ic, struct slow_path *slow,
-                                        struct cairn_error *error)
-{
-    const struct cairn_declaration *declaration = slow->declaration;
-    uint32_t result_count = declaration->result.kind == CAIRN_TYPE_VOID ? 0 : 1;
-    enum cairn_status status = cairn_signature_create(
-        &slow->runtime->allocator, &declaration->result, result_count, declaration->types,
-        declaration->argument_count, &slow->signature, &slow->refused);
-    if (status == CAIRN_ERROR_MEMORY)
-        return error_set(error, status, 0, "%s", slow->refused.message);
-    if (slow->signature != NULL && slow->signature->results_refused.status != CAIRN_OK)
-        slow->refused = slow->signature->results_refused;
-    ic->calls_refused = slow->refused.status == CAIRN_OK ? NULL : &slow->refused;
-    ic->calls_straight = calls_as_c(declaration->calling_convention);
-    return CAIRN_OK;
-}
-
-static enum cairn_status fill_slow_path(cairn_ic *ic, struct slow_path *slow,
-                                        struct cairn_error *error)
-{
-    enum cairn_status status = take_operands(ic, slow->declaration, error);
-    if (status == CAIRN_OK)
-        status = make_signature(ic, slow, error);
-    if (status == CAIRN_OK)
-        status = place(ic, error);
-    if (status == CAIRN_OK)
-        status = find_entry_code(slow->runtime, &slow->entry_code, error);
-    return status;
-}
-
+/* Prepares the slow path. On an error, ic_free frees what exists of it. */
 static enum cairn_status make_slow_path(cairn_ic *ic, cairn_runtime *runtime,
-                                        struct cairn_record record, struct cairn_error *error)
+                                        struct cairn_error *error)
 {
+    const struct cairn_record record = {ic->site->table->records, ic->site->record};
     const struct cairn_declaration *declaration = cairn_record_declaration(record);
     if (declaration == NULL)
         return error_set(error, CAIRN_ERROR_NOT_FOUND, cairn_record_address(record),
@@ -427,39 +366,30 @@ static enum cairn_status make_slow_path(cairn_ic *ic, cairn_runtime *runtime,
     slow->declaration = declaration;
     ic->slow_path = slow;
     ic->destroy_slow_path = destroy_slow_path;
-    return fill_slow_path(ic, slow, error);
-}
-
-static enum cairn_status say_no_straight_calls(const cairn_ic *ic,
-                                               const struct cairn_declaration *declaration,
-                                               struct cairn_error *error)
-{
-    uint32_t convention = declaration->calling_convention;
-    return error_set(error, CAIRN_ERROR_ARGUMENT, convention,
-                     "site %llu has LLVM's calling convention number %u%s, with which functions "
-                     "cannot be called straight: give a megamorphic handler instead of a target",
-                     (unsigned long long)site_id(ic->site), convention,
-                     convention == CAIRN_CALLING_CONVENTION_ANYREG ? " (anyregcc)" : "");
-}
-
-static enum cairn_status fill(cairn_ic *ic, cairn_runtime *runtime, struct cairn_error *error)
-{
-    const struct cairn_record record = {ic->site->table->records, ic->site->record};
-    enum cairn_status status = make_slow_path(ic, runtime, record, error);
-    if (status != CAIRN_OK)
-        return status;
-    if (ic->options.megamorphic_target != NULL && !ic->calls_straight)
-        return say_no_straight_calls(ic, cairn_record_declaration(record), error);
     ic->call_handler = handle_call;
-    status = arch_exit_init(&ic->miss, handle_miss, ic, error);
+    enum cairn_status status = take_types(ic, slow, error);
+    if (status == CAIRN_OK)
+        status = place(ic, error);
+    if (status == CAIRN_OK)
+        status = find_entry_code(runtime, &slow->entry_code, error);
+    uint32_t convention = declaration->calling_convention;
+    if (status == CAIRN_OK && ic->options.megamorphic_target != NULL && !ic->calls_straight)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, convention,
+                         "site %llu has LLVM's calling convention number %u%s, with which "
+                         "functions cannot be called straight: give a megamorphic handler instead "
+                         "of a target",
+                         (unsigned long long)site_id(ic->site), convention,
+                         convention == CAIRN_CALLING_CONVENTION_ANYREG ? " (anyregcc)" : "");
+    if (status == CAIRN_OK)
+        status = arch_exit_init(&ic->miss, handle_miss, ic, error);
     if (status == CAIRN_OK)
         status = arch_exit_init(&ic->megamorphic, handle_megamorphic, ic, error);
     return status;
 }
 
-/* ---- Options ---- */
-
-static enum cairn_status check_options(const struct cairn_ic_options *options,
+/* Checks what needs no memory. Whether the site already has a cache is found out under the lock. */
+static enum cairn_status check_request(const cairn_site *site,
+                                       const struct cairn_ic_options *options,
                                        struct cairn_error *error)
 {
     if (options->handler == NULL)
@@ -471,26 +401,11 @@ static enum cairn_status check_options(const struct cairn_ic_options *options,
     if ((unsigned)options->dispatch > CAIRN_IC_DISPATCH_IN_ORDER)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no dispatch number %u",
                          (unsigned)options->dispatch);
-    return CAIRN_OK;
-}
-
-static struct cairn_ic_options with_defaults(struct cairn_ic_options options)
-{
-    if (options.case_limit == 0)
-        options.case_limit = CAIRN_IC_CASE_LIMIT_DEFAULT;
-    if (options.megamorphic_handler == NULL)
-        options.megamorphic_handler = options.handler;
-    return options;
-}
-
-static enum cairn_status check_site(const cairn_site *site, struct cairn_error *error)
-{
     if (site->kind != CAIRN_RECORD_PATCHPOINT)
         return error_set(error, CAIRN_ERROR_UNMANAGED, site->address,
                          "site %llu at 0x%llx is a %s's: inline caches are for patch points",
                          (unsigned long long)site_id(site), (unsigned long long)site->address,
                          cairn_record_kind_name((enum cairn_record_kind)site->kind));
-    /* Whether the site already has a cache is found out under the lock. */
     bool has_cache = atomic_load_explicit(&site->form, memory_order_relaxed) == SITE_FORM_CACHE;
     return has_cache ? CAIRN_OK : plan_check_live(site, SITE_FORM_INITIAL, error);
 }
@@ -501,9 +416,7 @@ enum cairn_status cairn_ic_create(cairn_site *site, const struct cairn_ic_option
     if (site == NULL || options == NULL || ic == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
                          "cairn_ic_create needs a site, options and a place for the cache");
-    enum cairn_status status = check_options(options, error);
-    if (status == CAIRN_OK)
-        status = check_site(site, error);
+    enum cairn_status status = check_request(site, options, error);
     if (status != CAIRN_OK)
         return status;
     const struct cairn_record record = {site->table->records, site->record};
@@ -513,8 +426,12 @@ enum cairn_status cairn_ic_create(cairn_site *site, const struct cairn_ic_option
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for an inline cache");
     created->set = &runtime->ics;
     created->site = site;
-    created->options = with_defaults(*options);
-    status = fill(created, runtime, error);
+    created->options = *options;
+    if (options->case_limit == 0)
+        created->options.case_limit = CAIRN_IC_CASE_LIMIT_DEFAULT;
+    if (options->megamorphic_handler == NULL)
+        created->options.megamorphic_handler = options->handler;
+    status = make_slow_path(created, runtime, error);
     if (status == CAIRN_OK)
         status = ic_bind(created, error);
     if (status != CAIRN_OK) {

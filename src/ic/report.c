@@ -25,22 +25,14 @@ const char *cairn_ic_state_name(enum cairn_ic_state state)
 
 /* ---- Single caches ---- */
 
-static enum cairn_ic_state state_of(const cairn_ic *ic)
-{
-    const struct ic_cases *cases = &ic->cases;
-    if (atomic_load_explicit(&ic->is_destroyed, memory_order_relaxed))
-        return CAIRN_IC_DESTROYED;
-    if (cases->is_megamorphic)
-        return CAIRN_IC_MEGAMORPHIC;
-    if (cases->count == 0)
-        return CAIRN_IC_EMPTY;
-    return cases->count == 1 ? CAIRN_IC_MONOMORPHIC : CAIRN_IC_POLYMORPHIC;
-}
-
 static void describe_locked(cairn_ic *ic, struct cairn_ic_description *description)
 {
-    enum cairn_ic_state state = state_of(ic);
-    bool is_destroyed = state == CAIRN_IC_DESTROYED;
+    static const enum cairn_ic_state states[] = {CAIRN_IC_EMPTY, CAIRN_IC_MONOMORPHIC};
+    bool is_destroyed = atomic_load_explicit(&ic->is_destroyed, memory_order_relaxed);
+    enum cairn_ic_state state =
+        ic->cases.count > 1 ? CAIRN_IC_POLYMORPHIC : states[ic->cases.count];
+    if (is_destroyed || ic->cases.is_megamorphic)
+        state = is_destroyed ? CAIRN_IC_DESTROYED : CAIRN_IC_MEGAMORPHIC;
     *description = (struct cairn_ic_description){
         .ic = ic,
         .site = ic->site,
@@ -132,15 +124,6 @@ __attribute__((format(printf, 2, 3))) static void print(struct output *output, c
         output->length += (size_t)length;
 }
 
-static void print_guard(struct output *output, const struct cairn_ic_guard *guard)
-{
-    print(output, "[operand %u %c %lld] %u bytes", guard->operand, guard->offset < 0 ? '-' : '+',
-          guard->offset < 0 ? -(long long)guard->offset : (long long)guard->offset, guard->width);
-    if (guard->mask != ic_all_bits(guard->width))
-        print(output, " & 0x%" PRIx64, guard->mask);
-    print(output, " = 0x%" PRIx64 ": ", guard->key);
-}
-
 static void print_place(struct output *output, const struct cairn_ic_field *field)
 {
     print(output, "%u bytes at %d", field->width, field->offset);
@@ -148,8 +131,15 @@ static void print_place(struct output *output, const struct cairn_ic_field *fiel
         print(output, " from the pointer at %d", field->pointer_offset);
 }
 
-static void print_action(struct output *output, const struct cairn_ic_case *described)
+static void print_case(struct output *output, const struct cairn_ic_case *described)
 {
+    const struct cairn_ic_guard *guard = &described->guard;
+    long long offset = guard->offset;
+    print(output, "    [operand %u %c %lld] %u bytes", guard->operand, offset < 0 ? '-' : '+',
+          offset < 0 ? -offset : offset, guard->width);
+    if (guard->mask != ic_all_bits(guard->width))
+        print(output, " & 0x%" PRIx64, guard->mask);
+    print(output, " = 0x%" PRIx64 ": ", guard->key);
     switch (described->action) {
     case CAIRN_IC_LOAD:
         print(output, described->field.is_signed ? "load signed " : "load ");
@@ -168,28 +158,20 @@ static void print_action(struct output *output, const struct cairn_ic_case *desc
     }
 }
 
-static uint64_t all_hits(const struct cairn_ic_description *description)
-{
-    uint64_t hits = 0;
-    for (uint32_t i = 0; i < description->case_count; i++)
-        hits += description->hits[i];
-    return hits;
-}
-
 static bool print_cache(const struct cairn_ic_description *description, void *user)
 {
     struct output *output = user;
+    uint64_t hits = 0;
+    for (uint32_t i = 0; i < description->case_count; i++)
+        hits += description->hits[i];
     print(output, "site %" PRIu64 " at 0x%" PRIx64 ": %s, %u of %u cases", description->id,
           description->address, cairn_ic_state_name(description->state), description->case_count,
           description->case_limit);
     if (description->counts_hits)
-        print(output, ", %" PRIu64 " hits, %" PRIu64 " misses", all_hits(description),
-              description->misses);
+        print(output, ", %" PRIu64 " hits, %" PRIu64 " misses", hits, description->misses);
     print(output, "\n");
     for (uint32_t i = 0; i < description->case_count; i++) {
-        print(output, "    ");
-        print_guard(output, &description->cases[i].guard);
-        print_action(output, &description->cases[i]);
+        print_case(output, &description->cases[i]);
         if (description->counts_hits)
             print(output, ", %" PRIu64 " hits", description->hits[i]);
         print(output, "\n");

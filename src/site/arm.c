@@ -43,41 +43,10 @@ static void set_instruction(cairn_site *site, size_t offset, size_t replaced_byt
     site->replaced_bytes = (uint32_t)replaced_bytes;
 }
 
-/* Prepares a site that is not live for a branch that replaces all of its bytes. The branch gets the
- * instructions that a call needs around it if there is space for them. Otherwise it is at the
- * start. */
-static void allow_quiescent_branch(cairn_site *site)
-{
-    const struct cairn_arch *arch = site->table->arch;
-    const struct arch_patchpoint no_target = {.has_call = false};
-    struct arch_placement placement = {0};
-    if (site->limit < site->byte_count || site->limit < arch->instruction_bytes)
-        return;
-    site->saves_toc =
-        arch->toc_save_offset != 0 &&
-        arch->place(arch, &no_target, site->limit, site->address, &placement, NULL) == CAIRN_OK;
-    set_instruction(site, placement.instruction_offset, site->limit);
-}
-
-/* Prepares a site in which LLVM's call remains for a branch with the same return address. */
-static void keep_call(cairn_site *site, const struct arch_patchpoint *patchpoint,
-                      const struct arch_placement *placement, size_t size)
-{
-    site->saves_toc = site->table->arch->toc_save_offset != 0 &&
-                      placement->return_offset == patchpoint->return_offset;
-    set_instruction(site, patchpoint->return_offset - site->table->arch->instruction_bytes, size);
-}
-
-/* Whether only this site's veneer failed, so that the other sites can still be armed. */
-static bool is_lack_of_room(enum cairn_status status)
-{
-    return status == CAIRN_ERROR_FULL || status == CAIRN_ERROR_RANGE;
-}
-
 static enum cairn_status refuse_crossed(cairn_site *site, struct cairn_error *error)
 {
     return site_refuse(site, error,
-                       "another record begins, or the function ends, %u byte%s behind its start",
+                       "another record begins, or the function ends, %u byte%s after its start",
                        site->limit, site->limit == 1 ? "" : "s");
 }
 
@@ -87,6 +56,7 @@ static enum cairn_status arm(cairn_site *site, const struct arch_patchpoint *pat
                              const struct arch_placement *placement, size_t size,
                              struct cairn_error *error)
 {
+    const struct cairn_arch *arch = site->table->arch;
     set_instruction(site, placement->instruction_offset, size);
     enum arch_branch branch = patchpoint->has_call ? ARCH_BRANCH_CALL : ARCH_BRANCH_NOP;
     struct change change = plan_branch(site, branch, patchpoint->target);
@@ -94,8 +64,12 @@ static enum cairn_status arm(cairn_site *site, const struct arch_patchpoint *pat
     site->saves_toc = true;
     struct cairn_error reason;
     enum cairn_status status = plan_change(&change, &reason);
-    if (is_lack_of_room(status)) {
-        keep_call(site, patchpoint, placement, size);
+    if (status == CAIRN_ERROR_FULL || status == CAIRN_ERROR_RANGE) {
+        /* Only this site's veneer failed, so the other sites can still be armed. LLVM's call
+         * remains, and a branch may replace it that has the same return address. */
+        site->saves_toc =
+            arch->toc_save_offset != 0 && placement->return_offset == patchpoint->return_offset;
+        set_instruction(site, patchpoint->return_offset - arch->instruction_bytes, size);
         return site_refuse(site, error, "%s", reason.message);
     }
     if (status != CAIRN_OK) {
@@ -104,7 +78,7 @@ static enum cairn_status arm(cairn_site *site, const struct arch_patchpoint *pat
         return status;
     }
     plan_write_slot(&change);
-    site->table->arch->arm(site->table->arch, region_of(site), size, patchpoint, placement);
+    arch->arm(arch, region_of(site), size, patchpoint, placement);
     word_put_bits(site, change.bits, region_of(site) + site->instruction_offset);
     plan_release(&change);
     site->live = true;
@@ -114,76 +88,43 @@ static enum cairn_status arm(cairn_site *site, const struct arch_patchpoint *pat
     return CAIRN_OK;
 }
 
+static const struct arch_patchpoint no_target = {.has_call = false};
+
 /* ---- Patch points ---- */
 
 enum cairn_status arm_patchpoint(cairn_site *site, struct cairn_error *error)
 {
     const struct cairn_arch *arch = site->table->arch;
+    const uint32_t size = site->byte_count;
     struct arch_patchpoint patchpoint;
     struct arch_placement placement;
     struct cairn_error reason;
-    if (site->limit < site->byte_count)
+    if (site->limit < size)
         return refuse_crossed(site, error);
-    enum cairn_status status = arch->recognise(arch, region_of(site), site->byte_count,
-                                               site->address, &patchpoint, &reason);
+    enum cairn_status status =
+        arch->recognise(arch, region_of(site), size, site->address, &patchpoint, &reason);
     if (status == CAIRN_OK)
-        status =
-            arch->place(arch, &patchpoint, site->byte_count, site->address, &placement, &reason);
+        status = arch->place(arch, &patchpoint, size, site->address, &placement, &reason);
     if (status == CAIRN_OK)
-        return arm(site, &patchpoint, &placement, site->byte_count, error);
-    allow_quiescent_branch(site);
+        return arm(site, &patchpoint, &placement, size, error);
+    /* A branch may replace all bytes under quiescence. It gets the instructions that a call needs
+     * around it if there is space for them. Otherwise it is at the start. */
+    if (size >= arch->instruction_bytes) {
+        placement = (struct arch_placement){0};
+        site->saves_toc =
+            arch->toc_save_offset != 0 &&
+            arch->place(arch, &no_target, size, site->address, &placement, NULL) == CAIRN_OK;
+        set_instruction(site, placement.instruction_offset, size);
+    }
     return site_refuse(site, error, "%s", reason.message);
 }
 
 /* ---- Stack map shadows ---- */
 
-/* Whether a shadow begins with enough no-ops to be armed like a patch point without a target. */
-static bool begins_with_room(const cairn_site *site, size_t *size, struct arch_placement *placement)
-{
-    const struct cairn_arch *arch = site->table->arch;
-    const struct arch_patchpoint no_target = {.has_call = false};
-    *size = arch->leading_nops(arch, region_of(site), site->limit);
-    return arch->place(arch, &no_target, *size, site->address, placement, NULL) == CAIRN_OK;
-}
-
-/* Whether a branch can replace the shadow's first instruction while threads execute it. The
- * instruction must lie in one word, have a length that a branch can have, and be one that the
- * architecture lets change while it is executed. A thread that was interrupted inside the
- * instruction must not resume at the branch. */
-static bool fits_live(const cairn_site *site, size_t length)
-{
-    const struct cairn_arch *arch = site->table->arch;
-    size_t longest =
-        arch->instruction_bytes_max > 0 ? arch->instruction_bytes_max : arch->instruction_bytes;
-    return length >= arch->instruction_bytes && length <= longest &&
-           site->address % arch->word_bytes + length <= arch->word_bytes &&
-           arch->may_be_exchanged(arch, region_of(site), length) &&
-           !boundaries_may_stop_inside(arch, region_of(site), length);
-}
-
-static void keep_original(cairn_site *site, size_t length)
-{
-    set_instruction(site, 0, length);
-    site->instruction_length = (uint8_t)length;
-    site->return_offset = (uint32_t)length;
-    site->live = true;
-    site->keeps_original = true;
-}
-
-/* Returns the number of bytes from the region's start that may be read to find instruction
- * boundaries. The last instruction may end after the shadow, within the code. */
-static size_t readable_bytes(const cairn_site *site)
-{
-    enum { INSTRUCTION_BYTES_MAX = 15 };
-    size_t readable = site->limit;
-    while (readable < site->limit + INSTRUCTION_BYTES_MAX &&
-           code_block_holds_code(site->table->block, site->address, readable + 1))
-        readable++;
-    return readable;
-}
-
+/* Prepares a shadow that is not live for a quiescent branch, where one fits. */
 static enum cairn_status refuse_shadow(cairn_site *site, struct cairn_error *error)
 {
+    enum { INSTRUCTION_BYTES_MAX = 15 };
     const struct cairn_arch *arch = site->table->arch;
     size_t length = arch->instruction_bytes;
     if (site->limit < length)
@@ -191,7 +132,12 @@ static enum cairn_status refuse_shadow(cairn_site *site, struct cairn_error *err
                            "a branch takes %zu bytes, and the shadow has %u before the next record "
                            "or the function's or its own end",
                            length, site->limit);
-    size_t boundary = boundaries_next(arch, region_of(site), readable_bytes(site), length);
+    /* The last instruction may end after the shadow, within the code. */
+    size_t readable = site->limit;
+    while (readable < site->limit + INSTRUCTION_BYTES_MAX &&
+           code_block_holds_code(site->table->block, site->address, readable + 1))
+        readable++;
+    size_t boundary = boundaries_next(arch, region_of(site), readable, length);
     if (boundary == 0)
         return site_refuse(site, error, "the shadow's instructions cannot be decoded");
     set_instruction(site, 0, boundary);
@@ -209,63 +155,68 @@ static enum cairn_status refuse_shadow(cairn_site *site, struct cairn_error *err
                        length, arch->instruction_bytes_max);
 }
 
+/* A shadow that begins with enough no-ops is armed like a patch point without a target. Otherwise
+ * its first instruction must be one that a branch can replace while threads execute it: it lies in
+ * one word, has a length that a branch can have, and the architecture lets it change while it is
+ * executed. A thread that was interrupted inside the instruction must not resume at the branch. */
 enum cairn_status arm_shadow(cairn_site *site, struct cairn_error *error)
 {
-    const struct arch_patchpoint no_target = {.has_call = false};
+    const struct cairn_arch *arch = site->table->arch;
     struct arch_placement placement;
-    size_t size;
-    if (begins_with_room(site, &size, &placement))
+    size_t size = arch->leading_nops(arch, region_of(site), site->limit);
+    if (arch->place(arch, &no_target, size, site->address, &placement, NULL) == CAIRN_OK)
         return arm(site, &no_target, &placement, size, error);
-    size_t length = boundaries_instruction_length(site->table->arch, region_of(site), site->limit);
-    if (!fits_live(site, length))
+    size_t length = boundaries_instruction_length(arch, region_of(site), site->limit);
+    size_t longest = arch->instruction_bytes_max;
+    if (longest == 0)
+        longest = arch->instruction_bytes;
+    if (length < arch->instruction_bytes || length > longest ||
+        site->address % arch->word_bytes + length > arch->word_bytes ||
+        !arch->may_be_exchanged(arch, region_of(site), length) ||
+        boundaries_may_stop_inside(arch, region_of(site), length))
         return refuse_shadow(site, error);
-    keep_original(site, length);
+    set_instruction(site, 0, length);
+    site->instruction_length = (uint8_t)length;
+    site->return_offset = (uint32_t)length;
+    site->live = true;
+    site->keeps_original = true;
     return CAIRN_OK;
 }
 
 /* ---- Statepoints ---- */
 
-/* Whether a call fits at the end of the region, where it must end. This depends on how LLVM has
- * aligned the code. */
-static bool has_room_at_end(const cairn_site *site, struct arch_placement *placement)
-{
-    const struct cairn_arch *arch = site->table->arch;
-    const struct arch_patchpoint no_target = {.has_call = false};
-    size_t length = arch->instruction_bytes;
-    size_t offset = site->byte_count - length;
-    if (arch->leading_nops(arch, region_of(site), site->byte_count) != site->byte_count ||
-        arch->place(arch, &no_target, length, site->address + offset, placement, NULL) != CAIRN_OK)
-        return false;
-    placement->instruction_offset += offset;
-    placement->return_offset += offset;
-    return true;
-}
-
+/* The call must end at the end of the region. Whether it fits there depends on how LLVM has aligned
+ * the code. */
 enum cairn_status arm_statepoint(cairn_site *site, struct cairn_error *error)
 {
-    const struct arch_patchpoint no_target = {.has_call = false};
-    struct arch_placement placement;
     const struct cairn_arch *arch = site->table->arch;
+    const uint32_t size = site->byte_count;
     size_t length = arch->instruction_bytes;
-    if (site->limit < site->byte_count)
+    size_t offset = size - length;
+    struct arch_placement placement;
+    if (site->limit < size)
         return refuse_crossed(site, error);
-    if (site->byte_count >= length)
-        set_instruction(site, site->byte_count - length, site->byte_count);
-    if (site->byte_count < arch->call_bytes)
+    if (size >= length)
+        set_instruction(site, offset, size);
+    if (size < arch->call_bytes)
         return site_refuse(site, error, "a call takes %zu bytes, and %u are reserved",
-                           arch->call_bytes, site->byte_count);
+                           arch->call_bytes, size);
     if (arch->toc_save_offset != 0)
         return site_refuse(site, error,
                            "the statepoint's call has to return to the end of its bytes, and of "
-                           "the %zu bytes that a call takes the last are the TOC's reload behind "
+                           "the %zu bytes that a call takes the last are the TOC's reload after "
                            "it: CAIRN_QUIESCENT only, for a jump or a no-op",
                            arch->call_bytes);
-    if (has_room_at_end(site, &placement))
-        return arm(site, &no_target, &placement, site->byte_count, error);
-    return site_refuse(site, error,
-                       "the statepoint's call has to return to the end of its bytes, and the last "
-                       "%zu of them are not no-ops within one aligned word: CAIRN_QUIESCENT only",
-                       length);
+    if (arch->leading_nops(arch, region_of(site), size) != size ||
+        arch->place(arch, &no_target, length, site->address + offset, &placement, NULL) != CAIRN_OK)
+        return site_refuse(site, error,
+                           "the statepoint's call has to return to the end of its bytes, and the "
+                           "last %zu of them are not no-ops within one aligned word: "
+                           "CAIRN_QUIESCENT only",
+                           length);
+    placement.instruction_offset += offset;
+    placement.return_offset += offset;
+    return arm(site, &no_target, &placement, size, error);
 }
 
 /* ---- Patch words ---- */
@@ -290,7 +241,7 @@ void arm_bind(cairn_site *site)
     if (!site->live)
         return;
     site->word = word_address(site) + site->table->alias_distance;
-    site->word_shift = word_find_shift(site);
+    site->word_shift = (uint8_t)(8 * (word_instruction_address(site) - word_address(site)));
     uint64_t word = word_read(site);
     site->word_base = word & ~word_instruction_mask(site);
     atomic_init(&site->noted_bits, word_instruction_bits(site, word));

@@ -6,8 +6,6 @@
  */
 #include "site/boundaries.h"
 
-#include "site/x86_instruction.h"
-
 size_t boundaries_instruction_length(const struct cairn_arch *arch, const uint8_t *bytes,
                                      size_t size)
 {

@@ -23,4 +23,9 @@ size_t boundaries_next(const struct cairn_arch *arch, const uint8_t *bytes, size
  * and gathers are of this kind. */
 bool boundaries_may_stop_inside(const struct cairn_arch *arch, const uint8_t *bytes, size_t size);
 
+/* Do the same for x86-64 instructions. Implemented once per build: with Zydis on x86-64 hosts, and
+ * as stubs on other hosts. */
+size_t x86_instruction_length(const uint8_t *bytes, size_t size);
+bool x86_may_stop_inside(const uint8_t *bytes, size_t size);
+
 #endif

@@ -10,8 +10,8 @@
 
 #include <errno.h>
 
-/* Initialises a lock that detects if its owner takes it again. */
-static void init_lock(struct cache_set *set)
+/* The lock detects that its owner takes it again. */
+void cache_set_renew_lock(struct cache_set *set)
 {
     pthread_mutexattr_t attributes;
     pthread_mutexattr_init(&attributes);
@@ -24,10 +24,8 @@ void cache_set_init(struct cache_set *set, const struct cairn_allocator *allocat
                     struct code_space *space)
 {
     *set = (struct cache_set){.allocator = *allocator, .space = space};
-    init_lock(set);
+    cache_set_renew_lock(set);
 }
-
-/* ---- Retired memory ---- */
 
 void cache_set_quiesce(struct cache_set *set)
 {
@@ -48,10 +46,6 @@ void cache_set_destroy(struct cache_set *set)
         set->functions->free_retired(set, set->retired, set->retired_calls);
     pthread_mutex_destroy(&set->lock);
 }
-
-/* ---- The lock ---- */
-
-void cache_set_renew_lock(struct cache_set *set) { init_lock(set); }
 
 bool cache_set_lock(struct cache_set *set)
 {

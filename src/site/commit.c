@@ -27,12 +27,12 @@
  *    all others. A kernel without SYNC_CORE has no such barrier. On PPC64, only pages that have not
  *    held other code before are safe then.
  *  - The slot. It is data, not code. The two stores must be seen in their order, and the veneer's
- * load must come after the fetch of the branch. Both stores are releases (any store on x86-64, stlr
- *    on AArch64, a store after lwsync on PPC64). On x86-64 and AArch64, instructions are fetched in
- *    program order, and a load comes after its own fetch. The Power ISA guarantees less. But
- *    instructions that were executed speculatively are kept only if the branch to them was fetched
- *    and decoded, and processors decode in program order, so the word was read first there, too.
- *    The slot is an aligned doubleword, so the load returns one whole target.
+ *    load must come after the fetch of the branch. Both stores are releases (any store on x86-64,
+ *    stlr on AArch64, a store after lwsync on PPC64). On x86-64 and AArch64, instructions are
+ *    fetched in program order, and a load comes after its own fetch. The Power ISA guarantees less.
+ *    But instructions that were executed speculatively are kept only if the branch to them was
+ *    fetched and decoded, and processors decode in program order, so the word was read first there,
+ *    too. The slot is an aligned doubleword, so the load returns one whole target.
  *  - The word. A core may execute an older word until the word is invalidated in the instruction
  *    caches, and on PPC64 even after a newer one. Every change, RELAXED or not, ends with
  *    arch_host_code_written for the word. Instructions that are in a core's pipeline at that time
@@ -102,9 +102,9 @@
  * last successful change requested. There are two exceptions. A change has no fence between its
  * stores and its check (H), and a change without a barrier makes no atomic read-modify-write,
  * because either would double the time of a change without a barrier. So the check misses a change
- * that is made while the stores wait in the core's store buffer. And if a
- * change is settled between two of the stores that settle or undo another change, the other change
- * may write the settled instruction after the settled change's own barrier.
+ * that is made while the stores wait in the core's store buffer. And if a change is settled between
+ * two of the stores that settle or undo another change, the other change may write the settled
+ * instruction after the settled change's own barrier.
  *
  * No step waits for another thread. A signal handler may patch the site whose change it interrupts.
  *
@@ -118,17 +118,9 @@
 
 /* ---- Dual mapping: stores through the writable view ---- */
 
-static void *alias_of(const cairn_site *site) { return (void *)(uintptr_t)site->word; }
+static bool is_dual(const cairn_site *site) { return site->table->alias_distance != 0; }
 
-/* Stores the word of a site whose other bytes in the word never change. */
-static void store_word(const cairn_site *site, uint64_t bits)
-{
-    uint64_t word = site->word_base | bits << site->word_shift;
-    if (word_is_narrow(site))
-        __atomic_store_n((uint32_t *)alias_of(site), (uint32_t)word, __ATOMIC_RELEASE);
-    else
-        __atomic_store_n((uint64_t *)alias_of(site), word, __ATOMIC_RELEASE);
-}
+static void *alias_of(const cairn_site *site) { return (void *)(uintptr_t)site->word; }
 
 /* Replaces the instruction in the word and keeps the other bytes. If `expected` is not NULL, does
  * so only if the instruction is `*expected`. */
@@ -143,14 +135,6 @@ static void exchange_in_word(const cairn_site *site, uint64_t bits, const uint64
             break;
 }
 
-/* Replaces the instruction if it is `expected`, where the instruction is the whole word. */
-static void exchange_narrow_word(const cairn_site *site, uint64_t bits, uint64_t expected)
-{
-    uint32_t found = (uint32_t)expected;
-    __atomic_compare_exchange_n((uint32_t *)alias_of(site), &found, (uint32_t)bits, false,
-                                __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
-}
-
 static void make_visible(const cairn_site *site)
 {
     if (site->table->arch->fetch_is_coherent)
@@ -159,68 +143,72 @@ static void make_visible(const cairn_site *site)
                            site->table->arch->word_bytes);
 }
 
+/* Stores the change's instruction. If the other bytes of the word never change, the word is stored
+ * without being read. */
+static void store_instruction(const struct change *change)
+{
+    cairn_site *site = change->site;
+    uint64_t word = site->word_base | change->bits << site->word_shift;
+    if (site->shares_word)
+        exchange_in_word(site, change->bits, NULL);
+    else if (word_is_narrow(site))
+        __atomic_store_n((uint32_t *)alias_of(site), (uint32_t)word, __ATOMIC_RELEASE);
+    else
+        __atomic_store_n((uint64_t *)alias_of(site), word, __ATOMIC_RELEASE);
+    atomic_store_explicit(&site->noted_bits, change->bits, memory_order_release);
+    make_visible(site);
+}
+
+/* Writes `to` if the instruction is `from`. */
+static void replace(cairn_site *site, uint64_t from, uint64_t to)
+{
+    uint32_t found = (uint32_t)from;
+    if (word_is_narrow(site))
+        __atomic_compare_exchange_n((uint32_t *)alias_of(site), &found, (uint32_t)to, false,
+                                    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+    else
+        exchange_in_word(site, to, &from);
+    commit_note(site);
+    make_visible(site);
+}
+
 /* ---- Single mapping and toggling: pages are replaced, or their access is toggled ---- */
 
 /* Writes to pages. Only instructions are written, with the code space locked, so the other bytes of
  * their words keep the values of that moment, whichever site they belong to. */
 struct writing {
     const struct change_list *list;
+    bool undoes;
     uint8_t bytes[ARCH_WORD_BYTES_MAX];
 };
 
-static void fill_write(struct writing *writing, const cairn_site *site, uint64_t bits,
-                       struct code_write *write)
+static bool next_write(void *user, size_t index, struct code_write *write)
 {
-    word_put_bits(site, bits, writing->bytes);
+    struct writing *writing = user;
+    const struct change *change = change_at(writing->list, index);
+    const cairn_site *site = change->site;
+    if (writing->undoes &&
+        (change->undo_from == change->undo_to || word_read_instruction(site) != change->undo_from))
+        return false;
+    word_put_bits(site, writing->undoes ? change->undo_to : change->bits, writing->bytes);
     *write = (struct code_write){
         .block = site->table->block,
         .address = word_instruction_address(site),
         .bytes = writing->bytes,
         .size = site->instruction_length,
     };
-}
-
-static bool next_change(void *user, size_t index, struct code_write *write)
-{
-    struct writing *writing = user;
-    const struct change *change = change_at(writing->list, index);
-    fill_write(writing, change->site, change->bits, write);
     return true;
 }
 
-static bool next_undo(void *user, size_t index, struct code_write *write)
-{
-    struct writing *writing = user;
-    const struct change *change = change_at(writing->list, index);
-    if (change->undo_from == change->undo_to ||
-        word_read_instruction(change->site) != change->undo_from)
-        return false;
-    fill_write(writing, change->site, change->undo_to, write);
-    return true;
-}
-
-static enum cairn_status write_pages(const struct change_list *list, code_write_source *source,
+static enum cairn_status write_pages(const struct change_list *list, bool undoes,
                                      struct cairn_error *error)
 {
-    struct writing writing = {.list = list};
-    return code_space_write_all(list->first->site->table->space, source, &writing, list->count,
+    struct writing writing = {.list = list, .undoes = undoes};
+    return code_space_write_all(list->first->site->table->space, next_write, &writing, list->count,
                                 error);
 }
 
 /* ---- Changes ---- */
-
-static bool is_dual(const cairn_site *site) { return site->table->alias_distance != 0; }
-
-static void store_instruction(const struct change *change)
-{
-    const cairn_site *site = change->site;
-    if (site->shares_word)
-        exchange_in_word(site, change->bits, NULL);
-    else
-        store_word(site, change->bits);
-    atomic_store_explicit(&change->site->noted_bits, change->bits, memory_order_release);
-    make_visible(site);
-}
 
 static uint32_t load(const _Atomic uint32_t *number)
 {
@@ -230,6 +218,11 @@ static uint32_t load(const _Atomic uint32_t *number)
 static void store(_Atomic uint32_t *number, uint32_t value)
 {
     atomic_store_explicit(number, value, memory_order_release);
+}
+
+static uint64_t settled(const cairn_site *site)
+{
+    return atomic_load_explicit(&site->settled, memory_order_acquire);
 }
 
 /* Takes `count` consecutive numbers (E). Returns the first. */
@@ -267,22 +260,6 @@ static bool is_latest(const struct change *change)
     return load(&change->site->latest) == change->sequence;
 }
 
-static enum cairn_status write_changes_of_pages(const struct change_list *list,
-                                                struct cairn_error *error)
-{
-    enum cairn_status status = CAIRN_OK;
-    bool again = true;
-    while (again && status == CAIRN_OK) {
-        again = false;
-        for (size_t i = 0; i < list->count; i++)
-            note_number(change_at(list, i));
-        status = write_pages(list, next_change, error);
-        for (size_t i = 0; i < list->count; i++)
-            again |= !is_latest(change_at(list, i));
-    }
-    return status;
-}
-
 static enum cairn_status write_changes(const struct change_list *list, struct cairn_error *error)
 {
     const bool dual = is_dual(list->first->site);
@@ -291,140 +268,71 @@ static enum cairn_status write_changes(const struct change_list *list, struct ca
         struct change *change = change_at(list, i);
         change->sequence = number++;
         plan_write_slot(change);
-        do {
-            if (!dual)
-                break;
+        for (bool again = dual; again; again = !is_latest(change)) {
             note_number(change);
             store_instruction(change);
-        } while (!is_latest(change));
+        }
     }
-    return dual ? CAIRN_OK : write_changes_of_pages(list, error);
-}
-
-void commit_at_once(struct change *change)
-{
-    cairn_site *site = change->site;
-    plan_write_slot(change);
-    do {
-        atomic_store_explicit(&site->settled, change->bits, memory_order_release);
-        store(&site->latest, 0);
-        store_instruction(change);
-    } while (load(&site->latest) != 0);
-    plan_release(change);
-}
-
-/* Reads the instruction. In a forked child that has not patched yet, only the executed view is the
- * child's own. */
-static uint64_t read_instruction(const cairn_site *site)
-{
-    return code_space_is_own(site->table->space) ? word_read_instruction(site)
-                                                 : word_read_executed_instruction(site);
-}
-
-/* The slot of a veneer does not change while the instruction branches to the veneer. So the slot
- * belongs to the instruction if that is the same before and after the load. */
-const struct site_veneer *commit_read(const cairn_site *site, uint64_t *bits,
-                                      uint64_t *veneer_target)
-{
-    for (;;) {
-        *bits = read_instruction(site);
-        const struct site_veneer *veneer = veneers_find(site, *bits);
-        if (veneer == NULL)
-            return NULL;
-        *veneer_target = atomic_load_explicit(veneer->code.slot, memory_order_acquire);
-        if (read_instruction(site) == *bits)
-            return veneer;
+    enum cairn_status status = CAIRN_OK;
+    for (bool again = !dual; again && status == CAIRN_OK;) {
+        again = false;
+        for (size_t i = 0; i < list->count; i++)
+            note_number(change_at(list, i));
+        status = write_pages(list, false, error);
+        for (size_t i = 0; i < list->count; i++)
+            again |= !is_latest(change_at(list, i));
     }
+    return status;
 }
 
 /* ---- Undoing ---- */
 
-/* Writes `to` if the instruction is `from`. */
-static void replace(cairn_site *site, uint64_t from, uint64_t to)
+/* Chooses the instruction to replace and its replacement (F): the first time, the change's own, and
+ * after a replacement that one, because another change may have been settled meanwhile. False if
+ * there is nothing to do: the site was changed again, or does what is settled. */
+static bool next_undo(struct change *change, bool is_first)
 {
-    if (word_is_narrow(site))
-        exchange_narrow_word(site, to, from);
-    else
-        exchange_in_word(site, to, &from);
-    commit_note(site);
-    make_visible(site);
-}
-
-static void count_undoing(cairn_site *site)
-{
+    cairn_site *site = change->site;
+    if (is_first)
+        change->undo_from = change->undo_to = change->bits;
+    if (is_first ? !is_latest(change) : change->undo_from == change->undo_to)
+        return false;
     atomic_fetch_add_explicit(&site->undone, 1, memory_order_seq_cst);
     atomic_fetch_add_explicit(code_space_undone(site->table->space), 1, memory_order_seq_cst);
     atomic_thread_fence(memory_order_seq_cst);
-}
-
-static uint64_t settled(const cairn_site *site)
-{
-    return atomic_load_explicit(&site->settled, memory_order_acquire);
-}
-
-/* Chooses the instruction to replace and its replacement (F). False if there is nothing to do: the
- * site was changed again, or does what is settled. */
-static bool begin_undo(struct change *change)
-{
-    change->undo_from = change->bits;
-    change->undo_to = change->bits;
-    if (load(&change->site->latest) != change->sequence)
-        return false;
-    count_undoing(change->site);
-    change->undo_to = settled(change->site);
-    return change->undo_to != change->undo_from;
-}
-
-/* Does the same after a replacement, because another change may have been settled meanwhile (F). */
-static bool go_on_undoing(struct change *change)
-{
-    if (change->undo_from == change->undo_to)
-        return false;
-    count_undoing(change->site);
     change->undo_from = change->undo_to;
-    change->undo_to = settled(change->site);
+    change->undo_to = settled(site);
     return change->undo_to != change->undo_from;
-}
-
-/* Settles what the site holds, because undoing was refused (F). A change that is settled meanwhile
- * stays settled. */
-static void settle_what_stays(const struct change *change)
-{
-    cairn_site *site = change->site;
-    uint64_t before = settled(site);
-    if (is_latest(change))
-        atomic_compare_exchange_strong(&site->settled, &before, word_read_instruction(site));
-}
-
-static enum cairn_status undo_pages(const struct change_list *list, struct cairn_error *error)
-{
-    enum cairn_status status = CAIRN_OK;
-    bool any = false;
-    for (size_t i = 0; i < list->count; i++)
-        any |= begin_undo(change_at(list, i));
-    while (any && status == CAIRN_OK) {
-        status = write_pages(list, next_undo, error);
-        any = false;
-        for (size_t i = 0; i < list->count; i++)
-            any |= go_on_undoing(change_at(list, i));
-    }
-    for (size_t i = 0; i < list->count && status != CAIRN_OK; i++)
-        settle_what_stays(change_at(list, i));
-    return status;
 }
 
 /* Undoes the changes, the last one first. Fails only without dual mapping. The sites then keep the
- * new instructions, which are settled. */
+ * new instructions, which are settled (F), unless another change is settled meanwhile. */
 static enum cairn_status undo_all(const struct change_list *list, struct cairn_error *error)
 {
-    if (!is_dual(list->first->site))
-        return undo_pages(list, error);
+    const bool dual = is_dual(list->first->site);
+    enum cairn_status status = CAIRN_OK;
+    bool any = false;
     for (size_t i = list->count; i-- > 0;) {
         struct change *change = change_at(list, i);
-        for (bool any = begin_undo(change); any; any = go_on_undoing(change))
+        bool goes_on = next_undo(change, true);
+        for (; dual && goes_on; goes_on = next_undo(change, false))
             replace(change->site, change->undo_from, change->undo_to);
+        any |= goes_on;
     }
-    return CAIRN_OK;
+    while (any && status == CAIRN_OK) {
+        status = write_pages(list, true, error);
+        any = false;
+        for (size_t i = 0; i < list->count; i++)
+            any |= next_undo(change_at(list, i), false);
+    }
+    for (size_t i = 0; i < list->count && status != CAIRN_OK; i++) {
+        const struct change *change = change_at(list, i);
+        uint64_t before = settled(change->site);
+        if (is_latest(change))
+            atomic_compare_exchange_strong(&change->site->settled, &before,
+                                           word_read_instruction(change->site));
+    }
+    return status;
 }
 
 /* ---- Many changes, all or none ---- */
@@ -435,95 +343,73 @@ static bool is_superseded(const struct change *change)
     return load(&site->latest) == 0 || reaches(load(&site->superseded), change->sequence);
 }
 
-/* Whether no change of these sites was undone since they were written. `undone` is the count of the
- * whole space before that. If it is unchanged, which is the usual case, the sites need not be
- * checked. */
-static bool is_undisturbed(struct code_space *space, const struct change_list *list,
-                           uint32_t undone)
+/* Whether the site's change was undone, or another one of the site, since it was written. */
+static bool is_disturbed(const struct change *change)
 {
-    if (load(code_space_undone(space)) == undone)
-        return true;
-    for (size_t i = 0; i < list->count; i++) {
-        const struct change *change = change_at(list, i);
-        if (load(&change->site->undone) != change->undone && !is_superseded(change))
-            return false;
-    }
-    return true;
+    return load(&change->site->undone) != change->undone;
 }
 
-static void settle(struct change *change)
-{
-    cairn_site *site = change->site;
-    if (is_superseded(change))
-        return;
-    change->is_settled = true;
-    atomic_store_explicit(&site->settled, change->bits, memory_order_release);
-    store(&site->superseded, change->sequence);
-}
-
-/* Whether a change was undone while it was settled (G). Undoing that begins later finds the settled
- * change. */
-static bool was_undone_meanwhile(struct code_space *space, const struct change_list *list,
-                                 uint32_t undone)
-{
-    atomic_thread_fence(memory_order_seq_cst);
-    if (load(code_space_undone(space)) == undone)
-        return false;
-    for (size_t i = 0; i < list->count; i++) {
-        const struct change *change = change_at(list, i);
-        if (change->is_settled && load(&change->site->undone) != change->undone)
-            return true;
-    }
-    return false;
-}
-
-/* Settles the changes (G). False if some of the sites may have lost their new instruction. The
- * veneers stay taken until the sites have it. */
+/* Settles the changes (G). `undone` is the count of the whole space before they were written. If it
+ * is unchanged, which is the usual case, the sites need not be checked. Returns false if some of
+ * the sites may have lost their new instruction. */
 static bool settle_all(struct code_space *space, const struct change_list *list, uint32_t undone)
 {
-    if (!is_undisturbed(space, list, undone))
-        return false;
-    for (size_t i = 0; i < list->count; i++)
-        settle(change_at(list, i));
-    if (was_undone_meanwhile(space, list, undone))
-        return false;
-    plan_release_all(list);
+    bool checks = load(code_space_undone(space)) != undone;
+    for (size_t i = 0; checks && i < list->count; i++)
+        if (is_disturbed(change_at(list, i)) && !is_superseded(change_at(list, i)))
+            return false;
+    for (size_t i = 0; i < list->count; i++) {
+        struct change *change = change_at(list, i);
+        if (is_superseded(change))
+            continue;
+        change->is_settled = true;
+        atomic_store_explicit(&change->site->settled, change->bits, memory_order_release);
+        store(&change->site->superseded, change->sequence);
+    }
+    /* Undoing that begins after this fence finds the settled changes. */
+    atomic_thread_fence(memory_order_seq_cst);
+    checks = load(code_space_undone(space)) != undone;
+    for (size_t i = 0; checks && i < list->count; i++)
+        if (change_at(list, i)->is_settled && is_disturbed(change_at(list, i)))
+            return false;
     return true;
-}
-
-static enum cairn_status write_and_synchronise(struct code_space *space,
-                                               const struct change_list *list,
-                                               enum cairn_strength strength,
-                                               struct cairn_error *error)
-{
-    enum cairn_status status = write_changes(list, error);
-    if (status != CAIRN_OK)
-        return status;
-    status = commit_barrier(space, strength, error);
-    struct cairn_error failure;
-    if (status != CAIRN_OK && undo_all(list, &failure) != CAIRN_OK)
-        error_set_system(error, failure.system_error,
-                         "the barrier after a patch was refused, and undoing the patch, too: the "
-                         "sites do the new thing");
-    return status;
 }
 
 enum cairn_status commit_all(const struct change_list *list, enum cairn_strength strength,
                              struct cairn_error *error)
 {
-    if (commit_is_at_once(list->first->site, strength)) {
-        for (size_t i = 0; i < list->count; i++)
-            commit_at_once(change_at(list, i));
+    if (strength == CAIRN_RELAXED && is_dual(list->first->site)) {
+        /* Without a barrier, no store can fail. */
+        for (size_t i = 0; i < list->count; i++) {
+            struct change *change = change_at(list, i);
+            cairn_site *site = change->site;
+            plan_write_slot(change);
+            do {
+                atomic_store_explicit(&site->settled, change->bits, memory_order_release);
+                store(&site->latest, 0);
+                store_instruction(change);
+            } while (load(&site->latest) != 0);
+            plan_release(change);
+        }
         return CAIRN_OK;
     }
     struct code_space *space = list->first->site->table->space;
     enum cairn_status status;
     uint32_t undone;
     do {
+        struct cairn_error failure;
         undone = load(code_space_undone(space));
-        status = write_and_synchronise(space, list, strength, error);
+        status = write_changes(list, error);
+        if (status != CAIRN_OK)
+            break;
+        if (strength != CAIRN_RELAXED)
+            status = code_space_synchronise(space, error);
+        if (status != CAIRN_OK && undo_all(list, &failure) != CAIRN_OK)
+            error_set_system(error, failure.system_error,
+                             "the barrier after a patch was refused, and undoing the patch, too: "
+                             "the sites do the new thing");
     } while (status == CAIRN_OK && !settle_all(space, list, undone));
-    if (status != CAIRN_OK)
-        plan_release_all(list);
+    for (size_t i = 0; i < list->count; i++)
+        plan_release(change_at(list, i));
     return status;
 }

@@ -21,28 +21,7 @@
 enum cairn_status commit_all(const struct change_list *list, enum cairn_strength strength,
                              struct cairn_error *error);
 
-/* Whether a change of the site is one store that cannot fail, because it has no barrier and the
- * site has a dual mapping. commit_at_once makes such a change. */
-static inline bool commit_is_at_once(const cairn_site *site, enum cairn_strength strength)
-{
-    return strength == CAIRN_RELAXED && site->table->alias_distance != 0;
-}
-void commit_at_once(struct change *change);
-
-/* Executes the barrier that `strength` requests. */
-static inline enum cairn_status commit_barrier(struct code_space *space,
-                                               enum cairn_strength strength,
-                                               struct cairn_error *error)
-{
-    return strength == CAIRN_RELAXED ? CAIRN_OK : code_space_synchronise(space, error);
-}
-
 /* Updates the site's note of its instruction (site/fork.c). */
 void commit_note(cairn_site *site);
-
-/* Reads the instruction, and the target in the slot of the veneer that it branches to, as of one
- * moment. Returns that veneer, or NULL. Lock-free. */
-const struct site_veneer *commit_read(const cairn_site *site, uint64_t *bits,
-                                      uint64_t *veneer_target);
 
 #endif

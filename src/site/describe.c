@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "site/commit.h"
+#include "site/veneers.h"
 
 static const char *const state_names[] = {
     [CAIRN_SITE_UNMANAGED] = "unmanaged", [CAIRN_SITE_NOP] = "no-op",
@@ -24,13 +24,27 @@ static const enum cairn_site_state state_of_branch[] = {
     [ARCH_BRANCH_JUMP] = CAIRN_SITE_JUMP,
 };
 
+/* Reads the instruction. In a forked child that has not patched yet, only the executed view is the
+ * child's own. */
+static uint64_t read_instruction(const cairn_site *site)
+{
+    bool is_own = code_space_is_own(site->table->space);
+    return word_read_instruction_at(site, is_own ? site->word : word_address(site));
+}
+
+/* The slot of a veneer does not change while the instruction branches to the veneer. So the slot
+ * belongs to the instruction if that is the same before and after the load. */
 static void describe_branch(const cairn_site *site, struct cairn_site_description *description)
 {
     enum arch_branch branch;
-    uint64_t target;
-    uint64_t bits;
-    uint64_t veneer_target = 0;
-    const struct site_veneer *veneer = commit_read(site, &bits, &veneer_target);
+    const struct site_veneer *veneer;
+    uint64_t bits, target, veneer_target = 0;
+    do {
+        bits = read_instruction(site);
+        veneer = veneers_find(site, bits);
+        if (veneer != NULL)
+            veneer_target = atomic_load_explicit(veneer->code.slot, memory_order_acquire);
+    } while (veneer != NULL && read_instruction(site) != bits);
     if (site->keeps_original && bits == site->initial.bits) {
         description->state = CAIRN_SITE_ORIGINAL;
         return;
@@ -43,24 +57,16 @@ static void describe_branch(const cairn_site *site, struct cairn_site_descriptio
     description->target = veneer != NULL ? veneer_target : target;
 }
 
-static void describe_state(const cairn_site *site, struct cairn_site_description *description)
-{
-    bool is_shadow = site->kind == CAIRN_RECORD_STACKMAP && site->byte_count > 0;
-    description->state = is_shadow ? CAIRN_SITE_ORIGINAL : CAIRN_SITE_UNMANAGED;
-    enum site_form form = (enum site_form)atomic_load_explicit(&site->form, memory_order_acquire);
-    if (form == SITE_FORM_WRITTEN)
-        description->state = CAIRN_SITE_WRITTEN;
-    else if (site->live || form == SITE_FORM_BRANCH)
-        describe_branch(site, description);
-}
-
 void cairn_site_describe(const cairn_site *site, struct cairn_site_description *description)
 {
     const struct site_table *sites = site->table;
+    enum site_form form = (enum site_form)atomic_load_explicit(&site->form, memory_order_acquire);
+    bool is_shadow = site->kind == CAIRN_RECORD_STACKMAP && site->byte_count > 0;
     *description = (struct cairn_site_description){
         .id = site_id(site),
         .record = {sites->records, site->record},
         .kind = (enum cairn_record_kind)site->kind,
+        .state = is_shadow ? CAIRN_SITE_ORIGINAL : CAIRN_SITE_UNMANAGED,
         .address = site->address,
         .byte_count = site->byte_count,
         .live = site->live,
@@ -73,5 +79,8 @@ void cairn_site_describe(const cairn_site *site, struct cairn_site_description *
         description->original_bytes = sites->original_bytes + site->bytes_offset;
         description->bytes = (const uint8_t *)(uintptr_t)site->address;
     }
-    describe_state(site, description);
+    if (form == SITE_FORM_WRITTEN)
+        description->state = CAIRN_SITE_WRITTEN;
+    else if (site->live || form == SITE_FORM_BRANCH)
+        describe_branch(site, description);
 }

@@ -33,121 +33,89 @@ enum cairn_status patch_live(const struct change_list *list, enum site_form form
     return status == CAIRN_OK ? commit_all(list, strength, error) : status;
 }
 
-/* The same for one change: the list exists only if it has a barrier or replaces pages. */
-static enum cairn_status patch_one(struct change *change, enum cairn_strength strength,
-                                   struct cairn_error *error)
-{
-    const struct site_table *checked = NULL;
-    enum cairn_status status = plan_one(change, SITE_FORM_INITIAL, strength, &checked, error);
-    if (status != CAIRN_OK)
-        return status;
-    if (commit_is_at_once(change->site, strength)) {
-        commit_at_once(change);
-        return CAIRN_OK;
-    }
-    return commit_all(&(struct change_list){change, 1, sizeof *change}, strength, error);
-}
-
 /* ---- Quiescent changes: more than one instruction ---- */
 
+/* The new contents of a region: Cairn's branch among the initial bytes, the initial bytes with the
+ * instruction of a live site, or the host's bytes. */
+struct contents {
+    enum site_form form;
+    uint64_t bits; /* the instruction; unused if the form is SITE_FORM_WRITTEN */
+    const void *bytes;
+    size_t size;
+};
+
+static void fill_region(const cairn_site *site, const struct contents *contents, uint8_t *region)
+{
+    const struct cairn_arch *arch = site->table->arch;
+    const struct arch_patchpoint no_target = {.has_call = false};
+    size_t offset = site->instruction_offset;
+    size_t end = site->replaced_bytes < site->limit ? site->replaced_bytes : site->limit;
+    memcpy(region, site->table->initial_bytes + site->bytes_offset, site->limit);
+    if (contents->form == SITE_FORM_WRITTEN) {
+        /* No-ops fill the bytes of a patch point, or of a shadow up to the next of LLVM's
+         * instructions. */
+        end = 0;
+        if (site->kind == CAIRN_RECORD_STACKMAP)
+            end = boundaries_next(arch, region, site->limit, contents->size);
+        memcpy(region, contents->bytes, contents->size);
+        arch->fill_nops(arch, region + contents->size,
+                        (end == 0 ? site->limit : end) - contents->size);
+        return;
+    }
+    if (contents->form == SITE_FORM_BRANCH && site->saves_toc) {
+        const struct arch_placement placement = {offset, site->return_offset};
+        arch->arm(arch, region, end, &no_target, &placement);
+    } else if (contents->form == SITE_FORM_BRANCH) {
+        size_t after = offset + site->instruction_length;
+        arch->fill_nops(arch, region, offset);
+        arch->fill_nops(arch, region + after, end - after);
+    }
+    if (contents->form == SITE_FORM_BRANCH || site->live)
+        word_put_bits(site, contents->bits, region + offset);
+}
+
 /* Writes all that may be written of the region. On failure it is unchanged; only if undoing fails
- * as well, it keeps the new bytes. `old` has space for as many bytes. */
-static enum cairn_status write_region(cairn_site *site, const uint8_t *bytes, uint8_t *old,
-                                      enum site_form form, enum cairn_strength strength,
-                                      struct cairn_error *error)
+ * as well, it keeps the new bytes. */
+static enum cairn_status write_region(cairn_site *site, const struct contents *contents,
+                                      enum cairn_strength strength, struct cairn_error *error)
 {
     struct site_table *sites = site->table;
+    uint8_t *region = memory_new(&sites->allocator, 2, site->limit);
+    if (region == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, site->address,
+                         "no memory for two times %u bytes", site->limit);
+    uint8_t *old = region + site->limit;
+    fill_region(site, contents, region);
     memcpy(old, (const void *)(uintptr_t)site->address, site->limit);
     enum cairn_status status =
-        code_block_write(sites->block, site->address, bytes, site->limit, error);
-    if (status != CAIRN_OK)
-        return status;
-    status = commit_barrier(sites->space, strength, error);
+        code_block_write(sites->block, site->address, region, site->limit, error);
+    bool is_written = status == CAIRN_OK;
+    if (is_written && strength != CAIRN_RELAXED)
+        status = code_space_synchronise(sites->space, error);
     struct cairn_error failure;
-    if (status != CAIRN_OK) {
-        if (code_block_write(sites->block, site->address, old, site->limit, &failure) == CAIRN_OK)
-            return status;
+    if (is_written && status != CAIRN_OK &&
+        code_block_write(sites->block, site->address, old, site->limit, &failure) == CAIRN_OK)
+        is_written = false;
+    else if (is_written && status != CAIRN_OK)
         error_set_system(error, failure.system_error,
                          "the barrier after a patch was refused, and undoing the patch, too: site "
                          "%llu at 0x%llx has the new bytes",
                          (unsigned long long)site_id(site), (unsigned long long)site->address);
-    }
-    if (site->live)
+    if (is_written && site->live)
         commit_note(site);
-    atomic_store_explicit(&site->form, (uint8_t)form, memory_order_release);
+    if (is_written)
+        atomic_store_explicit(&site->form, (uint8_t)contents->form, memory_order_release);
+    memory_free(&sites->allocator, region, 2 * (size_t)site->limit);
     return status;
 }
 
-/* Returns a copy of the initial region, followed by as much space again for write_region. NULL if
- * there is no memory. */
-static uint8_t *copy_initial(const cairn_site *site, struct cairn_error *error)
-{
-    uint8_t *bytes = memory_new(&site->table->allocator, 2, site->limit);
-    if (bytes == NULL)
-        error_set(error, CAIRN_ERROR_MEMORY, site->address, "no memory for two times %u bytes",
-                  site->limit);
-    else
-        memcpy(bytes, site->table->initial_bytes + site->bytes_offset, site->limit);
-    return bytes;
-}
-
-static void free_copy(const cairn_site *site, uint8_t *bytes)
-{
-    memory_free(&site->table->allocator, bytes, 2 * (size_t)site->limit);
-}
-
-static enum cairn_status write_and_free(cairn_site *site, uint8_t *bytes, enum site_form form,
-                                        enum cairn_strength strength, struct cairn_error *error)
-{
-    enum cairn_status status =
-        write_region(site, bytes, bytes + site->limit, form, strength, error);
-    free_copy(site, bytes);
-    return status;
-}
-
-static enum cairn_status check_space(const cairn_site *site, enum arch_branch branch,
-                                     struct cairn_error *error)
-{
-    if (site->instruction_length == 0)
-        return error_set(error, CAIRN_ERROR_RANGE, site->address, "site %llu at 0x%llx: %s",
-                         (unsigned long long)site_id(site), (unsigned long long)site->address,
-                         site->reason);
-    /* No instruction is executed after a jump, but a call or a no-op would continue inside an
-     * instruction. */
-    if (branch != ARCH_BRANCH_JUMP && site->replaced_bytes > site->limit)
-        return error_set(error, CAIRN_ERROR_RANGE, site->address,
-                         "site %llu at 0x%llx: the last instruction that is overwritten ends %u "
-                         "bytes after the shadow, so only a jump fits",
-                         (unsigned long long)site_id(site), (unsigned long long)site->address,
-                         site->replaced_bytes - site->limit);
-    return CAIRN_OK;
-}
-
-/* Writes no-ops over the instructions that are replaced, and the branch among them, with its TOC
- * save and reload if there is space for them. */
-static void fill_in_branch(const cairn_site *site, uint64_t bits, uint8_t *bytes)
-{
-    const struct cairn_arch *arch = site->table->arch;
-    size_t size = site->replaced_bytes < site->limit ? site->replaced_bytes : site->limit;
-    size_t offset = site->instruction_offset;
-    size_t end = offset + site->instruction_length;
-    if (site->saves_toc) {
-        const struct arch_patchpoint no_target = {.has_call = false};
-        const struct arch_placement placement = {offset, site->return_offset};
-        arch->arm(arch, bytes, size, &no_target, &placement);
-    } else {
-        arch->fill_nops(arch, bytes, offset);
-        arch->fill_nops(arch, bytes + end, size - end);
-    }
-    word_put_bits(site, bits, bytes + offset);
-}
-
-/* Writes the bytes, which contain the change's instruction, and ends the change. */
-static enum cairn_status write_change(struct change *change, uint8_t *bytes, enum site_form form,
+/* Writes the region with the planned change's instruction, and ends the change. */
+static enum cairn_status write_change(struct change *change, enum site_form form,
                                       enum cairn_strength strength, struct cairn_error *error)
 {
     plan_write_slot(change);
-    enum cairn_status status = write_and_free(change->site, bytes, form, strength, error);
+    const struct contents contents = {.form = form, .bits = change->bits};
+    enum cairn_status status = write_region(change->site, &contents, strength, error);
     plan_release(change);
     return status;
 }
@@ -155,24 +123,27 @@ static enum cairn_status write_change(struct change *change, uint8_t *bytes, enu
 static enum cairn_status patch_quiescent(struct change *change, enum cairn_strength strength,
                                          struct cairn_error *error)
 {
-    cairn_site *site = change->site;
+    const cairn_site *site = change->site;
     enum site_form form = form_of(site);
     enum cairn_status status = plan_check_module(site->table, strength, error);
-    if (status == CAIRN_OK && form == SITE_FORM_WRITTEN)
-        status = plan_refuse(site, form, error);
-    if (status == CAIRN_OK)
-        status = check_space(site, change->branch, error);
-    if (status == CAIRN_OK)
-        status = plan_change(change, error);
     if (status != CAIRN_OK)
         return status;
-    uint8_t *bytes = copy_initial(site, error);
-    if (bytes == NULL) {
-        plan_release(change);
-        return CAIRN_ERROR_MEMORY;
-    }
-    fill_in_branch(site, change->bits, bytes);
-    return write_change(change, bytes, SITE_FORM_BRANCH, strength, error);
+    if (form == SITE_FORM_WRITTEN)
+        return plan_refuse(site, form, error);
+    if (site->instruction_length == 0)
+        return error_set(error, CAIRN_ERROR_RANGE, site->address, "site %llu at 0x%llx: %s",
+                         (unsigned long long)site_id(site), (unsigned long long)site->address,
+                         site->reason);
+    /* No instruction is executed after a jump, but a call or a no-op would continue inside an
+     * instruction. */
+    if (change->branch != ARCH_BRANCH_JUMP && site->replaced_bytes > site->limit)
+        return error_set(error, CAIRN_ERROR_RANGE, site->address,
+                         "site %llu at 0x%llx: the last instruction that is overwritten ends %u "
+                         "bytes after the shadow, so only a jump fits",
+                         (unsigned long long)site_id(site), (unsigned long long)site->address,
+                         site->replaced_bytes - site->limit);
+    status = plan_change(change, error);
+    return status == CAIRN_OK ? write_change(change, SITE_FORM_BRANCH, strength, error) : status;
 }
 
 /* ---- Changing one site ---- */
@@ -199,7 +170,8 @@ static enum cairn_status patch_branch(cairn_site *site, enum arch_branch branch,
     plan_set_branch(&change, site, branch, (uintptr_t)target);
     if (!site->live && is_quiescent(site, strength))
         return patch_quiescent(&change, strength, error);
-    return patch_one(&change, strength, error);
+    return patch_live(&(struct change_list){&change, 1, sizeof change}, SITE_FORM_INITIAL, strength,
+                      error);
 }
 
 enum cairn_status cairn_site_call(cairn_site *site, const void *target,
@@ -220,47 +192,29 @@ enum cairn_status cairn_site_nop(cairn_site *site, enum cairn_strength strength,
     return patch_branch(site, ARCH_BRANCH_NOP, NULL, strength, error);
 }
 
-/* ---- Restoring ---- */
-
 /* A live site's initial branch may need a veneer, which need not be the one that it had. */
-static enum cairn_status restore_region(cairn_site *site, enum cairn_strength strength,
-                                        struct cairn_error *error)
-{
-    struct change change = plan_restore(site);
-    enum cairn_status status = site->live ? plan_change(&change, error) : CAIRN_OK;
-    if (status != CAIRN_OK)
-        return status;
-    uint8_t *bytes = copy_initial(site, error);
-    if (bytes == NULL) {
-        plan_release(&change);
-        return CAIRN_ERROR_MEMORY;
-    }
-    if (site->live)
-        word_put_bits(site, change.bits, bytes + site->instruction_offset);
-    status = write_change(&change, bytes, SITE_FORM_INITIAL, strength, error);
-    /* Also if both the barrier and undoing were refused, so that the region stays restored. */
-    if (site->live && form_of(site) == SITE_FORM_INITIAL)
-        atomic_store_explicit(&site->settled, change.bits, memory_order_release);
-    return status;
-}
-
 enum cairn_status cairn_site_restore(cairn_site *site, enum cairn_strength strength,
                                      struct cairn_error *error)
 {
     if (site == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no site to restore");
-    enum cairn_status status = plan_check_module(site->table, strength, error);
-    if (status != CAIRN_OK)
-        return status;
     struct change change = plan_restore(site);
     enum site_form form = form_of(site);
     if (site->live && form == SITE_FORM_INITIAL)
-        return patch_one(&change, strength, error);
-    if (form == SITE_FORM_INITIAL)
-        return CAIRN_OK;
-    if (form != SITE_FORM_CACHE && is_quiescent(site, strength))
-        return restore_region(site, strength, error);
-    return plan_refuse(site, form, error);
+        return patch_live(&(struct change_list){&change, 1, sizeof change}, form, strength, error);
+    enum cairn_status status = plan_check_module(site->table, strength, error);
+    if (status != CAIRN_OK || form == SITE_FORM_INITIAL)
+        return status;
+    if (form == SITE_FORM_CACHE || !is_quiescent(site, strength))
+        return plan_refuse(site, form, error);
+    if (site->live)
+        status = plan_change(&change, error);
+    if (status == CAIRN_OK)
+        status = write_change(&change, SITE_FORM_INITIAL, strength, error);
+    /* Also if both the barrier and undoing were refused, so that the region stays restored. */
+    if (site->live && form_of(site) == SITE_FORM_INITIAL)
+        atomic_store_explicit(&site->settled, change.bits, memory_order_release);
+    return status;
 }
 
 /* ---- Changing many sites ---- */
@@ -352,8 +306,8 @@ enum cairn_status cairn_sites_change(const struct cairn_site_change *changes, si
 
 /* ---- The host's own bytes ---- */
 
-static enum cairn_status check_write(const cairn_site *site, const void *bytes, size_t size,
-                                     enum cairn_strength strength, struct cairn_error *error)
+enum cairn_status cairn_site_write(cairn_site *site, const void *bytes, size_t size,
+                                   enum cairn_strength strength, struct cairn_error *error)
 {
     if (site == NULL || bytes == NULL || size == 0)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_site_write needs a site and bytes");
@@ -374,30 +328,7 @@ static enum cairn_status check_write(const cairn_site *site, const void *bytes, 
     enum site_form form = form_of(site);
     if (form == SITE_FORM_CACHE)
         return plan_refuse(site, form, error);
-    return plan_check_module(site->table, strength, error);
-}
-
-/* Returns how many bytes to write: all reserved bytes of a patch point; of a shadow, the bytes up
- * to the next of LLVM's instructions. */
-static size_t padded_size(const cairn_site *site, size_t size)
-{
-    if (site->kind != CAIRN_RECORD_STACKMAP)
-        return site->limit;
-    const uint8_t *initial = site->table->initial_bytes + site->bytes_offset;
-    size_t boundary = boundaries_next(site->table->arch, initial, site->limit, size);
-    return boundary == 0 ? site->limit : boundary;
-}
-
-enum cairn_status cairn_site_write(cairn_site *site, const void *bytes, size_t size,
-                                   enum cairn_strength strength, struct cairn_error *error)
-{
-    enum cairn_status status = check_write(site, bytes, size, strength, error);
-    if (status != CAIRN_OK)
-        return status;
-    uint8_t *region = copy_initial(site, error);
-    if (region == NULL)
-        return CAIRN_ERROR_MEMORY;
-    memcpy(region, bytes, size);
-    site->table->arch->fill_nops(site->table->arch, region + size, padded_size(site, size) - size);
-    return write_and_free(site, region, SITE_FORM_WRITTEN, strength, error);
+    enum cairn_status status = plan_check_module(site->table, strength, error);
+    const struct contents contents = {.form = SITE_FORM_WRITTEN, .bytes = bytes, .size = size};
+    return status == CAIRN_OK ? write_region(site, &contents, strength, error) : status;
 }

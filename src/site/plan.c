@@ -40,7 +40,21 @@ enum cairn_status plan_refuse(const cairn_site *site, enum site_form form,
                      site->reason);
 }
 
+enum cairn_status plan_check_live(const cairn_site *site, enum site_form expected,
+                                  struct cairn_error *error)
+{
+    enum site_form form = (enum site_form)atomic_load_explicit(&site->form, memory_order_relaxed);
+    return site->live && form == expected ? CAIRN_OK : plan_refuse(site, form, error);
+}
+
 /* ---- The instruction ---- */
+
+struct change plan_branch(cairn_site *site, enum arch_branch branch, uint64_t target)
+{
+    struct change change = {0};
+    plan_set_branch(&change, site, branch, target);
+    return change;
+}
 
 struct change plan_restore(cairn_site *site)
 {
@@ -52,79 +66,67 @@ struct change plan_restore(cairn_site *site)
     return change;
 }
 
-/* Refuses a call at a site that neither saves nor reloads the TOC pointer, because it would return
- * with the callee's TOC pointer. */
-static enum cairn_status check_toc(const struct change *change, struct cairn_error *error)
+/* Refuses a call that would return with the callee's TOC pointer. */
+static enum cairn_status refuse_call(const cairn_site *site, struct cairn_error *error)
 {
-    const cairn_site *site = change->site;
-    const struct cairn_arch *arch = site->table->arch;
-    if (change->branch != ARCH_BRANCH_CALL || arch->toc_save_offset == 0 || site->saves_toc ||
-        veneers_frame_calls(site))
-        return CAIRN_OK;
     if (site->kind == CAIRN_RECORD_STATEPOINT)
         return error_set(error, CAIRN_ERROR_RANGE, site->address,
                          "site %llu at 0x%llx: a statepoint's call has to return to the end of its "
-                         "bytes, and the TOC's reload lies behind the call: only a jump or a no-op "
+                         "bytes, and the TOC's reload follows the call: only a jump or a no-op "
                          "fits",
                          (unsigned long long)site_id(site), (unsigned long long)site->address);
     return error_set(error, CAIRN_ERROR_RANGE, site->address,
                      "site %llu at 0x%llx has no space around its branch for the TOC's save and "
                      "reload: a call takes %zu bytes with them, so only a jump or a no-op fits",
                      (unsigned long long)site_id(site), (unsigned long long)site->address,
-                     arch->call_bytes);
+                     site->table->arch->call_bytes);
 }
 
-static bool needs_veneer(const struct change *change)
+enum cairn_status plan_change(struct change *change, struct cairn_error *error)
 {
-    if (change->branch == ARCH_BRANCH_CALL && veneers_frame_calls(change->site))
-        return true;
-    return change->site->table->arch->calls_need_veneer && !change->is_direct &&
-           change->branch != ARCH_BRANCH_NOP;
-}
-
-static bool encode_straight(struct change *change)
-{
-    const cairn_site *site = change->site;
-    return !needs_veneer(change) &&
-           site->table->arch->encode_branch((enum arch_branch)change->branch,
-                                            word_instruction_address(site), change->target,
-                                            site->instruction_length, &change->bits);
-}
-
-static enum cairn_status plan_through_veneer(struct change *change, struct cairn_error *error)
-{
-    if (change->is_direct && change->site->table->arch->has_descriptors)
-        return error_set(error, CAIRN_ERROR_RANGE, change->site->address,
+    cairn_site *site = change->site;
+    const struct cairn_arch *arch = site->table->arch;
+    const enum arch_branch branch = (enum arch_branch)change->branch;
+    change->veneer = NULL;
+    change->is_settled = false;
+    if (change->original) {
+        change->bits = site->initial.bits;
+        return CAIRN_OK;
+    }
+    bool is_framed = branch == ARCH_BRANCH_CALL && veneers_frame_calls(site);
+    if (branch == ARCH_BRANCH_CALL && arch->toc_save_offset != 0 && !site->saves_toc && !is_framed)
+        return refuse_call(site, error);
+    bool needs_veneer =
+        is_framed || (arch->calls_need_veneer && !change->is_direct && branch != ARCH_BRANCH_NOP);
+    if (!needs_veneer && arch->encode_branch(branch, word_instruction_address(site), change->target,
+                                             site->instruction_length, &change->bits))
+        return CAIRN_OK;
+    if (change->is_direct && arch->has_descriptors)
+        return error_set(error, CAIRN_ERROR_RANGE, site->address,
                          "the place 0x%llx that LLVM's call goes to is out of the branch's reach, "
                          "and has no descriptor for a veneer",
                          (unsigned long long)change->target);
-    enum cairn_status status =
-        veneers_take(change->site, (enum arch_branch)change->branch, &change->veneer, error);
+    enum cairn_status status = veneers_take(site, branch, &change->veneer, error);
     if (status == CAIRN_OK)
         change->bits = change->veneer->bits;
     return status;
 }
 
-enum cairn_status plan_change(struct change *change, struct cairn_error *error)
-{
-    change->veneer = NULL;
-    change->is_settled = false;
-    if (change->original) {
-        change->bits = change->site->initial.bits;
-        return CAIRN_OK;
-    }
-    enum cairn_status status = check_toc(change, error);
-    if (status != CAIRN_OK || encode_straight(change))
-        return status;
-    return plan_through_veneer(change, error);
-}
-
+/* Checks each module once: the next site mostly belongs to the same module. */
 enum cairn_status plan_all(const struct change_list *list, enum site_form form,
                            enum cairn_strength strength, struct cairn_error *error)
 {
     const struct site_table *checked = NULL;
     for (size_t i = 0; i < list->count; i++) {
-        enum cairn_status status = plan_one(change_at(list, i), form, strength, &checked, error);
+        struct change *change = change_at(list, i);
+        enum cairn_status status = CAIRN_OK;
+        if (change->site->table != checked)
+            status = plan_check_module(change->site->table, strength, error);
+        checked = change->site->table;
+        if (status == CAIRN_OK)
+            status = plan_check_live(change->site, form, error);
+        if (status == CAIRN_OK)
+            status = plan_change(change, error);
         if (status == CAIRN_OK)
             continue;
         while (i-- > 0)

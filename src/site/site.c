@@ -66,17 +66,6 @@ static enum cairn_status allocate_arrays(struct site_table *sites,
 
 /* ---- Making one site ---- */
 
-/* Returns the distance to the next record or the next function with records, but at most the size
- * of the region. */
-static uint32_t distance_to_next(const struct site_table *sites, const cairn_site *site)
-{
-    uint64_t address = site->address;
-    uint64_t record = table_next_address(sites->records, address);
-    uint64_t function = table_next_function(sites->records, address);
-    uint64_t distance = (record < function ? record : function) - address;
-    return distance < site->byte_count ? (uint32_t)distance : site->byte_count;
-}
-
 /* Whether the first `bytes` bytes of the region are in the function that begins at `own`. */
 static bool is_inside(const struct site_table *sites, const cairn_site *site, uint32_t bytes,
                       uint64_t own)
@@ -87,12 +76,16 @@ static bool is_inside(const struct site_table *sites, const cairn_site *site, ui
                           function.address == own);
 }
 
-/* Returns how many bytes of the region may be written. They end at the end of the function that the
- * region begins in; 0 if that function is unknown. */
+/* Returns how many bytes of the region may be written. They end before the next record and the next
+ * function with records, and at the end of the function that the region begins in; 0 if that
+ * function is unknown. */
 static uint32_t limit_of(const struct site_table *sites, const cairn_site *site)
 {
     struct cairn_function own;
-    uint32_t outside = distance_to_next(sites, site);
+    uint64_t record = table_next_address(sites->records, site->address);
+    uint64_t function = table_next_function(sites->records, site->address);
+    uint64_t distance = (record < function ? record : function) - site->address;
+    uint32_t outside = distance < site->byte_count ? (uint32_t)distance : site->byte_count;
     if (!functions_find(sites->functions, sites->records, site->address, &own))
         return 0;
     if (is_inside(sites, site, outside, own.address))
@@ -108,90 +101,51 @@ static uint32_t limit_of(const struct site_table *sites, const cairn_site *site)
     return inside;
 }
 
-static enum cairn_status arm_site(cairn_site *site, const struct cairn_declaration *declaration,
-                                  struct cairn_error *error)
-{
-    struct site_table *sites = site->table;
-    if (!code_block_holds_code(sites->block, site->address, site->byte_count)) {
-        site->limit = 0;
-        return site_refuse(site, error, "its bytes lie outside of the module's code");
-    }
-    /* A region ends at the next record at the latest. So the overlapping site is another record at
-     * the same address, or a statepoint, whose bytes lie before its record. A site without bytes
-     * does not end the region before it. */
-    if (site->byte_count > 0 && site->address < sites->regions_end) {
-        site->limit = 0;
-        return site_refuse(site, error, "its bytes overlap those of the site before it");
-    }
-    if (site->limit > 0)
-        sites->regions_end = site->address + site->limit;
-    switch (declaration->kind) {
-    case CAIRN_RECORD_PATCHPOINT:
-        return arm_patchpoint(site, error);
-    case CAIRN_RECORD_STACKMAP:
-        return arm_shadow(site, error);
-    case CAIRN_RECORD_STATEPOINT:
-    case CAIRN_RECORD_UNDECLARED:
-        break;
-    }
-    return arm_statepoint(site, error);
-}
-
+/* Makes and arms a site. A region ends at the next record at the latest. So a site that overlaps
+ * the one before it is another record at the same address, or a statepoint, whose bytes lie before
+ * its record. A site without bytes does not end the region before it. */
 static enum cairn_status add_site(struct site_table *sites, uint32_t record,
                                   const struct cairn_declaration *declaration,
                                   uint64_t record_address, struct cairn_error *error)
 {
     uint64_t address = region_address(declaration, record_address);
     uint32_t byte_count = declaration->byte_count;
-    cairn_site *site = &sites->sites[sites->count];
+    cairn_site *site = &sites->sites[sites->count++];
     site->table = sites;
     site->address = address;
     site->byte_count = byte_count;
     site->record = record;
     site->kind = (uint8_t)declaration->kind;
-    site->limit = limit_of(sites, site);
     site->bytes_offset = (uint32_t)sites->bytes_used;
     if (has_copies(sites, address, byte_count)) {
         memcpy(sites->original_bytes + site->bytes_offset, (const void *)(uintptr_t)address,
                byte_count);
         sites->bytes_used += byte_count;
     }
-    enum cairn_status status = arm_site(site, declaration, error);
-    sites->count++;
-    return status;
-}
-
-/* Keeps the bytes that cairn_site_restore restores if more than the patch word was changed. */
-static void keep_initial_bytes(const cairn_site *site)
-{
-    const struct site_table *sites = site->table;
-    if (has_copies(sites, site->address, site->byte_count))
-        memcpy(sites->initial_bytes + site->bytes_offset, (const void *)(uintptr_t)site->address,
-               site->byte_count);
-}
-
-/* Returns the distance from the executed to the writable view, which is the same for a whole
- * block. */
-static uint64_t alias_distance(const struct site_table *sites)
-{
-    for (uint32_t i = 0; i < sites->count; i++) {
-        const cairn_site *site = &sites->sites[i];
-        if (!site->live)
-            continue;
-        const void *alias = code_block_writable_alias(sites->block, site->address);
-        return alias == NULL ? 0 : (uintptr_t)alias - site->address;
-    }
-    return 0;
+    if (!code_block_holds_code(sites->block, address, byte_count))
+        return site_refuse(site, error, "its bytes lie outside of the module's code");
+    if (byte_count > 0 && address < sites->regions_end)
+        return site_refuse(site, error, "its bytes overlap those of the site before it");
+    site->limit = limit_of(sites, site);
+    if (site->limit > 0)
+        sites->regions_end = address + site->limit;
+    if (site->kind == CAIRN_RECORD_PATCHPOINT)
+        return arm_patchpoint(site, error);
+    return site->kind == CAIRN_RECORD_STACKMAP ? arm_shadow(site, error)
+                                               : arm_statepoint(site, error);
 }
 
 /* Completes the sites when all are armed. Regions do not overlap, so only adjacent sites can share
- * a word. */
+ * a word. The distance from the executed to the writable view is the same for a whole block. */
 static void bind_sites(struct site_table *sites)
 {
-    sites->alias_distance = alias_distance(sites);
     cairn_site *previous = NULL;
     for (uint32_t i = 0; i < sites->count; i++) {
         cairn_site *site = &sites->sites[i];
+        if (site->live && sites->alias_distance == 0) {
+            const void *alias = code_block_writable_alias(sites->block, site->address);
+            sites->alias_distance = alias == NULL ? 0 : (uintptr_t)alias - site->address;
+        }
         if (site->limit == 0)
             continue;
         if (previous != NULL)
@@ -199,44 +153,25 @@ static void bind_sites(struct site_table *sites)
         previous = site;
     }
     for (uint32_t i = 0; i < sites->count; i++) {
+        const cairn_site *site = &sites->sites[i];
         arm_bind(&sites->sites[i]);
-        keep_initial_bytes(&sites->sites[i]);
+        /* What cairn_site_restore restores if more than the patch word was changed. */
+        if (has_copies(sites, site->address, site->byte_count))
+            memcpy(sites->initial_bytes + site->bytes_offset,
+                   (const void *)(uintptr_t)site->address, site->byte_count);
     }
 }
 
 /* ---- Stack maps directly before calls ---- */
 
-/* Returns the length of the call at `address` in the module's code; 0 if no call is there. */
-static size_t call_length_at(const struct site_table *sites, uint64_t address)
-{
-    size_t size = ARCH_CALL_BYTES_MAX;
-    while (size > 0 && !code_block_holds_code(sites->block, address, size))
-        size--;
-    return sites->arch->call_length(sites->arch, (const uint8_t *)(uintptr_t)address, size);
-}
-
-/* Whether the location is the link register, whose old value a call overwrites. */
-static bool is_in_link_register(const struct cairn_arch *arch, struct cairn_location location)
-{
-    return arch->has_link_register && location.kind == CAIRN_LOCATION_REGISTER &&
-           location.dwarf == arch->unwind_slots[ARCH_UNWIND_RETURN_ADDRESS].dwarf;
-}
-
-static bool survives_call(const struct site_table *sites, struct cairn_record record)
-{
-    uint32_t count = cairn_record_location_count(record);
-    for (uint32_t i = 0; i < count; i++)
-        if (is_in_link_register(sites->arch, cairn_record_location(record, i)))
-            return false;
-    return true;
-}
-
 /* Sets the return address of stack maps that are at the address of a call, unless another record
- * has that return address. Records at the return address itself, and patch points, take
- * precedence. */
+ * has that return address, or a location is the link register, whose old value the call overwrites.
+ * Records at the return address itself, and patch points, take precedence. */
 static void find_calls(const struct site_table *sites, cairn_table *records,
                        const cairn_declarations *declarations)
 {
+    const struct cairn_arch *arch = sites->arch;
+    uint16_t link = arch->unwind_slots[ARCH_UNWIND_RETURN_ADDRESS].dwarf;
     uint32_t bucket = 0;
     for (uint32_t i = 0; i < sites->record_count; i++) {
         struct cairn_record other;
@@ -246,9 +181,19 @@ static void find_calls(const struct site_table *sites, cairn_table *records,
             table_has_return_address(records, i))
             continue;
         uint64_t address = table_next_record_address(records, i, &bucket);
-        size_t length = call_length_at(sites, address);
-        if (length != 0 && !cairn_table_find_return_address(records, address + length, &other) &&
-            survives_call(sites, record))
+        size_t size = ARCH_CALL_BYTES_MAX;
+        while (size > 0 && !code_block_holds_code(sites->block, address, size))
+            size--;
+        size_t length = arch->call_length(arch, (const uint8_t *)(uintptr_t)address, size);
+        if (length == 0 || cairn_table_find_return_address(records, address + length, &other))
+            continue;
+        uint32_t count = arch->has_link_register ? cairn_record_location_count(record) : 0;
+        bool is_lost = false;
+        for (uint32_t j = 0; j < count; j++) {
+            struct cairn_location location = cairn_record_location(record, j);
+            is_lost |= location.kind == CAIRN_LOCATION_REGISTER && location.dwarf == link;
+        }
+        if (!is_lost)
             table_set_return_delta(records, i, (uint32_t)length);
     }
 }
@@ -358,6 +303,11 @@ cairn_site *site_table_find(const struct site_table *sites, uint32_t record)
 {
     uint32_t index = site_table_from(sites, record);
     return index < site_table_from(sites, record + 1) ? &sites->sites[index] : NULL;
+}
+
+uint64_t site_id(const cairn_site *site)
+{
+    return cairn_record_id((struct cairn_record){site->table->records, site->record});
 }
 
 size_t site_table_bound_bytes(const struct site_table *sites)

@@ -158,11 +158,7 @@ void site_table_write_words(struct site_table *sites);
  * own call returns to `pc`. Lock-free and async-signal-safe. */
 bool site_table_calls_through(const struct site_table *sites, uint64_t return_address, uint64_t pc);
 
-/* ---- Within src/patch ---- */
-
-static inline uint64_t site_id(const cairn_site *site)
-{
-    return cairn_record_id((struct cairn_record){site->table->records, site->record});
-}
+/* Returns the ID of the site's record. */
+uint64_t site_id(const cairn_site *site);
 
 #endif

@@ -3,74 +3,56 @@
 
 #include "base/error.h"
 
-static struct site_veneer *take_free(const cairn_site *site, enum arch_branch branch)
+/* Takes this veneer, if it is free. Checks twice whether the instruction branches to it: first
+ * because that quickly rejects the veneer in use, and again when no other change can put the veneer
+ * into use any more. */
+static bool try_to_take(const cairn_site *site, struct site_veneer *veneer)
 {
-    struct site_veneer *veneer = atomic_load_explicit(&site->veneers, memory_order_acquire);
-    while (veneer != NULL && (veneer->branch != branch || !veneers_try_to_take(site, veneer)))
-        veneer = veneer->next;
-    return veneer;
-}
-
-static void push(cairn_site *site, struct site_veneer *veneer)
-{
-    veneer->next = atomic_load_explicit(&site->veneers, memory_order_relaxed);
-    while (!atomic_compare_exchange_weak_explicit(&site->veneers, &veneer->next, veneer,
-                                                  memory_order_release, memory_order_relaxed))
-        continue;
-}
-
-bool veneers_frame_calls(const cairn_site *site)
-{
-    return site->kind == CAIRN_RECORD_STACKMAP && !site->saves_toc &&
-           site->table->arch->encode_framed_veneer != NULL;
-}
-
-static enum code_veneer_kind kind_of(const cairn_site *site, enum arch_branch branch)
-{
-    return branch == ARCH_BRANCH_CALL && veneers_frame_calls(site) ? CODE_VENEER_FRAMED
-                                                                   : CODE_VENEER_PLAIN;
-}
-
-static enum cairn_status set_up(const cairn_site *site, enum arch_branch branch,
-                                struct site_veneer *veneer, struct cairn_error *error)
-{
-    const struct site_table *sites = site->table;
-    enum cairn_status status =
-        code_block_add_veneer(sites->block, kind_of(site, branch), 0, &veneer->code, error);
-    if (status != CAIRN_OK)
-        return status;
-    veneer->branch = branch;
-    atomic_init(&veneer->taken, true);
-    if (sites->arch->encode_branch(branch, word_instruction_address(site), veneer->code.address,
-                                   site->instruction_length, &veneer->bits))
-        return CAIRN_OK;
-    return error_set(error, CAIRN_ERROR_RANGE, site->address,
-                     "the veneer of the site at 0x%llx is out of its reach",
-                     (unsigned long long)site->address);
-}
-
-static enum cairn_status make(cairn_site *site, enum arch_branch branch,
-                              struct site_veneer **veneer, struct cairn_error *error)
-{
-    const struct cairn_allocator *allocator = &site->table->allocator;
-    struct site_veneer *made = memory_new(allocator, 1, sizeof *made);
-    if (made == NULL)
-        return error_set(error, CAIRN_ERROR_MEMORY, site->address, "no memory for a veneer");
-    enum cairn_status status = set_up(site, branch, made, error);
-    if (status != CAIRN_OK) {
-        memory_free(allocator, made, sizeof *made);
-        return status;
-    }
-    push(site, made);
-    *veneer = made;
-    return CAIRN_OK;
+    if (veneer->bits == word_read_instruction(site) ||
+        atomic_load_explicit(&veneer->taken, memory_order_relaxed) ||
+        atomic_exchange_explicit(&veneer->taken, true, memory_order_acq_rel))
+        return false;
+    if (veneer->bits != word_read_instruction(site) &&
+        veneer->bits != atomic_load_explicit(&site->settled, memory_order_acquire))
+        return true;
+    atomic_store_explicit(&veneer->taken, false, memory_order_release);
+    return false;
 }
 
 enum cairn_status veneers_take(cairn_site *site, enum arch_branch branch,
                                struct site_veneer **veneer, struct cairn_error *error)
 {
-    *veneer = take_free(site, branch);
-    return *veneer != NULL ? CAIRN_OK : make(site, branch, veneer, error);
+    const struct site_table *sites = site->table;
+    struct site_veneer *taken = atomic_load_explicit(&site->veneers, memory_order_acquire);
+    while (taken != NULL && (taken->branch != branch || !try_to_take(site, taken)))
+        taken = taken->next;
+    *veneer = taken;
+    if (taken != NULL)
+        return CAIRN_OK;
+    taken = memory_new(&sites->allocator, 1, sizeof *taken);
+    if (taken == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, site->address, "no memory for a veneer");
+    taken->branch = branch;
+    atomic_init(&taken->taken, true);
+    bool is_framed = branch == ARCH_BRANCH_CALL && veneers_frame_calls(site);
+    enum cairn_status status = code_block_add_veneer(
+        sites->block, is_framed ? CODE_VENEER_FRAMED : CODE_VENEER_PLAIN, 0, &taken->code, error);
+    if (status == CAIRN_OK &&
+        !sites->arch->encode_branch(branch, word_instruction_address(site), taken->code.address,
+                                    site->instruction_length, &taken->bits))
+        status = error_set(error, CAIRN_ERROR_RANGE, site->address,
+                           "the veneer of the site at 0x%llx is out of its reach",
+                           (unsigned long long)site->address);
+    if (status != CAIRN_OK) {
+        memory_free(&sites->allocator, taken, sizeof *taken);
+        return status;
+    }
+    taken->next = atomic_load_explicit(&site->veneers, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(&site->veneers, &taken->next, taken,
+                                                  memory_order_release, memory_order_relaxed))
+        continue;
+    *veneer = taken;
+    return CAIRN_OK;
 }
 
 struct site_veneer *veneers_find(const cairn_site *site, uint64_t bits)
@@ -79,17 +61,6 @@ struct site_veneer *veneers_find(const cairn_site *site, uint64_t bits)
     while (veneer != NULL && veneer->bits != bits)
         veneer = veneer->next;
     return veneer;
-}
-
-/* ---- From a veneer to its site ---- */
-
-static bool has_framed_veneer(const cairn_site *site, uint64_t address)
-{
-    struct site_veneer *veneer = atomic_load_explicit(&site->veneers, memory_order_acquire);
-    while (veneer != NULL &&
-           (veneer->branch != ARCH_BRANCH_CALL || veneer->code.address != address))
-        veneer = veneer->next;
-    return veneer != NULL && veneers_frame_calls(site);
 }
 
 /* The call replaces the first instruction at a stack map's address. Several stack maps may have
@@ -105,8 +76,12 @@ bool site_table_calls_through(const struct site_table *sites, uint64_t return_ad
         const cairn_site *site = &sites->sites[i];
         if (cairn_record_address((struct cairn_record){sites->records, site->record}) != address)
             return false;
-        if (has_framed_veneer(site, pc - frame->return_offset))
-            return true;
+        const struct site_veneer *veneer =
+            atomic_load_explicit(&site->veneers, memory_order_acquire);
+        for (; veneer != NULL && veneers_frame_calls(site); veneer = veneer->next)
+            if (veneer->branch == ARCH_BRANCH_CALL &&
+                veneer->code.address == pc - frame->return_offset)
+                return true;
     }
     return false;
 }

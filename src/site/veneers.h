@@ -32,33 +32,16 @@ struct site_veneer {
 
 /* Whether calls at the site need a framed veneer, which saves the registers that the site does
  * not. */
-bool veneers_frame_calls(const cairn_site *site);
+static inline bool veneers_frame_calls(const cairn_site *site)
+{
+    return site->kind == CAIRN_RECORD_STACKMAP && !site->saves_toc &&
+           site->table->arch->encode_framed_veneer != NULL;
+}
 
 /* Takes a free veneer of the site, or makes a new one. Lock-free and async-signal-safe if one is
  * free. MEMORY, FULL, SYSTEM, RANGE. */
 enum cairn_status veneers_take(cairn_site *site, enum arch_branch branch,
                                struct site_veneer **veneer, struct cairn_error *error);
-
-static inline void veneers_give_back(struct site_veneer *veneer)
-{
-    atomic_store_explicit(&veneer->taken, false, memory_order_release);
-}
-
-/* Takes this veneer, if it is free. Checks twice whether the instruction branches to it: first
- * because that quickly rejects the veneer in use, and again when no other change can put the veneer
- * into use any more. */
-static inline bool veneers_try_to_take(const cairn_site *site, struct site_veneer *veneer)
-{
-    if (veneer->bits == word_read_instruction(site) ||
-        atomic_load_explicit(&veneer->taken, memory_order_relaxed) ||
-        atomic_exchange_explicit(&veneer->taken, true, memory_order_acq_rel))
-        return false;
-    if (veneer->bits != word_read_instruction(site) &&
-        veneer->bits != atomic_load_explicit(&site->settled, memory_order_acquire))
-        return true;
-    veneers_give_back(veneer);
-    return false;
-}
 
 /* Returns the veneer that an instruction of the site branches to, or NULL. */
 struct site_veneer *veneers_find(const cairn_site *site, uint64_t bits);

@@ -8,6 +8,8 @@
 
 #include "site/site.h"
 
+#include <string.h>
+
 /* Returns the address of the site's branch. */
 static inline uint64_t word_instruction_address(const cairn_site *site)
 {
@@ -26,12 +28,7 @@ static inline bool word_is_narrow(const cairn_site *site)
     return site->table->arch->word_bytes == sizeof(uint32_t);
 }
 
-/* Return the bit offset of the instruction in the word, and a mask of the instruction's bits. */
-static inline uint8_t word_find_shift(const cairn_site *site)
-{
-    return (uint8_t)(8 * (word_instruction_address(site) - word_address(site)));
-}
-
+/* Returns a mask of the instruction's bits in the word. */
 static inline uint64_t word_instruction_mask(const cairn_site *site)
 {
     return (UINT64_MAX >> (64 - 8 * site->instruction_length)) << site->word_shift;
@@ -55,24 +52,31 @@ static inline uint64_t word_read_at(const cairn_site *site, uint64_t address)
 
 static inline uint64_t word_read(const cairn_site *site) { return word_read_at(site, site->word); }
 
-/* Convert an instruction to its bytes in memory, and back. */
-void word_put_bits(const cairn_site *site, uint64_t bits, uint8_t *bytes);
-uint64_t word_get_bits(const cairn_site *site, const uint8_t *bytes);
-
-/* Reads the instruction. With one atomic load if the site is live. */
-static inline uint64_t word_read_instruction(const cairn_site *site)
+/* Writes the bytes of an instruction to memory. */
+static inline void word_put_bits(const cairn_site *site, uint64_t bits, uint8_t *bytes)
 {
-    if (site->live)
-        return word_instruction_bits(site, word_read(site));
-    return word_get_bits(site, (const uint8_t *)(uintptr_t)word_instruction_address(site));
+    uint32_t narrow = (uint32_t)bits;
+    bool is_narrow = site->instruction_length == sizeof narrow;
+    memcpy(bytes, is_narrow ? (const void *)&narrow : &bits, site->instruction_length);
 }
 
-/* Reads the instruction through the executed view. */
-static inline uint64_t word_read_executed_instruction(const cairn_site *site)
+/* Reads the instruction: with one atomic load, if the site is live, from the view that word_read
+ * uses or from the executed one. */
+static inline uint64_t word_read_instruction_at(const cairn_site *site, uint64_t word)
 {
+    uint32_t narrow = 0;
+    uint64_t bits = 0;
     if (site->live)
-        return word_instruction_bits(site, word_read_at(site, word_address(site)));
-    return word_get_bits(site, (const uint8_t *)(uintptr_t)word_instruction_address(site));
+        return word_instruction_bits(site, word_read_at(site, word));
+    bool is_narrow = site->instruction_length == sizeof narrow;
+    memcpy(is_narrow ? (void *)&narrow : &bits,
+           (const void *)(uintptr_t)word_instruction_address(site), site->instruction_length);
+    return is_narrow ? narrow : bits;
+}
+
+static inline uint64_t word_read_instruction(const cairn_site *site)
+{
+    return word_read_instruction_at(site, site->word);
 }
 
 #endif

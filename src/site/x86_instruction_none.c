@@ -1,5 +1,5 @@
 /* On hosts other than x86-64, no x86-64 code is loaded. SPDX-License-Identifier: MIT */
-#include "site/x86_instruction.h"
+#include "site/boundaries.h"
 
 size_t x86_instruction_length(const uint8_t *bytes, size_t size)
 {

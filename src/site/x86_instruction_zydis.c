@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "site/x86_instruction.h"
+#include "site/boundaries.h"
 
 #include <Zydis/Zydis.h>
 
