@@ -128,9 +128,9 @@ START_TEST(statistics_count_pages)
     struct code_space *space = support_space(support_modes[_i], small_slab(), 0);
     struct code_block *block = support_block(space);
     void *address;
-    ck_assert_ok(code_block_allocate_code(block, 2 * page_size(), 16, &address, NULL));
-    ck_assert_ok(code_block_allocate_data(block, 3 * page_size(), 16, &address, NULL));
-    ck_assert_ok(code_block_allocate_read_only(block, 1, 1, &address, NULL));
+    ck_assert_ok(code_block_allocate(block, PAGES_FOR_CODE, 2 * page_size(), 16, &address, NULL));
+    ck_assert_ok(code_block_allocate(block, PAGES_FOR_DATA, 3 * page_size(), 16, &address, NULL));
+    ck_assert_ok(code_block_allocate(block, PAGES_FOR_READ_ONLY, 1, 1, &address, NULL));
     struct cairn_runtime_statistics statistics = support_statistics(space);
     ck_assert_uint_eq(statistics.code_bytes, 2 * page_size());
     ck_assert_uint_eq(statistics.data_bytes, 4 * page_size());
@@ -155,8 +155,8 @@ START_TEST(sections_of_one_kind_share_pages)
     ck_assert_uint_eq(page_of(first), page_of(second));
     ck_assert_ptr_ne(first, second);
     void *data, *constant;
-    ck_assert_ok(code_block_allocate_data(block, 8, 8, &data, NULL));
-    ck_assert_ok(code_block_allocate_read_only(block, 8, 8, &constant, NULL));
+    ck_assert_ok(code_block_allocate(block, PAGES_FOR_DATA, 8, 8, &data, NULL));
+    ck_assert_ok(code_block_allocate(block, PAGES_FOR_READ_ONLY, 8, 8, &constant, NULL));
     ck_assert_uint_ne(page_of(first), page_of(data));
     ck_assert_uint_ne(page_of(first), page_of(constant));
     ck_assert_uint_ne(page_of(data), page_of(constant));
@@ -189,9 +189,9 @@ START_TEST(alignment_is_kept)
     struct code_block *block = support_block(space);
     for (size_t alignment = 1; alignment <= page_size(); alignment *= 2) {
         void *address;
-        ck_assert_ok(code_block_allocate_code(block, 3, alignment, &address, NULL));
+        ck_assert_ok(code_block_allocate(block, PAGES_FOR_CODE, 3, alignment, &address, NULL));
         ck_assert_uint_eq(number(address) % alignment, 0);
-        ck_assert_ok(code_block_allocate_data(block, 3, alignment, &address, NULL));
+        ck_assert_ok(code_block_allocate(block, PAGES_FOR_DATA, 3, alignment, &address, NULL));
         ck_assert_uint_eq(number(address) % alignment, 0);
     }
     code_block_destroy(block);
@@ -205,11 +205,15 @@ START_TEST(bad_requests_are_refused)
     struct code_block *block = support_block(space);
     void *address = NULL;
     struct cairn_error error = {0};
-    ck_assert_int_eq(code_block_allocate_code(block, 0, 1, &address, &error), CAIRN_ERROR_ARGUMENT);
-    ck_assert_int_eq(code_block_allocate_code(block, 1, 0, &address, &error), CAIRN_ERROR_ARGUMENT);
-    ck_assert_int_eq(code_block_allocate_data(block, 1, 3, &address, &error), CAIRN_ERROR_ARGUMENT);
-    ck_assert_int_eq(code_block_allocate_read_only(block, 1, 2 * page_size(), &address, &error),
+    ck_assert_int_eq(code_block_allocate(block, PAGES_FOR_CODE, 0, 1, &address, &error),
                      CAIRN_ERROR_ARGUMENT);
+    ck_assert_int_eq(code_block_allocate(block, PAGES_FOR_CODE, 1, 0, &address, &error),
+                     CAIRN_ERROR_ARGUMENT);
+    ck_assert_int_eq(code_block_allocate(block, PAGES_FOR_DATA, 1, 3, &address, &error),
+                     CAIRN_ERROR_ARGUMENT);
+    ck_assert_int_eq(
+        code_block_allocate(block, PAGES_FOR_READ_ONLY, 1, 2 * page_size(), &address, &error),
+        CAIRN_ERROR_ARGUMENT);
     ck_assert_ptr_null(address);
     code_block_destroy(block);
     code_space_destroy(space);
@@ -223,10 +227,7 @@ struct section {
     int kind;
 };
 
-typedef enum cairn_status allocate_function(struct code_block *block, size_t size, size_t alignment,
-                                            void **address, struct cairn_error *error);
-static allocate_function *const allocators[] = {
-    code_block_allocate_code, code_block_allocate_read_only, code_block_allocate_data};
+static const enum page_use uses[] = {PAGES_FOR_CODE, PAGES_FOR_READ_ONLY, PAGES_FOR_DATA};
 
 static struct section random_section(struct code_block *block, uint64_t *random)
 {
@@ -237,7 +238,8 @@ static struct section random_section(struct code_block *block, uint64_t *random)
     };
     size_t alignment = (size_t)1 << support_random(random) % 7;
     void *address = NULL;
-    ck_assert_ok(allocators[section.kind](block, section.size, alignment, &address, NULL));
+    ck_assert_ok(
+        code_block_allocate(block, uses[section.kind], section.size, alignment, &address, NULL));
     ck_assert_uint_eq(number(address) % alignment, 0);
     section.address = address;
     memset(section.address, section.mark, section.size);
@@ -281,7 +283,7 @@ START_TEST(protection_gives_unused_pages_back)
     size_t used = 0;
     for (int i = 0; i < 100; i++) {
         void *address;
-        ck_assert_ok(code_block_allocate_code(block, 1000, 8, &address, NULL));
+        ck_assert_ok(code_block_allocate(block, PAGES_FOR_CODE, 1000, 8, &address, NULL));
         used += 1000;
     }
     ck_assert_ok(code_block_protect(block, NULL));
@@ -305,8 +307,8 @@ START_TEST(protected_pages_refuse_what_they_should)
     struct code_block *block = support_block(space);
     uint8_t *code = support_functions(block, 1, 42);
     void *constant, *data;
-    ck_assert_ok(code_block_allocate_read_only(block, 8, 8, &constant, NULL));
-    ck_assert_ok(code_block_allocate_data(block, 64, 8, &data, NULL));
+    ck_assert_ok(code_block_allocate(block, PAGES_FOR_READ_ONLY, 8, 8, &constant, NULL));
+    ck_assert_ok(code_block_allocate(block, PAGES_FOR_DATA, 64, 8, &data, NULL));
     arch_host()->encode_self_test(arch_host(), 1, data);
     ck_assert(support_faults(execute, code));
     ck_assert_ok(code_block_protect(block, NULL));
@@ -330,7 +332,8 @@ START_TEST(protected_block_is_complete)
     struct code_block *block = support_loaded(space, 1, 1, &code);
     void *address;
     ck_assert_int_eq(code_block_protect(block, NULL), CAIRN_ERROR_STATE);
-    ck_assert_int_eq(code_block_allocate_code(block, 1, 1, &address, NULL), CAIRN_ERROR_STATE);
+    ck_assert_int_eq(code_block_allocate(block, PAGES_FOR_CODE, 1, 1, &address, NULL),
+                     CAIRN_ERROR_STATE);
     ck_assert_int_eq(support_call(code), 1);
     code_block_destroy(block);
     code_space_destroy(space);
@@ -364,8 +367,8 @@ START_TEST(memory_ranges_say_what_pages_are)
     struct code_block *block = support_block(space);
     uint8_t *code = support_functions(block, 1, 1);
     void *constant, *data;
-    ck_assert_ok(code_block_allocate_read_only(block, 8, 8, &constant, NULL));
-    ck_assert_ok(code_block_allocate_data(block, 8, 8, &data, NULL));
+    ck_assert_ok(code_block_allocate(block, PAGES_FOR_READ_ONLY, 8, 8, &constant, NULL));
+    ck_assert_ok(code_block_allocate(block, PAGES_FOR_DATA, 8, 8, &data, NULL));
     struct cairn_memory_range range;
     ck_assert(code_block_memory_range(block, 0, &range));
     ck_assert(range.writable && !range.executable);
@@ -389,7 +392,7 @@ START_TEST(holds_code_knows_the_ends)
     struct code_space *space = support_space(support_modes[_i], small_slab(), 0);
     struct code_block *block = support_block(space);
     void *address;
-    ck_assert_ok(code_block_allocate_code(block, 100, 16, &address, NULL));
+    ck_assert_ok(code_block_allocate(block, PAGES_FOR_CODE, 100, 16, &address, NULL));
     uint64_t code = number(address);
     ck_assert(code_block_holds_code(block, code, 100));
     ck_assert(code_block_holds_code(block, code + 99, 1));
@@ -415,16 +418,19 @@ START_TEST(full_slab_says_what_was_asked_and_what_is_free)
     snprintf(asked, sizeof asked, "%zu bytes", 15 * page_size() + 1);
     snprintf(available, sizeof available, "%zu are free", 15 * page_size());
     struct cairn_error error = {0};
-    ck_assert_int_eq(code_block_allocate_code(block, 15 * page_size() + 1, 16, &address, &error),
-                     CAIRN_ERROR_FULL);
+    ck_assert_int_eq(
+        code_block_allocate(block, PAGES_FOR_CODE, 15 * page_size() + 1, 16, &address, &error),
+        CAIRN_ERROR_FULL);
     ck_assert_ptr_nonnull(strstr(error.message, asked));
     ck_assert_ptr_nonnull(strstr(error.message, available));
     ck_assert_ptr_nonnull(strstr(error.message, "slab_size"));
     ck_assert_ptr_null(address);
-    ck_assert_int_eq(code_block_allocate_data(block, SIZE_MAX, 16, &address, &error),
+    ck_assert_int_eq(code_block_allocate(block, PAGES_FOR_DATA, SIZE_MAX, 16, &address, &error),
                      CAIRN_ERROR_FULL);
-    ck_assert_ok(code_block_allocate_data(block, 15 * page_size(), 16, &address, &error));
-    ck_assert_int_eq(code_block_allocate_code(block, 1, 16, &address, &error), CAIRN_ERROR_FULL);
+    ck_assert_ok(
+        code_block_allocate(block, PAGES_FOR_DATA, 15 * page_size(), 16, &address, &error));
+    ck_assert_int_eq(code_block_allocate(block, PAGES_FOR_CODE, 1, 16, &address, &error),
+                     CAIRN_ERROR_FULL);
     ck_assert_int_eq(support_call(code), 7);
     code_block_destroy(block);
     code_block_destroy(loaded);
@@ -442,12 +448,12 @@ START_TEST(modules_of_half_a_slab_always_load)
     /* All blocks are open at the same time, and each first allocates a little of every kind. */
     for (int i = 0; i < BLOCKS; i++) {
         blocks[i] = support_block(space);
-        ck_assert_ok(code_block_allocate_read_only(blocks[i], 1, 1, &address, NULL));
-        ck_assert_ok(code_block_allocate_data(blocks[i], 1, 1, &address, NULL));
+        ck_assert_ok(code_block_allocate(blocks[i], PAGES_FOR_READ_ONLY, 1, 1, &address, NULL));
+        ck_assert_ok(code_block_allocate(blocks[i], PAGES_FOR_DATA, 1, 1, &address, NULL));
     }
     for (int i = 0; i < BLOCKS; i++)
-        ck_assert_ok(
-            code_block_allocate_code(blocks[i], half - 2 * page_size(), 16, &address, NULL));
+        ck_assert_ok(code_block_allocate(blocks[i], PAGES_FOR_CODE, half - 2 * page_size(), 16,
+                                         &address, NULL));
     for (int i = 0; i < BLOCKS; i++)
         ck_assert_ok(code_block_protect(blocks[i], NULL));
     for (int i = 0; i < BLOCKS; i++)
@@ -481,12 +487,16 @@ START_TEST(slab_limit_is_kept)
     void *address;
     for (int i = 0; i < 3; i++)
         blocks[i] = support_block(space);
-    ck_assert_ok(code_block_allocate_code(blocks[0], 6 * page_size(), 16, &address, NULL));
-    ck_assert_ok(code_block_allocate_code(blocks[1], 5 * page_size(), 16, &address, NULL));
+    ck_assert_ok(
+        code_block_allocate(blocks[0], PAGES_FOR_CODE, 6 * page_size(), 16, &address, NULL));
+    ck_assert_ok(
+        code_block_allocate(blocks[1], PAGES_FOR_CODE, 5 * page_size(), 16, &address, NULL));
     /* At the limit of slabs, memory comes from the slab with the most free space. */
-    ck_assert_ok(code_block_allocate_code(blocks[2], 3 * page_size(), 16, &address, NULL));
+    ck_assert_ok(
+        code_block_allocate(blocks[2], PAGES_FOR_CODE, 3 * page_size(), 16, &address, NULL));
     ck_assert_uint_eq(support_statistics(space).slab_count, 2);
-    ck_assert_int_eq(code_block_allocate_code(blocks[2], 1, 16, &address, NULL), CAIRN_ERROR_FULL);
+    ck_assert_int_eq(code_block_allocate(blocks[2], PAGES_FOR_CODE, 1, 16, &address, NULL),
+                     CAIRN_ERROR_FULL);
     for (int i = 0; i < 3; i++)
         code_block_destroy(blocks[i]);
     code_space_destroy(space);
@@ -505,11 +515,13 @@ START_TEST(neighbouring_free_pages_become_one_range)
     for (int i = 0; i < BLOCKS; i += 2)
         code_block_destroy(blocks[i]);
     struct code_block *large = support_block(space);
-    ck_assert_int_eq(code_block_allocate_code(large, 2 * page_size(), 16, &address, NULL),
-                     CAIRN_ERROR_FULL);
+    ck_assert_int_eq(
+        code_block_allocate(large, PAGES_FOR_CODE, 2 * page_size(), 16, &address, NULL),
+        CAIRN_ERROR_FULL);
     for (int i = 1; i < BLOCKS; i += 2)
         code_block_destroy(blocks[i]);
-    ck_assert_ok(code_block_allocate_code(large, BLOCKS * page_size(), 16, &address, NULL));
+    ck_assert_ok(
+        code_block_allocate(large, PAGES_FOR_CODE, BLOCKS * page_size(), 16, &address, NULL));
     code_block_destroy(large);
     code_space_destroy(space);
 }
@@ -522,8 +534,8 @@ START_TEST(released_memory_goes_back_to_the_system)
     struct code_block *block = support_block(space);
     size_t size = PAGES / 2 * page_size();
     void *code, *data;
-    ck_assert_ok(code_block_allocate_code(block, size, 16, &code, NULL));
-    ck_assert_ok(code_block_allocate_data(block, size, 16, &data, NULL));
+    ck_assert_ok(code_block_allocate(block, PAGES_FOR_CODE, size, 16, &code, NULL));
+    ck_assert_ok(code_block_allocate(block, PAGES_FOR_DATA, size, 16, &data, NULL));
     memset(code, 1, size);
     memset(data, 1, size);
     void *alias = code_block_writable_alias(block, number(code));
@@ -547,7 +559,7 @@ START_TEST(reused_pages_are_clean_and_run)
     for (int i = 0; i < 1000; i++) {
         struct code_block *block = support_block(space);
         void *address;
-        ck_assert_ok(code_block_allocate_code(block, 8192, 16, &address, NULL));
+        ck_assert_ok(code_block_allocate(block, PAGES_FOR_CODE, 8192, 16, &address, NULL));
         uint8_t *code = address;
         ck_assert(all_bytes(code, 8192, 0));
         arch_host()->encode_self_test(arch_host(), i, code);
@@ -579,9 +591,9 @@ START_TEST(owner_is_found_for_every_page_while_published)
     struct code_block *block = support_block(space);
     void *code, *constant, *data;
     size_t size = 2 * page_size();
-    ck_assert_ok(code_block_allocate_code(block, size, 16, &code, NULL));
-    ck_assert_ok(code_block_allocate_read_only(block, size, 16, &constant, NULL));
-    ck_assert_ok(code_block_allocate_data(block, size, 16, &data, NULL));
+    ck_assert_ok(code_block_allocate(block, PAGES_FOR_CODE, size, 16, &code, NULL));
+    ck_assert_ok(code_block_allocate(block, PAGES_FOR_READ_ONLY, size, 16, &constant, NULL));
+    ck_assert_ok(code_block_allocate(block, PAGES_FOR_DATA, size, 16, &data, NULL));
     int owner;
     ck_assert_int_eq(code_block_publish(block, &owner, NULL), CAIRN_ERROR_STATE);
     ck_assert_ok(code_block_protect(block, NULL));
@@ -845,15 +857,15 @@ START_TEST(word_outside_is_refused)
     struct code_block *block = support_block(space);
     uint8_t *code = support_functions(block, 1, 1);
     void *data;
-    ck_assert_ok(code_block_allocate_data(block, 64, 64, &data, NULL));
+    ck_assert_ok(code_block_allocate(block, PAGES_FOR_DATA, 64, 64, &data, NULL));
     ck_assert_ok(code_block_protect(block, NULL));
     const uint8_t word[ARCH_WORD_BYTES_MAX] = {0};
-    ck_assert_int_eq(code_block_store_word(block, number(code) + 1, word, NULL),
-                     CAIRN_ERROR_ARGUMENT);
-    ck_assert_int_eq(code_block_store_word(block, number(data), word, NULL), CAIRN_ERROR_ARGUMENT);
+    size_t size = arch_host()->word_bytes;
     uint64_t end = number(code) + SUPPORT_FUNCTION_BYTES;
+    ck_assert_int_eq(code_block_write(block, end - 1, word, size, NULL), CAIRN_ERROR_ARGUMENT);
+    ck_assert_int_eq(code_block_write(block, number(data), word, size, NULL), CAIRN_ERROR_ARGUMENT);
     struct cairn_error error = {0};
-    ck_assert_int_eq(code_block_store_word(block, end, word, &error), CAIRN_ERROR_ARGUMENT);
+    ck_assert_int_eq(code_block_write(block, end, word, size, &error), CAIRN_ERROR_ARGUMENT);
     ck_assert_uint_eq(error.offset, end);
     ck_assert_int_eq(support_call(code), 1);
     code_block_destroy(block);
@@ -867,7 +879,7 @@ START_TEST(writing_crosses_pages)
     struct code_block *block = support_block(space);
     size_t size = 4 * page_size();
     void *address;
-    ck_assert_ok(code_block_allocate_code(block, size, 16, &address, NULL));
+    ck_assert_ok(code_block_allocate(block, PAGES_FOR_CODE, size, 16, &address, NULL));
     uint8_t *code = address;
     memset(code, 0x11, size);
     ck_assert_ok(code_block_protect(block, NULL));
@@ -934,7 +946,7 @@ static enum cairn_status use_everything(struct code_space *space, struct code_bl
         void *address;
         enum cairn_status status = code_block_create(space, &blocks[i], NULL);
         for (int k = 0; status == CAIRN_OK && k < 20; k++)
-            status = allocators[k % 3](blocks[i], 600, 16, &address, NULL);
+            status = code_block_allocate(blocks[i], uses[k % 3], 600, 16, &address, NULL);
         for (int k = 0; status == CAIRN_OK && k < 20; k++) {
             struct code_veneer veneer;
             status = code_block_add_veneer(blocks[i], CODE_VENEER_PLAIN, 1, &veneer, NULL);

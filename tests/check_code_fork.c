@@ -39,7 +39,7 @@ static void load(struct fixture *fixture, enum cairn_code_mode mode)
     fixture->block = support_block(fixture->space);
     fixture->code = support_functions(fixture->block, 200, 1);
     void *data;
-    ck_assert_ok(code_block_allocate_data(fixture->block, 8, 8, &data, NULL));
+    ck_assert_ok(code_block_allocate(fixture->block, PAGES_FOR_DATA, 8, 8, &data, NULL));
     fixture->data = data;
     *fixture->data = 7;
     ck_assert_ok(code_block_add_veneer(fixture->block, CODE_VENEER_PLAIN, number(fixture->code),
@@ -63,7 +63,8 @@ static bool try_patch(struct fixture *fixture, int value)
 {
     uint8_t word[ARCH_WORD_BYTES_MAX];
     support_word(arch_host(), value, word);
-    return code_block_store_word(fixture->block, number(fixture->code), word, NULL) == CAIRN_OK;
+    return code_block_write(fixture->block, number(fixture->code), word, arch_host()->word_bytes,
+                            NULL) == CAIRN_OK;
 }
 
 static void child_patches(void *user)

@@ -52,7 +52,7 @@ static enum cairn_status try_patch(struct code_block *block, const uint8_t *func
 {
     uint8_t word[ARCH_WORD_BYTES_MAX];
     support_word(arch_host(), value, word);
-    return code_block_store_word(block, number(function), word, error);
+    return code_block_write(block, number(function), word, arch_host()->word_bytes, error);
 }
 
 /* Loads, runs and patches a module. No page may ever be writable and executable. */
@@ -339,8 +339,8 @@ static void read_implies_exec(void *user)
     struct code_block *loaded = support_loaded(space, 4, 1, &code);
     struct code_block *block = support_block(space);
     void *data, *address = NULL;
-    support_expect(code_block_allocate_data(block, 64, 8, &data, NULL) == CAIRN_OK);
-    support_expect(code_block_allocate_read_only(block, 64, 8, &data, NULL) == CAIRN_OK);
+    support_expect(code_block_allocate(block, PAGES_FOR_DATA, 64, 8, &data, NULL) == CAIRN_OK);
+    support_expect(code_block_allocate(block, PAGES_FOR_READ_ONLY, 64, 8, &data, NULL) == CAIRN_OK);
     int before = personality(0xFFFFFFFF);
     support_expect(personality((unsigned long)before | READ_IMPLIES_EXEC) != -1);
     struct code_space *other;
@@ -352,9 +352,9 @@ static void read_implies_exec(void *user)
         support_expect(strstr(error.message, "READ_IMPLIES_EXEC") != NULL);
     }
     struct code_block *late = support_block(space);
-    support_expect(code_block_allocate_code(late, 64, 8, &address, &error) ==
+    support_expect(code_block_allocate(late, PAGES_FOR_CODE, 64, 8, &address, &error) ==
                    CAIRN_ERROR_UNSUPPORTED);
-    support_expect(code_block_allocate_data(late, 64, 8, &address, &error) ==
+    support_expect(code_block_allocate(late, PAGES_FOR_DATA, 64, 8, &address, &error) ==
                    CAIRN_ERROR_UNSUPPORTED);
     support_expect(address == NULL);
     support_expect(code_block_protect(block, &error) == CAIRN_ERROR_UNSUPPORTED);
@@ -367,7 +367,7 @@ static void read_implies_exec(void *user)
     support_expect(personality((unsigned long)before) != -1);
     support_expect(try_patch(loaded, code, 8, &error) == CAIRN_OK);
     support_expect(support_call(code) == 8);
-    support_expect(code_block_allocate_code(late, 64, 8, &address, &error) == CAIRN_OK);
+    support_expect(code_block_allocate(late, PAGES_FOR_CODE, 64, 8, &address, &error) == CAIRN_OK);
     support_expect(!support_any_writable_executable());
     code_block_destroy(late);
     code_block_destroy(block);
@@ -626,11 +626,12 @@ static void mapping_refused(void *user)
     struct code_block *block = support_block(loaded->space);
     void *address = NULL;
     struct cairn_error error = {0};
-    support_expect(code_block_allocate_code(block, 100, 16, &address, &error) ==
+    support_expect(code_block_allocate(block, PAGES_FOR_CODE, 100, 16, &address, &error) ==
                    CAIRN_ERROR_SYSTEM);
     support_expect(error.system_error == EPERM);
     support_expect(address == NULL);
-    support_expect(code_block_allocate_data(block, 100, 16, &address, &error) == CAIRN_OK);
+    support_expect(code_block_allocate(block, PAGES_FOR_DATA, 100, 16, &address, &error) ==
+                   CAIRN_OK);
     code_block_destroy(block);
     struct code_veneer veneer;
     support_expect(code_block_add_veneer(loaded->block, CODE_VENEER_PLAIN, 1, &veneer, &error) ==
@@ -660,7 +661,7 @@ static void data_refused(void *user)
     void *address = NULL;
     struct cairn_error error = {0};
     size_t free_bytes = support_statistics(loaded->space).free_bytes;
-    support_expect(code_block_allocate_data(block, 100, 16, &address, &error) ==
+    support_expect(code_block_allocate(block, PAGES_FOR_DATA, 100, 16, &address, &error) ==
                    CAIRN_ERROR_SYSTEM);
     support_expect(error.system_error == ENOMEM);
     struct code_veneer veneer;
@@ -721,7 +722,7 @@ static void no_hole_punching(void *user)
     code_block_destroy(support_loaded(loaded->space, 1, 9, &code));
     struct code_block *block = support_block(loaded->space);
     void *address;
-    support_expect(code_block_allocate_code(block, 64, 16, &address, NULL) == CAIRN_OK);
+    support_expect(code_block_allocate(block, PAGES_FOR_CODE, 64, 16, &address, NULL) == CAIRN_OK);
     again = address;
     support_expect(again == code);
     for (int i = 0; i < 64; i++)
@@ -752,10 +753,11 @@ static void slab_refused(void *user)
     struct code_block *large = support_block(loaded->space);
     void *address;
     struct cairn_error error = {0};
-    support_expect(code_block_allocate_code(large, 14 * page_size, 16, &address, &error) ==
-                   CAIRN_ERROR_SYSTEM);
+    support_expect(code_block_allocate(large, PAGES_FOR_CODE, 14 * page_size, 16, &address,
+                                       &error) == CAIRN_ERROR_SYSTEM);
     support_expect(error.system_error == ENOMEM);
-    support_expect(code_block_allocate_code(small, page_size, 16, &address, &error) == CAIRN_OK);
+    support_expect(code_block_allocate(small, PAGES_FOR_CODE, page_size, 16, &address, &error) ==
+                   CAIRN_OK);
     support_expect(support_statistics(loaded->space).slab_count == 1);
     support_expect(code_block_protect(loaded->block, NULL) == CAIRN_OK);
     code_block_destroy(small);
@@ -812,7 +814,8 @@ static struct code_block *load_apart(struct apart *apart, enum cairn_code_mode m
     apart->space = support_space(mode, 64 * page_size, 1);
     apart->blocks[0] = support_loaded(apart->space, 1, 1, &apart->code[0]);
     struct code_block *block = support_block(apart->space);
-    support_expect(code_block_allocate_code(block, 3 * page_size, 16, &between, NULL) == CAIRN_OK);
+    support_expect(code_block_allocate(block, PAGES_FOR_CODE, 3 * page_size, 16, &between, NULL) ==
+                   CAIRN_OK);
     memset(between, 5, 3 * page_size);
     apart->blocks[1] = support_loaded(apart->space, 1, 1, &apart->code[1]);
     support_expect(apart->code[1] == apart->code[0] + 4 * page_size);
@@ -982,7 +985,7 @@ static void patch_and_load(struct loaded *loaded)
     void *address;
     if (code_block_create(loaded->space, &block, &error) == CAIRN_OK)
         for (int i = 0; i < 20; i++)
-            if (code_block_allocate_code(block, 9000, 16, &address, &error) == CAIRN_OK)
+            if (code_block_allocate(block, PAGES_FOR_CODE, 9000, 16, &address, &error) == CAIRN_OK)
                 memset(address, 1, 9000);
     code_block_destroy(block);
 }
@@ -1063,11 +1066,12 @@ static enum cairn_status load_and_unload(struct code_space *space, struct cairn_
     void *data = NULL, *code = NULL;
     enum cairn_status status = code_block_create(space, &block, error);
     if (status == CAIRN_OK)
-        status = code_block_allocate_data(block, 5000, 8, &data, error);
+        status = code_block_allocate(block, PAGES_FOR_DATA, 5000, 8, &data, error);
     if (status == CAIRN_OK)
-        status = code_block_allocate_read_only(block, 5000, 8, &data, error);
+        status = code_block_allocate(block, PAGES_FOR_READ_ONLY, 5000, 8, &data, error);
     if (status == CAIRN_OK)
-        status = code_block_allocate_code(block, 5000, ARCH_WORD_BYTES_MAX, &code, error);
+        status =
+            code_block_allocate(block, PAGES_FOR_CODE, 5000, ARCH_WORD_BYTES_MAX, &code, error);
     if (status == CAIRN_OK) {
         arch_host()->encode_self_test(arch_host(), 77, code);
         status = code_block_protect(block, error);

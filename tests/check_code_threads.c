@@ -135,7 +135,8 @@ static void *patch_and_check(void *user)
     for (int i = 1; i <= 1500; i++) {
         uint8_t word[ARCH_WORD_BYTES_MAX];
         support_word(arch_host(), i % 1000, word);
-        ck_assert_ok(code_block_store_word(patcher->block, number(patcher->function), word, NULL));
+        ck_assert_ok(code_block_write(patcher->block, number(patcher->function), word,
+                                      arch_host()->word_bytes, NULL));
         if (support_call(patcher->function) != i % 1000)
             (*patcher->lost)++;
     }
@@ -304,9 +305,9 @@ START_TEST(loaded_modules_need_few_mappings)
         void *address;
         blocks[i] = support_block(space);
         support_functions(blocks[i], 1, i);
-        ck_assert_ok(code_block_allocate_read_only(blocks[i], 64, 8, &address, NULL));
+        ck_assert_ok(code_block_allocate(blocks[i], PAGES_FOR_READ_ONLY, 64, 8, &address, NULL));
         memset(address, 1, 64);
-        ck_assert_ok(code_block_allocate_data(blocks[i], 64, 8, &address, NULL));
+        ck_assert_ok(code_block_allocate(blocks[i], PAGES_FOR_DATA, 64, 8, &address, NULL));
         memset(address, 1, 64);
         ck_assert_ok(code_block_protect(blocks[i], NULL));
     }

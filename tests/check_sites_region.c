@@ -89,9 +89,9 @@ START_TEST(bytes_with_another_record_inside_are_refused)
     uint8_t *code;
     cairn_module *module = load_no_ops(runtime, 0, records, 4, &code);
     ck_assert_uint_eq(cairn_module_site_count(module), 3);
-    check_refused(cairn_module_site(module, 0), code, "9 bytes behind");
+    check_refused(cairn_module_site(module, 0), code, "9 bytes after");
     check_live(cairn_module_site(module, 1), code);
-    check_refused(cairn_module_site(module, 2), code, "15 bytes behind");
+    check_refused(cairn_module_site(module, 2), code, "15 bytes after");
     cairn_runtime_destroy(runtime);
 }
 END_TEST
@@ -161,7 +161,7 @@ START_TEST(bytes_beyond_the_function_are_refused)
     uint8_t *code;
     cairn_module *module = load_no_ops(runtime, 32, records, 3, &code);
     check_live(cairn_module_site(module, 0), code);
-    check_refused(cairn_module_site(module, 1), code, "12 bytes behind");
+    check_refused(cairn_module_site(module, 1), code, "12 bytes after");
     ck_assert_int_eq(
         cairn_site_write(cairn_module_site(module, 1), code, 13, CAIRN_QUIESCENT, NULL),
         CAIRN_ERROR_RANGE);
@@ -184,7 +184,7 @@ START_TEST(bytes_beyond_the_end_that_an_unwind_table_gives_are_refused)
     cairn_module *module = site_load_code(runtime, &known, &code);
     ck_assert_done(cairn_module_publish(module, &error), error);
     check_live(cairn_module_site(module, 0), code);
-    check_refused(cairn_module_site(module, 1), code, "10 bytes behind");
+    check_refused(cairn_module_site(module, 1), code, "10 bytes after");
     ck_assert_int_eq(
         cairn_site_write(cairn_module_site(module, 1), code, 11, CAIRN_QUIESCENT, NULL),
         CAIRN_ERROR_RANGE);
@@ -222,7 +222,7 @@ START_TEST(statepoint_that_begins_before_its_function_is_refused)
     cairn_runtime *runtime = site_runtime(site_modes[_i]);
     uint8_t *code;
     cairn_module *module = load_no_ops(runtime, 32, records, 2, &code);
-    check_refused(cairn_module_site(module, 0), code, "8 bytes behind");
+    check_refused(cairn_module_site(module, 0), code, "8 bytes after");
     cairn_runtime_destroy(runtime);
 }
 END_TEST

@@ -83,8 +83,9 @@ uint8_t *support_functions(struct code_block *block, size_t count, int first_val
 {
     void *address = NULL;
     struct cairn_error error = {0};
-    enum cairn_status status = code_block_allocate_code(block, count * SUPPORT_FUNCTION_BYTES,
-                                                        SUPPORT_FUNCTION_BYTES, &address, &error);
+    enum cairn_status status =
+        code_block_allocate(block, PAGES_FOR_CODE, count * SUPPORT_FUNCTION_BYTES,
+                            SUPPORT_FUNCTION_BYTES, &address, &error);
     support_expect_at(status == CAIRN_OK, error.message, __FILE__, __LINE__);
     uint8_t *functions = address;
     arch_host()->fill_nops(arch_host(), functions, count * SUPPORT_FUNCTION_BYTES);
@@ -122,8 +123,8 @@ void support_patch(struct code_block *block, uint8_t *function, int value)
     uint8_t word[ARCH_WORD_BYTES_MAX];
     support_word(arch_host(), value, word);
     struct cairn_error error = {0};
-    enum cairn_status status =
-        code_block_store_word(block, (uint64_t)(uintptr_t)function, word, &error);
+    enum cairn_status status = code_block_write(block, (uint64_t)(uintptr_t)function, word,
+                                                arch_host()->word_bytes, &error);
     support_expect_at(status == CAIRN_OK, error.message, __FILE__, __LINE__);
 }
 

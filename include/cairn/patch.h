@@ -200,8 +200,8 @@ enum cairn_strength {
  * and the message says so.
  *
  * A change of a site must not overlap the cairn_ic_create for that site: a change that began
- * earlier may put the new cache out of use (cairn/ic.h). It may overlap everything else that
- * changes the site's cache, including cairn_ic_destroy.
+ * earlier may store its instruction after the cache's (cairn/ic.h). It may overlap everything else
+ * that changes the site's cache, including cairn_ic_destroy.
  *
  * `target` is a C function pointer (on PPC64 ELFv1 the address of a descriptor).
  */

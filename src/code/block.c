@@ -10,7 +10,6 @@
  */
 #include "base/array.h"
 #include "base/error.h"
-#include "code/map.h"
 #include "code/state.h"
 #include "code/stub.h"
 
@@ -65,14 +64,6 @@ static uint8_t *span_address(const struct code_block *block, const struct code_s
 static size_t span_bytes(const struct code_block *block, const struct code_span *span)
 {
     return span->page_count * block->slab->page_size;
-}
-
-static struct code_span *last_span(const struct code_block *block, enum page_use use)
-{
-    for (size_t i = block->span_count; i > 0; i--)
-        if (block->spans[i - 1].use == use)
-            return &block->spans[i - 1];
-    return NULL;
 }
 
 /* Returns the number of pages for `size` bytes. It is larger than any slab if rounding up would
@@ -131,10 +122,13 @@ static enum cairn_status allocate_in_span(struct code_block *block, enum page_us
                                           size_t alignment, void **address, bool *found,
                                           struct cairn_error *error)
 {
-    struct code_span *span = last_span(block, use);
+    size_t index = block->span_count;
+    while (index > 0 && block->spans[index - 1].use != use)
+        index--;
     *found = false;
-    if (span == NULL)
+    if (index == 0)
         return CAIRN_OK;
+    struct code_span *span = &block->spans[index - 1];
     size_t offset = (span->used_bytes + alignment - 1) & ~(alignment - 1);
     size_t bytes = span_bytes(block, span);
     *found = offset <= bytes && size <= bytes - offset;
@@ -184,28 +178,20 @@ static enum cairn_status allocate_new_span(struct code_block *block, enum page_u
     return CAIRN_OK;
 }
 
-static enum cairn_status check_request(const struct code_block *block, size_t size,
-                                       size_t alignment, struct cairn_error *error)
+enum cairn_status code_block_allocate(struct code_block *block, enum page_use use, size_t size,
+                                      size_t alignment, void **address, struct cairn_error *error)
 {
+    struct code_space *space = block->space;
     if (size == 0)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "a section of no bytes was asked for");
-    if (alignment == 0 || (alignment & (alignment - 1)) != 0 || alignment > block->space->page_size)
+    if (alignment == 0 || (alignment & (alignment - 1)) != 0 || alignment > space->page_size)
         return error_set(error, CAIRN_ERROR_ARGUMENT, alignment,
                          "alignment %zu is not a power of two up to a page of %zu bytes", alignment,
-                         block->space->page_size);
+                         space->page_size);
     if (block->is_protected)
         return error_set(error, CAIRN_ERROR_STATE, 0,
                          "a module whose code is protected already cannot have more sections");
-    return CAIRN_OK;
-}
-
-static enum cairn_status allocate(struct code_block *block, enum page_use use, size_t size,
-                                  size_t alignment, void **address, struct cairn_error *error)
-{
-    struct code_space *space = block->space;
-    enum cairn_status status = check_request(block, size, alignment, error);
-    if (status == CAIRN_OK)
-        status = space_enter(space, error);
+    enum cairn_status status = space_enter(space, error);
     if (status != CAIRN_OK)
         return status;
     if (block->slab == NULL)
@@ -219,44 +205,7 @@ static enum cairn_status allocate(struct code_block *block, enum page_use use, s
     return status;
 }
 
-enum cairn_status code_block_allocate_code(struct code_block *block, size_t size, size_t alignment,
-                                           void **address, struct cairn_error *error)
-{
-    return allocate(block, PAGES_FOR_CODE, size, alignment, address, error);
-}
-
-enum cairn_status code_block_allocate_read_only(struct code_block *block, size_t size,
-                                                size_t alignment, void **address,
-                                                struct cairn_error *error)
-{
-    return allocate(block, PAGES_FOR_READ_ONLY, size, alignment, address, error);
-}
-
-enum cairn_status code_block_allocate_data(struct code_block *block, size_t size, size_t alignment,
-                                           void **address, struct cairn_error *error)
-{
-    return allocate(block, PAGES_FOR_DATA, size, alignment, address, error);
-}
-
 /* ---- Protecting ---- */
-
-/* Protects all spans. Releases the pages after the used ones. */
-static enum cairn_status protect_spans(struct code_block *block, struct cairn_error *error)
-{
-    for (size_t i = 0; i < block->span_count; i++) {
-        struct code_span *span = &block->spans[i];
-        size_t used = pages_for(block->space, span->used_bytes);
-        if (used < span->page_count)
-            slab_release(block->slab, span->first_page + used, span->page_count - used);
-        span->page_count = used;
-        enum cairn_status status =
-            slab_protect(block->slab, span->use, span->first_page, used, error);
-        if (status != CAIRN_OK)
-            return status;
-    }
-    /* Cores that have executed other code at these addresses may still hold some of it. */
-    return block->reuses_code ? space_publish_code(block->space, error) : CAIRN_OK;
-}
 
 static void close_block(struct code_block *block)
 {
@@ -272,7 +221,17 @@ enum cairn_status code_block_protect(struct code_block *block, struct cairn_erro
     enum cairn_status status = space_enter(block->space, error);
     if (status != CAIRN_OK)
         return status;
-    status = protect_spans(block, error);
+    for (size_t i = 0; i < block->span_count && status == CAIRN_OK; i++) {
+        struct code_span *span = &block->spans[i];
+        size_t used = pages_for(block->space, span->used_bytes);
+        if (used < span->page_count)
+            slab_release(block->slab, span->first_page + used, span->page_count - used);
+        span->page_count = used;
+        status = slab_protect(block->slab, span->use, span->first_page, used, error);
+    }
+    /* Cores that have executed other code at these addresses may still hold some of it. */
+    if (status == CAIRN_OK && block->reuses_code)
+        status = space_publish_code(block->space, error);
     close_block(block);
     space_leave(block->space);
     return status;
@@ -377,26 +336,6 @@ bool code_block_holds_data(const struct code_block *block, uint64_t address, siz
 
 /* ---- Veneers ---- */
 
-static enum cairn_status add_veneer_locked(struct code_block *block, enum code_veneer_kind kind,
-                                           uint64_t target, struct code_veneer *veneer,
-                                           struct cairn_error *error)
-{
-    struct code_stub *veneers =
-        array_reserve(&block->space->allocator, block->veneers, block->veneer_count, 1,
-                      &block->veneer_capacity, sizeof *veneers);
-    if (veneers == NULL)
-        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to note a veneer");
-    block->veneers = veneers;
-    struct code_stub *taken = &veneers[block->veneer_count];
-    enum cairn_status status = stub_take_veneer(block->space, block->slab, kind, taken, error);
-    if (status != CAIRN_OK)
-        return status;
-    block->veneer_count++;
-    *veneer = (struct code_veneer){taken->address, stub_slot(taken)};
-    atomic_store_explicit(veneer->slot, target, memory_order_seq_cst);
-    return CAIRN_OK;
-}
-
 enum cairn_status code_block_add_veneer(struct code_block *block, enum code_veneer_kind kind,
                                         uint64_t target, struct code_veneer *veneer,
                                         struct cairn_error *error)
@@ -407,7 +346,21 @@ enum cairn_status code_block_add_veneer(struct code_block *block, enum code_vene
     enum cairn_status status = space_enter(block->space, error);
     if (status != CAIRN_OK)
         return status;
-    status = add_veneer_locked(block, kind, target, veneer, error);
+    struct code_stub *veneers =
+        array_reserve(&block->space->allocator, block->veneers, block->veneer_count, 1,
+                      &block->veneer_capacity, sizeof *veneers);
+    if (veneers == NULL) {
+        status = error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to note a veneer");
+    } else {
+        block->veneers = veneers;
+        veneers += block->veneer_count;
+        status = stub_take_veneer(block->space, block->slab, kind, veneers, error);
+    }
+    if (status == CAIRN_OK) {
+        block->veneer_count++;
+        *veneer = (struct code_veneer){veneers->address, stub_slot(veneers)};
+        atomic_store_explicit(veneer->slot, target, memory_order_seq_cst);
+    }
     space_leave(block->space);
     return status;
 }
@@ -419,68 +372,35 @@ static size_t slab_offset(const struct code_block *block, uint64_t address)
     return (size_t)(address - (uintptr_t)block->slab->base);
 }
 
-static bool is_dual(const struct code_block *block)
-{
-    return block->space->map->mode == CAIRN_CODE_MODE_DUAL;
-}
-
 void *code_block_writable_alias(const struct code_block *block, uint64_t address)
 {
-    if (!is_dual(block) || !code_block_holds_code(block, address, 1))
+    if (block->space->map->mode != CAIRN_CODE_MODE_DUAL ||
+        !code_block_holds_code(block, address, 1))
         return NULL;
     return block->slab->alias + slab_offset(block, address);
 }
 
 /* Writes code in place if it is not protected yet, and otherwise through the slab's map. */
-static enum cairn_status write(struct code_block *block, uint64_t address, const void *bytes,
-                               size_t size, struct cairn_error *error)
-{
-    uint8_t *code = (uint8_t *)(uintptr_t)address;
-    if (block->is_protected)
-        return block->space->map->write(block->slab, slab_offset(block, address), bytes, size,
-                                        error);
-    map_store(code, bytes, size);
-    arch_host_code_written(code, code, size);
-    return CAIRN_OK;
-}
-
-static enum cairn_status check_code(const struct code_block *block, uint64_t address, size_t size,
-                                    struct cairn_error *error)
-{
-    if (size > 0 && code_block_holds_code(block, address, size))
-        return CAIRN_OK;
-    return error_set(error, CAIRN_ERROR_ARGUMENT, address,
-                     "%zu bytes at 0x%llx are not in the module's code", size,
-                     (unsigned long long)address);
-}
-
 enum cairn_status code_block_write(struct code_block *block, uint64_t address, const void *bytes,
                                    size_t size, struct cairn_error *error)
 {
-    enum cairn_status status = check_code(block, address, size, error);
-    if (status == CAIRN_OK)
-        status = space_enter(block->space, error);
+    uint8_t *code = (uint8_t *)(uintptr_t)address;
+    if (size == 0 || !code_block_holds_code(block, address, size))
+        return error_set(error, CAIRN_ERROR_ARGUMENT, address,
+                         "%zu bytes at 0x%llx are not in the module's code", size,
+                         (unsigned long long)address);
+    enum cairn_status status = space_enter(block->space, error);
     if (status != CAIRN_OK)
         return status;
-    status = write(block, address, bytes, size, error);
+    if (block->is_protected) {
+        status =
+            block->space->map->write(block->slab, slab_offset(block, address), bytes, size, error);
+    } else {
+        map_store(code, bytes, size);
+        arch_host_code_written(code, code, size);
+    }
     space_leave(block->space);
     return status;
-}
-
-enum cairn_status code_block_store_word(struct code_block *block, uint64_t address,
-                                        const uint8_t *word, struct cairn_error *error)
-{
-    size_t size = block->space->arch->word_bytes;
-    if ((address & (size - 1)) != 0)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, address,
-                         "0x%llx is not the address of an aligned patch word of %zu bytes",
-                         (unsigned long long)address, size);
-    if (!is_dual(block) || !block->is_protected)
-        return code_block_write(block, address, word, size, error);
-    enum cairn_status status = check_code(block, address, size, error);
-    if (status == CAIRN_OK)
-        status = code_space_after_fork(block->space, error);
-    return status == CAIRN_OK ? write(block, address, word, size, error) : status;
 }
 
 void code_block_write_copy(struct code_block *block, uint64_t address, const void *bytes,

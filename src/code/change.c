@@ -15,7 +15,6 @@
  */
 #include "base/array.h"
 #include "base/error.h"
-#include "code/map.h"
 #include "code/state.h"
 
 #include <errno.h>
@@ -71,18 +70,6 @@ static bool find_bounds(const struct change *change, const struct code_slab *sla
     return found;
 }
 
-static enum cairn_status add_run(struct change *change, struct run run, struct cairn_error *error)
-{
-    struct run *runs = array_reserve(&change->space->allocator, change->runs, change->run_count, 1,
-                                     &change->run_capacity, sizeof run);
-    if (runs == NULL)
-        return error_set(error, CAIRN_ERROR_MEMORY, 0,
-                         "no memory to change more than %zu runs of pages", change->run_count);
-    change->runs = runs;
-    runs[change->run_count++] = run;
-    return CAIRN_OK;
-}
-
 static enum cairn_status find_runs(struct change *change, struct code_slab *slab,
                                    struct cairn_error *error)
 {
@@ -95,10 +82,14 @@ static enum cairn_status find_runs(struct change *change, struct code_slab *slab
         if (end <= last)
             find_bounds(change, slab, first, end, &first, &last);
         end = last + 1;
-        const struct run run = {slab, first * slab->page_size, (end - first) * slab->page_size};
-        enum cairn_status status = add_run(change, run, error);
-        if (status != CAIRN_OK)
-            return status;
+        struct run *runs = array_reserve(&change->space->allocator, change->runs, change->run_count,
+                                         1, &change->run_capacity, sizeof *runs);
+        if (runs == NULL)
+            return error_set(error, CAIRN_ERROR_MEMORY, 0,
+                             "no memory to change more than %zu runs of pages", change->run_count);
+        change->runs = runs;
+        runs[change->run_count++] =
+            (struct run){slab, first * slab->page_size, (end - first) * slab->page_size};
     }
     return CAIRN_OK;
 }

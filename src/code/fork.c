@@ -57,18 +57,6 @@
 
 /* ---- The stage of a process ---- */
 
-/* Linux refuses to wipe shared pages. An emulator that ignores the advice (qemu-user before 8.0)
- * accepts that as well, so that its answer is meaningless. */
-static bool believes_every_advice(size_t page_size)
-{
-    void *shared = mmap(NULL, page_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (shared == MAP_FAILED)
-        return false;
-    bool believes = madvise(shared, page_size, MADV_WIPEONFORK) == 0;
-    munmap(shared, page_size);
-    return believes;
-}
-
 static void set_stage(struct code_space *space, enum code_space_stage stage)
 {
     space->process = getpid();
@@ -84,17 +72,23 @@ enum code_space_stage code_space_stage_by_process(const struct code_space *space
     return (enum code_space_stage)atomic_load_explicit(&space->stage, memory_order_acquire);
 }
 
+/* Linux refuses to wipe shared pages. An emulator that ignores the advice (qemu-user before 8.0)
+ * accepts that as well, so that its answer is meaningless. */
 enum cairn_status ownership_create(struct code_space *space, struct cairn_error *error)
 {
-    void *page =
-        mmap(NULL, space->page_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const int access = PROT_READ | PROT_WRITE;
+    size_t size = space->page_size;
+    void *page = mmap(NULL, size, access, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED)
         return error_set_system(error, errno, "cannot map a page that fork wipes");
-    if (madvise(page, space->page_size, MADV_WIPEONFORK) == 0 &&
-        !believes_every_advice(space->page_size))
+    void *shared = mmap(NULL, size, access, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    bool is_believed = shared == MAP_FAILED || madvise(shared, size, MADV_WIPEONFORK) != 0;
+    if (shared != MAP_FAILED)
+        munmap(shared, size);
+    if (is_believed && madvise(page, size, MADV_WIPEONFORK) == 0)
         space->own_mark = page;
     else
-        munmap(page, space->page_size);
+        munmap(page, size);
     space->lookup.own_mark = space->own_mark;
     set_stage(space, CODE_SPACE_OWN);
     return CAIRN_OK;
@@ -208,18 +202,6 @@ static enum cairn_status complete_copies(struct code_space *space, struct cairn_
     return status;
 }
 
-static bool make_executable(const struct code_slab *slab)
-{
-    for (struct code_run run = {0}; slab_next_run(slab, &run);) {
-        uint8_t *copied = slab->copy + run.first_page * slab->page_size;
-        size_t size = run.page_count * slab->page_size;
-        arch_host_code_written(copied, copied, size);
-        if (run.state == PAGE_CODE && mprotect(copied, size, PROT_READ | PROT_EXEC) != 0)
-            return false;
-    }
-    return true;
-}
-
 /* Unmaps the part of the copy between two offsets. */
 static void drop_part(const struct code_slab *slab, size_t from, size_t to)
 {
@@ -227,13 +209,21 @@ static void drop_part(const struct code_slab *slab, size_t from, size_t to)
         munmap(slab->copy + from, to - from);
 }
 
-/* Moves the copied pages to the place of the shared ones, each run in one step, and unmaps the rest
- * of the copy. It must not unmap more: another thread may have mapped something where pages were
- * moved away. */
+/* Makes the copied pages executable, moves them to the place of the shared ones, each run in one
+ * step, and unmaps the rest of the copy. It must not unmap more: another thread may have mapped
+ * something where pages were moved away. Returns false and keeps the copy if the system does not
+ * let anonymous memory become executable. */
 static bool move_copy(struct code_slab *slab)
 {
     size_t done = 0;
     bool is_moved = true;
+    for (struct code_run run = {0}; slab_next_run(slab, &run);) {
+        uint8_t *copied = slab->copy + run.first_page * slab->page_size;
+        size_t size = run.page_count * slab->page_size;
+        arch_host_code_written(copied, copied, size);
+        if (run.state == PAGE_CODE && mprotect(copied, size, PROT_READ | PROT_EXEC) != 0)
+            return false;
+    }
     for (struct code_run run = {0}; is_moved && slab_next_run(slab, &run);) {
         size_t offset = run.first_page * slab->page_size;
         size_t size = run.page_count * slab->page_size;
@@ -249,16 +239,15 @@ static bool move_copy(struct code_slab *slab)
     return is_moved;
 }
 
-/* Makes the child execute its copies. Returns false if it still shares some code with its parent.
- * If the system does not let anonymous memory become executable, the copies remain for
- * make_own. */
+/* Makes the child execute its copies. Returns false if it still shares some code with its parent;
+ * copies that remain are for make_own. */
 static bool place_copies(struct code_space *space)
 {
     bool all = true;
     for (struct code_slab *slab = space->slabs; slab != NULL; slab = slab->next) {
         if (slab->copy == NULL)
             continue;
-        slab->is_detached = make_executable(slab) && move_copy(slab);
+        slab->is_detached = move_copy(slab);
         all = all && slab->is_detached;
     }
     return all;

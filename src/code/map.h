@@ -25,11 +25,6 @@
 
 #include "code/slab.h"
 
-#include <cairn/runtime.h>
-#include <cairn/status.h>
-#include <stddef.h>
-#include <stdint.h>
-
 struct code_map {
     const char *name;
     enum cairn_code_mode mode;
@@ -80,6 +75,11 @@ struct code_change_steps {
     void (*abandon)(struct code_slab *slab, size_t offset, size_t size);
     void (*end)(struct code_slab *slab);
 };
+
+/* Writes code through the slab's map, executes it, changes it and executes it again. Errors:
+ * UNSUPPORTED if old code is executed; SYSTEM. */
+enum cairn_status map_test(struct code_slab *slab, const struct cairn_arch *arch,
+                           struct cairn_error *error);
 
 /* Returns the address at which pages of code get their new contents: in the workshop, or in place
  * in toggle mode. */

@@ -32,16 +32,6 @@ enum { READ_WRITE = PROT_READ | PROT_WRITE };
 
 /* ---- The written view ---- */
 
-/* If vm.memfd_noexec is 1, a memory file is executable only if MFD_EXEC is given. Older kernels do
- * not know that flag. */
-static int create_file(void)
-{
-    int file = memfd_create("cairn-code", MFD_CLOEXEC | MFD_EXEC);
-    if (file < 0 && errno == EINVAL)
-        file = memfd_create("cairn-code", MFD_CLOEXEC);
-    return file;
-}
-
 /* Sets the file's size. Returns 0 or an errno. If the size exceeds RLIMIT_FSIZE, the kernel refuses
  * with EFBIG and sends SIGXFSZ to this thread, which would end the process. So the signal is
  * blocked and then consumed, unless a SIGXFSZ was pending before: the two signals cannot be told
@@ -65,9 +55,13 @@ static int resize_file(int file, size_t size)
     return reason;
 }
 
+/* If vm.memfd_noexec is 1, a memory file is executable only if MFD_EXEC is given. Older kernels do
+ * not know that flag. */
 static uint8_t *view_file(size_t size, struct cairn_error *error)
 {
-    int file = create_file();
+    int file = memfd_create("cairn-code", MFD_CLOEXEC | MFD_EXEC);
+    if (file < 0 && errno == EINVAL)
+        file = memfd_create("cairn-code", MFD_CLOEXEC);
     if (file < 0) {
         error_set_system(error, errno, "memory files are refused (memfd_create)");
         return NULL;
@@ -108,33 +102,24 @@ static enum cairn_status make_writable(uint8_t *view, size_t size, struct cairn_
                             size);
 }
 
-/* Extends the writable part in steps of several pages, because code is mostly allocated one page at
- * a time. */
-static enum cairn_status extend_writable(struct code_slab *slab, size_t end,
-                                         struct cairn_error *error)
-{
-    enum { STEP = 64 << 10 };
-    if (end <= slab->alias_writable)
-        return CAIRN_OK;
-    size_t extended = (end + STEP - 1) & ~(size_t)(STEP - 1);
-    if (extended > slab->size)
-        extended = slab->size;
-    enum cairn_status status = make_writable(slab->alias, extended, error);
-    if (status == CAIRN_OK)
-        slab->alias_writable = extended;
-    return status;
-}
-
 /* ---- The executed view ---- */
 
-/* The duplicate is first made at another address. There the kernel checks all limits, and nothing
- * is lost if it refuses. */
+/* The writable part grows in steps of several pages, because code is mostly allocated one page at a
+ * time. The duplicate is first made at another address. There the kernel checks all limits, and
+ * nothing is lost if it refuses. */
 static enum cairn_status map_code(struct code_slab *slab, size_t offset, size_t size,
                                   struct cairn_error *error)
 {
-    enum cairn_status status = extend_writable(slab, offset + size, error);
-    if (status != CAIRN_OK)
-        return status;
+    enum { STEP = 64 << 10 };
+    if (offset + size > slab->alias_writable) {
+        size_t extended = (offset + size + STEP - 1) & ~(size_t)(STEP - 1);
+        if (extended > slab->size)
+            extended = slab->size;
+        enum cairn_status status = make_writable(slab->alias, extended, error);
+        if (status != CAIRN_OK)
+            return status;
+        slab->alias_writable = extended;
+    }
     void *view = mremap(slab->alias + offset, 0, size, MREMAP_MAYMOVE);
     if (view == MAP_FAILED)
         return error_set_system(error, errno,

@@ -179,21 +179,7 @@ static void tidy_workshop(struct code_slab *slab)
         wipe_spent(slab);
 }
 
-/* Adds to the spent part, which is one range that contains everything used since the workshop was
- * renewed. */
-static void note_spent(struct code_slab *slab, size_t offset, size_t size)
-{
-    size_t end = offset + size;
-    if (slab->alias_spent_size > 0) {
-        size_t spent_end = slab->alias_spent_offset + slab->alias_spent_size;
-        offset = offset < slab->alias_spent_offset ? offset : slab->alias_spent_offset;
-        end = end > spent_end ? end : spent_end;
-    }
-    slab->alias_spent_offset = offset;
-    slab->alias_spent_size = end - offset;
-}
-
-/* Adds to the lost part, which is also one range. Runs are moved out in ascending order, so the
+/* Adds to the lost part, which is one range. Runs are moved out in ascending order, so the
  * part between two lost runs is not needed any more. */
 static void note_lost(struct code_slab *slab, size_t offset, size_t size)
 {
@@ -208,14 +194,22 @@ static void note_lost(struct code_slab *slab, size_t offset, size_t size)
     slab->alias_lost_size = size;
 }
 
-/* Makes pages of the workshop read-write. They are filled with zeros. */
+/* Makes pages of the workshop read-write. They are filled with zeros. Adds them to the spent part,
+ * which is one range that contains everything used since the workshop was renewed. */
 static enum cairn_status use_workshop(struct code_slab *slab, size_t offset, size_t size,
                                       struct cairn_error *error)
 {
     enum cairn_status status = map_check_personality(error);
     if (status != CAIRN_OK)
         return status;
-    note_spent(slab, offset, size);
+    size_t first = offset, end = offset + size;
+    if (slab->alias_spent_size > 0) {
+        size_t spent_end = slab->alias_spent_offset + slab->alias_spent_size;
+        first = first < slab->alias_spent_offset ? first : slab->alias_spent_offset;
+        end = end > spent_end ? end : spent_end;
+    }
+    slab->alias_spent_offset = first;
+    slab->alias_spent_size = end - first;
     if (mprotect(slab->alias + offset, size, READ_WRITE) == 0)
         return CAIRN_OK;
     return error_set_system(error, errno,
@@ -320,14 +314,6 @@ const struct code_map code_map_single = {
 
 /* ---- Toggling ---- */
 
-static enum cairn_status map_in_place(struct code_slab *slab, size_t offset, size_t size,
-                                      struct cairn_error *error)
-{
-    if (mprotect(slab->base + offset, size, READ_WRITE) == 0)
-        return CAIRN_OK;
-    return error_set_system(error, errno, "cannot map %zu bytes of code", size);
-}
-
 static enum cairn_status make_writable(struct code_slab *slab, size_t offset, size_t size,
                                        struct cairn_error *error)
 {
@@ -363,7 +349,7 @@ static const struct code_change_steps toggle_steps = {
 const struct code_map code_map_toggle = {
     .name = "pages whose protection is toggled",
     .mode = CAIRN_CODE_MODE_TOGGLE,
-    .map_code = map_in_place,
+    .map_code = make_writable,
     .write = write_run,
     .steps = &toggle_steps,
 };

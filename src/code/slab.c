@@ -9,7 +9,6 @@
  */
 #include "code/slab.h"
 
-#include "arch/arch.h"
 #include "base/error.h"
 #include "code/map.h"
 
@@ -182,19 +181,6 @@ static bool find_down(const struct code_slab *slab, size_t end, size_t page_coun
     return false;
 }
 
-static bool find(const struct code_slab *slab, enum page_use use, size_t page_count,
-                 size_t *first_page)
-{
-    if (page_count > slab->room_at_most)
-        return false;
-    if (use == PAGES_FOR_CODE)
-        return find_up(slab, page_count, first_page);
-    size_t below_data = slab->page_count - slab->page_count / DATA_SHARE;
-    if (use == PAGES_FOR_READ_ONLY && find_down(slab, below_data, page_count, first_page))
-        return true;
-    return find_down(slab, slab->page_count, page_count, first_page);
-}
-
 size_t slab_room(struct code_slab *slab)
 {
     if (slab->room_at_least == slab->room_at_most)
@@ -313,10 +299,15 @@ static enum cairn_status take(struct code_slab *slab, enum page_use use, size_t 
 enum cairn_status slab_take(struct code_slab *slab, enum page_use use, size_t page_count,
                             size_t *first_page, bool *found, struct cairn_error *error)
 {
-    *found = find(slab, use, page_count, first_page);
-    if (!*found)
-        return CAIRN_OK;
-    return take(slab, use, *first_page, page_count, error);
+    size_t below_data = slab->page_count - slab->page_count / DATA_SHARE;
+    *found = false;
+    if (page_count <= slab->room_at_most && use == PAGES_FOR_CODE)
+        *found = find_up(slab, page_count, first_page);
+    else if (page_count <= slab->room_at_most)
+        *found =
+            (use == PAGES_FOR_READ_ONLY && find_down(slab, below_data, page_count, first_page)) ||
+            find_down(slab, slab->page_count, page_count, first_page);
+    return *found ? take(slab, use, *first_page, page_count, error) : CAIRN_OK;
 }
 
 enum cairn_status slab_take_at(struct code_slab *slab, enum page_use use, size_t first_page,
@@ -324,9 +315,7 @@ enum cairn_status slab_take_at(struct code_slab *slab, enum page_use use, size_t
 {
     *found = first_page <= slab->page_count && page_count <= slab->page_count - first_page &&
              count_free(states_of(slab), first_page, page_count) == page_count;
-    if (!*found)
-        return CAIRN_OK;
-    return take(slab, use, first_page, page_count, error);
+    return *found ? take(slab, use, first_page, page_count, error) : CAIRN_OK;
 }
 
 enum cairn_status slab_protect(struct code_slab *slab, enum page_use use, size_t first_page,

@@ -13,17 +13,9 @@
 #ifndef CODE_SLAB_H
 #define CODE_SLAB_H
 
-#include "base/memory.h"
-
-#include <cairn/runtime.h>
-#include <cairn/status.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "code/space.h"
 
 struct code_map;
-struct code_chunk;
 
 /* What a chunk holds (code/stub.h). The first kinds are those of enum code_veneer_kind. */
 enum code_chunk_kind { CODE_CHUNK_PLAIN, CODE_CHUNK_FRAMED, CODE_CHUNK_STUBS };
@@ -43,10 +35,6 @@ enum page_state {
     PAGE_LOST  /* the system neither maps nor releases it; never used again */
 };
 enum { PAGE_STATE_COUNT = PAGE_LOST + 1 };
-
-/* Purpose of pages. It determines the part of the slab in which they are searched first. */
-enum page_use { PAGES_FOR_CODE, PAGES_FOR_READ_ONLY, PAGES_FOR_DATA };
-enum { PAGE_USE_COUNT = PAGES_FOR_DATA + 1 };
 
 struct code_slab {
     struct code_slab *next;

@@ -10,12 +10,14 @@
 #include "code/space.h"
 
 #include "base/error.h"
-#include "code/map.h"
 #include "code/state.h"
 #include "code/stub.h"
 
+#include <errno.h>
+#include <linux/membarrier.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* ---- Options ---- */
@@ -28,8 +30,8 @@ static enum cairn_status check_options(const struct code_space_options *options,
         return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
                          "Cairn cannot hold code for this architecture");
     if ((unsigned)options->mode > CAIRN_CODE_MODE_TOGGLE)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, (uint64_t)options->mode, "%d is no code mode",
-                         (int)options->mode);
+        return error_set(error, CAIRN_ERROR_ARGUMENT, (uint64_t)options->mode,
+                         "there is no code mode number %d", (int)options->mode);
     size_t size = options->slab_size == 0 ? arch->slab_bytes_default : options->slab_size;
     if (size > arch->reach_bytes)
         return error_set(error, CAIRN_ERROR_ARGUMENT, size,
@@ -44,29 +46,6 @@ static enum cairn_status check_options(const struct code_space_options *options,
 static size_t table_bytes(size_t count)
 {
     return sizeof(struct slab_table) + count * sizeof(struct code_slab_lookup);
-}
-
-/* Makes a slab visible to lookups: publishes a table with the slabs of the older table and the
- * added slab. */
-static enum cairn_status publish_slab(struct code_space *space, const struct code_slab *slab,
-                                      struct cairn_error *error)
-{
-    struct slab_table *older = atomic_load_explicit(&space->slab_table, memory_order_relaxed);
-    size_t count = older == NULL ? 0 : older->count;
-    struct slab_table *table = memory_new(&space->allocator, 1, table_bytes(count + 1));
-    if (table == NULL)
-        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for the list of code slabs");
-    table->older = older;
-    table->count = count + 1;
-    uint64_t base = (uintptr_t)slab->base;
-    size_t place = 0;
-    for (; place < count && older->slabs[place].base < base; place++)
-        table->slabs[place] = older->slabs[place];
-    table->slabs[place] = (struct code_slab_lookup){base, slab->size, slab->owners};
-    for (; place < count; place++)
-        table->slabs[place + 1] = older->slabs[place];
-    atomic_store_explicit(&space->slab_table, table, memory_order_release);
-    return CAIRN_OK;
 }
 
 /* Returns the slab that contains `pc`, or NULL. */
@@ -115,7 +94,7 @@ static enum cairn_status try_map(struct code_space *space, const struct code_map
     enum cairn_status status = slab_create(&space->allocator, map, space->slab_size, slab, error);
     if (status != CAIRN_OK)
         return status;
-    status = self_test_run(*slab, space->arch, error);
+    status = map_test(*slab, space->arch, error);
     if (status != CAIRN_OK)
         slab_destroy(&space->allocator, *slab);
     return status;
@@ -123,14 +102,28 @@ static enum cairn_status try_map(struct code_space *space, const struct code_map
 
 /* ---- Adding and choosing slabs ---- */
 
+/* Adds a slab to the space, and makes it visible to lookups: publishes a table with the slabs of
+ * the older table and the added slab. Destroys the slab if there is no memory. */
 static enum cairn_status add_slab(struct code_space *space, struct code_slab *slab,
                                   struct cairn_error *error)
 {
-    enum cairn_status status = publish_slab(space, slab, error);
-    if (status != CAIRN_OK) {
+    struct slab_table *older = atomic_load_explicit(&space->slab_table, memory_order_relaxed);
+    size_t count = older == NULL ? 0 : older->count;
+    struct slab_table *table = memory_new(&space->allocator, 1, table_bytes(count + 1));
+    if (table == NULL) {
         slab_destroy(&space->allocator, slab);
-        return status;
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for the list of code slabs");
     }
+    table->older = older;
+    table->count = count + 1;
+    uint64_t base = (uintptr_t)slab->base;
+    size_t place = 0;
+    for (; place < count && older->slabs[place].base < base; place++)
+        table->slabs[place] = older->slabs[place];
+    table->slabs[place] = (struct code_slab_lookup){base, slab->size, slab->owners};
+    for (; place < count; place++)
+        table->slabs[place + 1] = older->slabs[place];
+    atomic_store_explicit(&space->slab_table, table, memory_order_release);
     slab->next = space->slabs;
     space->slabs = slab;
     space->slab_count++;
@@ -161,19 +154,14 @@ static struct code_slab *roomiest(const struct code_space *space)
     return best;
 }
 
-/* Finds a slab in which a module of half a slab is certain to fit until it is complete. */
-static struct code_slab *promising(const struct code_space *space)
-{
-    for (struct code_slab *slab = space->slabs; slab != NULL; slab = slab->next)
-        if (slab->open_blocks == 0 && slab_has_room(slab, (slab->page_count + 1) / 2))
-            return slab;
-    return NULL;
-}
-
+/* Prefers a slab in which a module of half a slab is certain to fit until it is complete. */
 enum cairn_status space_choose_slab(struct code_space *space, size_t page_count,
                                     struct code_slab **slab, struct cairn_error *error)
 {
-    struct code_slab *chosen = promising(space);
+    struct code_slab *chosen = space->slabs;
+    while (chosen != NULL &&
+           (chosen->open_blocks != 0 || !slab_has_room(chosen, (chosen->page_count + 1) / 2)))
+        chosen = chosen->next;
     if (chosen == NULL && (space->slab_limit == 0 || space->slab_count < space->slab_limit)) {
         enum cairn_status status = create_slab(space, error);
         if (status == CAIRN_OK)
@@ -190,42 +178,29 @@ enum cairn_status space_choose_slab(struct code_space *space, size_t page_count,
 
 /* ---- Choosing a map ---- */
 
-static void add_failure(struct code_space *space, const struct code_map *map,
-                        const struct cairn_error *error)
-{
-    size_t length = strlen(space->reason);
-    snprintf(space->reason + length, sizeof space->reason - length, "%s%s: %s",
-             length == 0 ? "" : "; ", map->name, error->message);
-}
-
-/* Toggling is not safe for running threads, so it is not used unless it was requested. */
-static enum cairn_status name_toggle_mode(struct code_space *space, const struct cairn_error *last,
-                                          struct cairn_error *error)
+/* Says that no map works. Toggling is not safe for running threads, so it is not used unless it was
+ * requested, but it is named if it works. */
+static enum cairn_status refuse_mode(struct code_space *space, enum cairn_code_mode mode,
+                                     const struct cairn_error *last, struct cairn_error *error)
 {
     struct code_slab *slab;
-    if (try_map(space, &code_map_toggle, &slab, NULL) != CAIRN_OK)
-        return last->status;
-    slab_destroy(&space->allocator, slab);
-    error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
-              "ask for code_mode CAIRN_CODE_MODE_TOGGLE, if no thread executes code while it is "
-              "patched; no other mode works here: %s",
-              last->message);
-    if (error != NULL)
-        error->system_error = last->system_error;
-    return CAIRN_ERROR_UNSUPPORTED;
-}
-
-static enum cairn_status no_map_works(struct code_space *space, enum cairn_code_mode mode,
-                                      const struct cairn_error *last, struct cairn_error *error)
-{
     if (error != NULL)
         *error = *last;
     if (last->status == CAIRN_ERROR_MEMORY)
         return last->status;
-    if (mode == CAIRN_CODE_MODE_AUTOMATIC || mode == CAIRN_CODE_MODE_SINGLE)
-        return name_toggle_mode(space, last, error);
-    error_set(error, CAIRN_ERROR_UNSUPPORTED, 0, "%s code memory does not work here: %s",
-              mode == CAIRN_CODE_MODE_DUAL ? "Dual" : "Toggle", space->reason);
+    if (mode == CAIRN_CODE_MODE_DUAL || mode == CAIRN_CODE_MODE_TOGGLE) {
+        error_set(error, CAIRN_ERROR_UNSUPPORTED, 0, "%s code memory does not work here: %s",
+                  mode == CAIRN_CODE_MODE_DUAL ? "Dual" : "Toggle", space->reason);
+    } else {
+        if (try_map(space, &code_map_toggle, &slab, NULL) != CAIRN_OK)
+            return last->status;
+        slab_destroy(&space->allocator, slab);
+        error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
+                  "ask for code_mode CAIRN_CODE_MODE_TOGGLE, if no thread executes "
+                  "code while it "
+                  "is patched; no other mode works here: %s",
+                  last->message);
+    }
     if (error != NULL)
         error->system_error = last->system_error;
     return CAIRN_ERROR_UNSUPPORTED;
@@ -237,21 +212,24 @@ static enum cairn_status choose_map(struct code_space *space, enum cairn_code_mo
     struct cairn_error last = {0};
     enum cairn_status status = CAIRN_ERROR_UNSUPPORTED;
     for (size_t i = 0; i < MAP_COUNT && status != CAIRN_ERROR_MEMORY; i++) {
-        bool is_wanted = mode == CAIRN_CODE_MODE_AUTOMATIC ? maps[i]->mode != CAIRN_CODE_MODE_TOGGLE
-                                                           : maps[i]->mode == mode;
+        const struct code_map *map = maps[i];
+        bool is_wanted = mode == CAIRN_CODE_MODE_AUTOMATIC ? map->mode != CAIRN_CODE_MODE_TOGGLE
+                                                           : map->mode == mode;
         if (!is_wanted)
             continue;
-        status = try_map(space, maps[i], slab, &last);
+        status = try_map(space, map, slab, &last);
         if (status == CAIRN_OK) {
-            space->map = maps[i];
+            space->map = map;
             /* The failures matter only if the mode is not the preferred one. */
-            if (mode != CAIRN_CODE_MODE_AUTOMATIC || maps[i]->mode == CAIRN_CODE_MODE_DUAL)
+            if (mode != CAIRN_CODE_MODE_AUTOMATIC || map->mode == CAIRN_CODE_MODE_DUAL)
                 space->reason[0] = '\0';
             return CAIRN_OK;
         }
-        add_failure(space, maps[i], &last);
+        size_t length = strlen(space->reason);
+        snprintf(space->reason + length, sizeof space->reason - length, "%s%s: %s",
+                 length == 0 ? "" : "; ", map->name, last.message);
     }
-    return no_map_works(space, mode, &last, error);
+    return refuse_mode(space, mode, &last, error);
 }
 
 /* ---- Creating and destroying ---- */
@@ -335,6 +313,41 @@ enum cairn_status space_enter(struct code_space *space, struct cairn_error *erro
 }
 
 void space_leave(struct code_space *space) { pthread_mutex_unlock(&space->lock); }
+
+/* ---- The barrier: each core that runs a thread of this process serialises ---- */
+
+/* Source: membarrier(2), MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE (Linux 4.16, on architectures
+ * that have it). The kernel copies the registration to a forked child with the rest of the address
+ * space's description. A child that has lost it registers again. */
+static int membarrier(int command) { return (int)syscall(SYS_membarrier, command, 0, 0); }
+
+bool barrier_register(void)
+{
+    return membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE) == 0;
+}
+
+/* Needed in single mapping, too. Invalidating a page on other cores is not a core-serialising
+ * event: AArch64 and newer AMD processors (INVLPGB) do it without interrupting them. */
+bool code_space_can_synchronise(const struct code_space *space) { return space->has_barrier; }
+
+enum cairn_status code_space_synchronise(struct code_space *space, struct cairn_error *error)
+{
+    if (!code_space_can_synchronise(space))
+        return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
+                         "this system has no membarrier with SYNC_CORE (Linux 4.16), so other "
+                         "cores cannot be made to see a patch at once: patch with "
+                         "CAIRN_RELAXED");
+    if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE) == 0 ||
+        (errno == EPERM && barrier_register() &&
+         membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE) == 0))
+        return CAIRN_OK;
+    return error_set_system(error, errno, "the barrier after a patch failed (membarrier)");
+}
+
+enum cairn_status space_publish_code(struct code_space *space, struct cairn_error *error)
+{
+    return space->has_barrier ? code_space_synchronise(space, error) : CAIRN_OK;
+}
 
 /* ---- Properties ---- */
 

@@ -9,8 +9,8 @@
  *
  * Invariants:
  *  - No page is writable and executable at the same time, in any view.
- *  - A page of protected code changes only through code_block_store_word and code_block_write (or,
- *    in dual mapping, through one aligned store to code_block_writable_alias).
+ *  - A page of protected code changes only through code_block_write and code_space_write_all (or,
+ * in dual mapping, through one aligned store to code_block_writable_alias).
  *  - All memory of one block is in one slab, and no page belongs to two blocks.
  *
  * Choice of a slab. A block is assigned to a slab at its first allocation. It gets a slab whose
@@ -185,17 +185,17 @@ static inline bool code_space_is_own(const struct code_space *space)
 enum cairn_status code_block_create(struct code_space *space, struct code_block **block,
                                     struct cairn_error *error);
 
+/* Purpose of pages. It determines their protection, and the part of the slab in which they are
+ * searched first. */
+enum page_use { PAGES_FOR_CODE, PAGES_FOR_READ_ONLY, PAGES_FOR_DATA };
+enum { PAGE_USE_COUNT = PAGES_FOR_DATA + 1 };
+
 /* Allocates writable memory at the address at which it will be used, for sections that are packed
  * into the block's pages. `alignment` is a power of two, at most the page size. Errors: ARGUMENT,
  * STATE (after code_block_protect), SYSTEM, MEMORY, FULL (the message names the requested and the
  * free size). */
-enum cairn_status code_block_allocate_code(struct code_block *block, size_t size, size_t alignment,
-                                           void **address, struct cairn_error *error);
-enum cairn_status code_block_allocate_read_only(struct code_block *block, size_t size,
-                                                size_t alignment, void **address,
-                                                struct cairn_error *error);
-enum cairn_status code_block_allocate_data(struct code_block *block, size_t size, size_t alignment,
-                                           void **address, struct cairn_error *error);
+enum cairn_status code_block_allocate(struct code_block *block, enum page_use use, size_t size,
+                                      size_t alignment, void **address, struct cairn_error *error);
 
 /* Makes code read-execute and read-only data read-only, permanently. Releases pages in which
  * nothing was allocated. Errors: STATE if the block was protected before; SYSTEM, after which the
@@ -289,17 +289,11 @@ void code_space_quiesce_stubs(struct code_space *space);
  * code_space_after_fork. */
 void *code_block_writable_alias(const struct code_block *block, uint64_t address);
 
-/* Stores one aligned patch word of `arch->word_bytes` bytes to the block's code, atomically as seen
- * by executing threads, and maintains the caches. It has no barrier. In dual mapping it is
- * lock-free and async-signal-safe, except in a child that has just been forked. Errors: ARGUMENT
- * (not aligned, or not in the block's code), SYSTEM. */
-enum cairn_status code_block_store_word(struct code_block *block, uint64_t address,
-                                        const uint8_t *word, struct cairn_error *error);
-
-/* Writes any bytes of the block's code. In dual mapping the write is not atomic: the caller must
- * make sure that no thread executes them. In single mapping all bytes change at the same time, and
- * two callers may change different bytes of one word. Errors: ARGUMENT, SYSTEM; nothing has
- * changed. */
+/* Writes any bytes of the block's code, and maintains the caches. It has no barrier. In dual
+ * mapping the write is atomic only if it is an aligned word of 4 or 8 bytes: otherwise the caller
+ * must make sure that no thread executes the bytes. In single mapping all bytes change at the same
+ * time, and two callers may change different bytes of one word. Errors: ARGUMENT, SYSTEM; nothing
+ * has changed. */
 enum cairn_status code_block_write(struct code_block *block, uint64_t address, const void *bytes,
                                    size_t size, struct cairn_error *error);
 

@@ -7,8 +7,6 @@
 #define CODE_STATE_H
 
 #include "code/map.h"
-#include "code/slab.h"
-#include "code/space.h"
 
 #include <pthread.h>
 #include <sys/types.h>
@@ -78,11 +76,6 @@ enum cairn_status space_choose_slab(struct code_space *space, size_t page_count,
 
 /* Returns the slab of the block's pages; NULL before its first allocation. */
 struct code_slab *code_block_slab(const struct code_block *block);
-
-/* Writes code through the slab's map, executes it, changes it and executes it again. Errors:
- * UNSUPPORTED if old code is executed; SYSTEM. */
-enum cairn_status self_test_run(struct code_slab *slab, const struct cairn_arch *arch,
-                                struct cairn_error *error);
 
 /* Create and destroy the mark that fork wipes. */
 enum cairn_status ownership_create(struct code_space *space, struct cairn_error *error);

@@ -52,17 +52,6 @@ static bool find_run(const struct code_chunk *chunk, size_t size, uint32_t *firs
     return false;
 }
 
-static void take_granules(struct code_chunk *chunk, uint32_t first, uint32_t count, void *owner)
-{
-    for (uint32_t i = first; i < first + count; i++) {
-        chunk->taken[i / WORD_BITS] |= UINT64_C(1) << i % WORD_BITS;
-        if (chunk->kind == CODE_CHUNK_STUBS)
-            atomic_store_explicit(&owners_of(chunk)[i], owner, memory_order_release);
-    }
-    chunk->cursor = first + count;
-    chunk->taken_count += count;
-}
-
 static void free_granule(struct code_chunk *chunk, uint32_t index)
 {
     if (chunk->kind == CODE_CHUNK_STUBS)
@@ -108,14 +97,6 @@ static size_t chunk_bytes(enum code_chunk_kind kind, uint32_t granules)
            owners * sizeof(void *);
 }
 
-static size_t granule_bytes_of(const struct cairn_arch *arch, enum code_chunk_kind kind)
-{
-    if (kind == CODE_CHUNK_STUBS)
-        return CODE_STUB_GRANULE;
-    size_t bytes = kind == CODE_CHUNK_FRAMED ? arch->framed_veneer_bytes : arch->veneer_bytes;
-    return (bytes + arch->veneer_alignment - 1) & ~(arch->veneer_alignment - 1);
-}
-
 static enum cairn_status take_page(struct code_chunk *chunk, enum page_use use, uint8_t **address,
                                    struct cairn_error *error)
 {
@@ -129,7 +110,7 @@ static enum cairn_status take_page(struct code_chunk *chunk, enum page_use use, 
                          "slab_size in struct cairn_runtime_options",
                          slab->size,
                          chunk->kind == CODE_CHUNK_STUBS
-                             ? "inline cache: come to a quiescent point more often, or"
+                             ? "inline cache: pass a quiescent point more often, or"
                              : "veneer:");
     if (status == CAIRN_OK)
         *address = slab->base + page * slab->page_size;
@@ -149,29 +130,12 @@ static void delete_chunk(struct code_space *space, struct code_chunk *chunk)
     memory_free(&space->allocator, chunk, chunk_bytes(chunk->kind, chunk->granule_count));
 }
 
-static enum cairn_status write_veneers(const struct cairn_arch *arch,
-                                       const struct code_chunk *chunk, struct cairn_error *error)
-{
-    for (uint32_t i = 0; i < chunk->granule_count; i++) {
-        uint64_t address = chunk->address + (uint64_t)i * chunk->granule_bytes;
-        uint64_t slot = (uintptr_t)&chunk->slots[i];
-        uint8_t *code = (uint8_t *)(uintptr_t)address;
-        bool is_encoded = chunk->kind == CODE_CHUNK_FRAMED
-                              ? arch->encode_framed_veneer(arch, address, slot, code)
-                              : arch->encode_veneer(arch, address, slot, code);
-        if (!is_encoded)
-            return error_set(error, CAIRN_ERROR_RANGE, address,
-                             "a veneer cannot reach its slot in a slab of %zu bytes",
-                             chunk->slab->size);
-    }
-    return CAIRN_OK;
-}
-
 /* Takes the chunk's pages, writes veneers, and makes the code visible to all cores. The page may
  * have held other code before, which cores may still hold, so a barrier is needed. */
 static enum cairn_status prepare(struct code_space *space, struct code_chunk *chunk,
                                  struct cairn_error *error)
 {
+    const struct cairn_arch *arch = space->arch;
     uint8_t *code, *slots;
     enum cairn_status status = take_page(chunk, PAGES_FOR_CODE, &code, error);
     if (status != CAIRN_OK)
@@ -182,26 +146,40 @@ static enum cairn_status prepare(struct code_space *space, struct code_chunk *ch
         if (status != CAIRN_OK)
             return status;
         chunk->slots = (_Atomic uint64_t *)(void *)slots;
-        status = write_veneers(space->arch, chunk, error);
     }
-    if (status == CAIRN_OK)
-        status = slab_protect(chunk->slab, PAGES_FOR_CODE,
-                              (size_t)(code - chunk->slab->base) / space->page_size, 1, error);
+    for (uint32_t i = 0; chunk->slots != NULL && i < chunk->granule_count; i++) {
+        uint8_t *veneer = code + (size_t)i * chunk->granule_bytes;
+        uint64_t address = (uintptr_t)veneer;
+        uint64_t slot = (uintptr_t)&chunk->slots[i];
+        bool is_encoded = chunk->kind == CODE_CHUNK_FRAMED
+                              ? arch->encode_framed_veneer(arch, address, slot, veneer)
+                              : arch->encode_veneer(arch, address, slot, veneer);
+        if (!is_encoded)
+            return error_set(error, CAIRN_ERROR_RANGE, address,
+                             "a veneer cannot reach its slot in a slab of %zu bytes",
+                             chunk->slab->size);
+    }
+    size_t page = (size_t)(code - chunk->slab->base) / space->page_size;
+    status = slab_protect(chunk->slab, PAGES_FOR_CODE, page, 1, error);
     return status == CAIRN_OK ? space_publish_code(space, error) : status;
 }
 
 static enum cairn_status add_chunk(struct code_space *space, struct code_slab *slab,
                                    enum code_chunk_kind kind, struct cairn_error *error)
 {
-    size_t granule_bytes = granule_bytes_of(space->arch, kind);
-    assert(granule_bytes >= sizeof(uint64_t)); /* a page holds the slots of a page of veneers */
-    uint32_t count = (uint32_t)(space->page_size / granule_bytes);
+    const struct cairn_arch *arch = space->arch;
+    size_t bytes = kind == CODE_CHUNK_FRAMED ? arch->framed_veneer_bytes : arch->veneer_bytes;
+    bytes = kind == CODE_CHUNK_STUBS
+                ? CODE_STUB_GRANULE
+                : (bytes + arch->veneer_alignment - 1) & ~(arch->veneer_alignment - 1);
+    assert(bytes >= sizeof(uint64_t)); /* a page holds the slots of a page of veneers */
+    uint32_t count = (uint32_t)(space->page_size / bytes);
     struct code_chunk *chunk = memory_new(&space->allocator, 1, chunk_bytes(kind, count));
     if (chunk == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a chunk of stubs");
     chunk->slab = slab;
     chunk->kind = kind;
-    chunk->granule_bytes = (uint32_t)granule_bytes;
+    chunk->granule_bytes = (uint32_t)bytes;
     chunk->granule_count = count;
     enum cairn_status status = prepare(space, chunk, error);
     if (status != CAIRN_OK) {
@@ -250,7 +228,14 @@ static enum cairn_status take(struct code_space *space, struct code_slab *slab,
         first = 0;
     }
     struct code_chunk *chunk = chunks->open;
-    take_granules(chunk, first, granules_of(chunk, size), owner);
+    uint32_t count = granules_of(chunk, size);
+    for (uint32_t i = first; i < first + count; i++) {
+        chunk->taken[i / WORD_BITS] |= UINT64_C(1) << i % WORD_BITS;
+        if (kind == CODE_CHUNK_STUBS)
+            atomic_store_explicit(&owners_of(chunk)[i], owner, memory_order_release);
+    }
+    chunk->cursor = first + count;
+    chunk->taken_count += count;
     if (chunk->taken_count == chunk->granule_count)
         move_to_list(chunk, &chunks->full);
     *stub = (struct code_stub){
@@ -359,29 +344,27 @@ void code_block_retire_stub(struct code_block *block, const struct code_stub *st
     space_leave(space);
 }
 
-static void free_retired(struct code_chunk *chunk)
-{
-    uint64_t *retired = retired_bits(chunk);
-    for (uint32_t i = 0; i < chunk->granule_count; i++)
-        if (is_set(retired, i))
-            free_granule(chunk, i);
-    memset(retired, 0, word_count(chunk->granule_count) * sizeof *retired);
-    chunk->retired_count = 0;
-    chunk->cursor = 0;
-    move_to_list(chunk, &chunk->slab->chunks[CODE_CHUNK_STUBS].open);
-}
-
 /* If the barrier fails, the stubs stay retired until the next quiescent point. */
 void code_space_quiesce_stubs(struct code_space *space)
 {
     if (space_enter(space, NULL) != CAIRN_OK)
         return;
+    struct code_chunk *chunk = NULL;
     if (space->retired_count > 0 && space_publish_code(space, NULL) == CAIRN_OK) {
-        struct code_chunk *chunk = atomic_load_explicit(&space->stub_chunks, memory_order_relaxed);
-        for (; chunk != NULL; chunk = chunk->older)
-            if (chunk->retired_count > 0)
-                free_retired(chunk);
+        chunk = atomic_load_explicit(&space->stub_chunks, memory_order_relaxed);
         space->retired_count = 0;
+    }
+    for (; chunk != NULL; chunk = chunk->older) {
+        uint64_t *retired = retired_bits(chunk);
+        if (chunk->retired_count == 0)
+            continue;
+        for (uint32_t i = 0; i < chunk->granule_count; i++)
+            if (is_set(retired, i))
+                free_granule(chunk, i);
+        memset(retired, 0, word_count(chunk->granule_count) * sizeof *retired);
+        chunk->retired_count = 0;
+        chunk->cursor = 0;
+        move_to_list(chunk, &chunk->slab->chunks[CODE_CHUNK_STUBS].open);
     }
     space_leave(space);
 }

@@ -185,15 +185,13 @@ static enum cairn_status add_section(cairn_loader *loader, struct section *secti
     if (sections == NULL ||
         (name != NULL && (section->contents.name = copy_name(allocator, name)) == NULL))
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to note a section");
-    enum cairn_status status;
-    if (is_map(section->kind))
-        status = allocate_map(allocator, size, alignment, section, bytes, error);
-    else if (section->kind == CAIRN_SECTION_CODE)
-        status = code_block_allocate_code(loader->block, size, alignment, bytes, error);
-    else if (section->kind == CAIRN_SECTION_DATA)
-        status = code_block_allocate_data(loader->block, size, alignment, bytes, error);
-    else
-        status = code_block_allocate_read_only(loader->block, size, alignment, bytes, error);
+    enum page_use use = section->kind == CAIRN_SECTION_CODE   ? PAGES_FOR_CODE
+                        : section->kind == CAIRN_SECTION_DATA ? PAGES_FOR_DATA
+                                                              : PAGES_FOR_READ_ONLY;
+    enum cairn_status status =
+        is_map(section->kind)
+            ? allocate_map(allocator, size, alignment, section, bytes, error)
+            : code_block_allocate(loader->block, use, size, alignment, bytes, error);
     if (status != CAIRN_OK) {
         free_name(allocator, section->contents.name);
         return status;

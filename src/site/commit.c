@@ -120,6 +120,12 @@
 
 static bool is_dual(const cairn_site *site) { return site->table->alias_distance != 0; }
 
+/* Whether the patch word has 4 bytes; otherwise it has 8. */
+static bool is_narrow(const cairn_site *site)
+{
+    return site->table->arch->word_bytes == sizeof(uint32_t);
+}
+
 static void *alias_of(const cairn_site *site) { return (void *)(uintptr_t)site->word; }
 
 /* Replaces the instruction in the word and keeps the other bytes. If `expected` is not NULL, does
@@ -151,7 +157,7 @@ static void store_instruction(const struct change *change)
     uint64_t word = site->word_base | change->bits << site->word_shift;
     if (site->shares_word)
         exchange_in_word(site, change->bits, NULL);
-    else if (word_is_narrow(site))
+    else if (is_narrow(site))
         __atomic_store_n((uint32_t *)alias_of(site), (uint32_t)word, __ATOMIC_RELEASE);
     else
         __atomic_store_n((uint64_t *)alias_of(site), word, __ATOMIC_RELEASE);
@@ -163,7 +169,7 @@ static void store_instruction(const struct change *change)
 static void replace(cairn_site *site, uint64_t from, uint64_t to)
 {
     uint32_t found = (uint32_t)from;
-    if (word_is_narrow(site))
+    if (is_narrow(site))
         __atomic_compare_exchange_n((uint32_t *)alias_of(site), &found, (uint32_t)to, false,
                                     __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
     else
@@ -285,6 +291,18 @@ static enum cairn_status write_changes(const struct change_list *list, struct ca
     return status;
 }
 
+void commit_at_once(struct change *change)
+{
+    cairn_site *site = change->site;
+    plan_write_slot(change);
+    do {
+        atomic_store_explicit(&site->settled, change->bits, memory_order_release);
+        store(&site->latest, 0);
+        store_instruction(change);
+    } while (load(&site->latest) != 0);
+    plan_release(change);
+}
+
 /* ---- Undoing ---- */
 
 /* Chooses the instruction to replace and its replacement (F): the first time, the change's own, and
@@ -379,18 +397,8 @@ enum cairn_status commit_all(const struct change_list *list, enum cairn_strength
                              struct cairn_error *error)
 {
     if (strength == CAIRN_RELAXED && is_dual(list->first->site)) {
-        /* Without a barrier, no store can fail. */
-        for (size_t i = 0; i < list->count; i++) {
-            struct change *change = change_at(list, i);
-            cairn_site *site = change->site;
-            plan_write_slot(change);
-            do {
-                atomic_store_explicit(&site->settled, change->bits, memory_order_release);
-                store(&site->latest, 0);
-                store_instruction(change);
-            } while (load(&site->latest) != 0);
-            plan_release(change);
-        }
+        for (size_t i = 0; i < list->count; i++)
+            commit_at_once(change_at(list, i));
         return CAIRN_OK;
     }
     struct code_space *space = list->first->site->table->space;

@@ -21,6 +21,9 @@
 enum cairn_status commit_all(const struct change_list *list, enum cairn_strength strength,
                              struct cairn_error *error);
 
+/* Makes a change of a site with a dual mapping, without a barrier: one store, which cannot fail. */
+void commit_at_once(struct change *change);
+
 /* Updates the site's note of its instruction (site/fork.c). */
 void commit_note(cairn_site *site);
 

@@ -148,13 +148,11 @@ static enum cairn_status patch_quiescent(struct change *change, enum cairn_stren
 
 /* ---- Changing one site ---- */
 
-static enum cairn_status check_target(const cairn_site *site, enum arch_branch branch,
-                                      const void *target, struct cairn_error *error)
+/* Returns why there can be no such branch: there is no site, or no target. */
+static enum cairn_status refuse_target(const cairn_site *site, struct cairn_error *error)
 {
     if (site == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no site to change");
-    if (target != NULL || branch == ARCH_BRANCH_NOP)
-        return CAIRN_OK;
     return error_set(error, CAIRN_ERROR_ARGUMENT, site->address,
                      "site %llu: the target is NULL; make the site a no-op instead",
                      (unsigned long long)site_id(site));
@@ -163,15 +161,21 @@ static enum cairn_status check_target(const cairn_site *site, enum arch_branch b
 static enum cairn_status patch_branch(cairn_site *site, enum arch_branch branch, const void *target,
                                       enum cairn_strength strength, struct cairn_error *error)
 {
-    enum cairn_status status = check_target(site, branch, target, error);
-    if (status != CAIRN_OK)
-        return status;
+    if (site == NULL || (target == NULL && branch != ARCH_BRANCH_NOP))
+        return refuse_target(site, error);
     struct change change;
+    const struct site_table *checked = NULL;
     plan_set_branch(&change, site, branch, (uintptr_t)target);
     if (!site->live && is_quiescent(site, strength))
         return patch_quiescent(&change, strength, error);
-    return patch_live(&(struct change_list){&change, 1, sizeof change}, SITE_FORM_INITIAL, strength,
-                      error);
+    if (strength != CAIRN_RELAXED || site->table->alias_distance == 0)
+        return patch_live(&(struct change_list){&change, 1, sizeof change}, SITE_FORM_INITIAL,
+                          strength, error);
+    /* Without a barrier, and in dual mapping, a change needs no list. */
+    enum cairn_status status = plan_one(&change, SITE_FORM_INITIAL, strength, &checked, error);
+    if (status == CAIRN_OK)
+        commit_at_once(&change);
+    return status;
 }
 
 enum cairn_status cairn_site_call(cairn_site *site, const void *target,
@@ -265,9 +269,8 @@ static enum cairn_status begin(struct change *change, const struct cairn_site_ch
     if ((unsigned)wanted->kind > CAIRN_SITE_CHANGE_RESTORE)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no change number %u",
                          (unsigned)wanted->kind);
-    enum cairn_status status = check_target(site, branches[wanted->kind], wanted->target, error);
-    if (status != CAIRN_OK)
-        return status;
+    if (site == NULL || (wanted->target == NULL && branches[wanted->kind] != ARCH_BRANCH_NOP))
+        return refuse_target(site, error);
     if (site->table->space != first->table->space)
         return error_set(error, CAIRN_ERROR_ARGUMENT, site->address,
                          "site %llu at 0x%llx belongs to another runtime than site %llu",

@@ -40,14 +40,14 @@ enum cairn_status plan_refuse(const cairn_site *site, enum site_form form,
                      site->reason);
 }
 
-enum cairn_status plan_check_live(const cairn_site *site, enum site_form expected,
-                                  struct cairn_error *error)
-{
-    enum site_form form = (enum site_form)atomic_load_explicit(&site->form, memory_order_relaxed);
-    return site->live && form == expected ? CAIRN_OK : plan_refuse(site, form, error);
-}
-
 /* ---- The instruction ---- */
+
+void word_put_bits(const cairn_site *site, uint64_t bits, uint8_t *bytes)
+{
+    uint32_t narrow = (uint32_t)bits;
+    bool is_narrow = site->instruction_length == sizeof narrow;
+    memcpy(bytes, is_narrow ? (const void *)&narrow : &bits, site->instruction_length);
+}
 
 struct change plan_branch(cairn_site *site, enum arch_branch branch, uint64_t target)
 {
@@ -112,21 +112,12 @@ enum cairn_status plan_change(struct change *change, struct cairn_error *error)
     return status;
 }
 
-/* Checks each module once: the next site mostly belongs to the same module. */
 enum cairn_status plan_all(const struct change_list *list, enum site_form form,
                            enum cairn_strength strength, struct cairn_error *error)
 {
     const struct site_table *checked = NULL;
     for (size_t i = 0; i < list->count; i++) {
-        struct change *change = change_at(list, i);
-        enum cairn_status status = CAIRN_OK;
-        if (change->site->table != checked)
-            status = plan_check_module(change->site->table, strength, error);
-        checked = change->site->table;
-        if (status == CAIRN_OK)
-            status = plan_check_live(change->site, form, error);
-        if (status == CAIRN_OK)
-            status = plan_change(change, error);
+        enum cairn_status status = plan_one(change_at(list, i), form, strength, &checked, error);
         if (status == CAIRN_OK)
             continue;
         while (i-- > 0)

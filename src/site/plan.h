@@ -79,12 +79,33 @@ enum cairn_status plan_refuse(const cairn_site *site, enum site_form form,
 /* Checks that the site can be changed by one store while threads execute it, and has the form:
  * SITE_FORM_CACHE for changes by its inline cache, otherwise SITE_FORM_INITIAL. UNMANAGED,
  * STATE. */
-enum cairn_status plan_check_live(const cairn_site *site, enum site_form expected,
-                                  struct cairn_error *error);
+static inline enum cairn_status plan_check_live(const cairn_site *site, enum site_form expected,
+                                                struct cairn_error *error)
+{
+    enum site_form form = (enum site_form)atomic_load_explicit(&site->form, memory_order_relaxed);
+    return site->live && form == expected ? CAIRN_OK : plan_refuse(site, form, error);
+}
 
 /* Computes the bits of the instruction, and takes a veneer if the target is out of reach. MEMORY,
  * FULL, SYSTEM, RANGE. */
 enum cairn_status plan_change(struct change *change, struct cairn_error *error);
+
+/* Checks and plans a change. `*checked` is the module that was checked last, or NULL: the next site
+ * mostly belongs to the same module. */
+static inline enum cairn_status plan_one(struct change *change, enum site_form form,
+                                         enum cairn_strength strength,
+                                         const struct site_table **checked,
+                                         struct cairn_error *error)
+{
+    const struct site_table *sites = change->site->table;
+    enum cairn_status status = CAIRN_OK;
+    if (sites != *checked)
+        status = plan_check_module(sites, strength, error);
+    *checked = sites;
+    if (status == CAIRN_OK)
+        status = plan_check_live(change->site, form, error);
+    return status == CAIRN_OK ? plan_change(change, error) : status;
+}
 
 /* Checks and plans all changes of the list. On an error no change has a veneer. */
 enum cairn_status plan_all(const struct change_list *list, enum site_form form,

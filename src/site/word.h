@@ -22,12 +22,6 @@ static inline uint64_t word_address(const cairn_site *site)
     return word_instruction_address(site) & ~(uint64_t)(site->table->arch->word_bytes - 1);
 }
 
-/* Whether the patch word has 4 bytes; otherwise it has 8. */
-static inline bool word_is_narrow(const cairn_site *site)
-{
-    return site->table->arch->word_bytes == sizeof(uint32_t);
-}
-
 /* Returns a mask of the instruction's bits in the word. */
 static inline uint64_t word_instruction_mask(const cairn_site *site)
 {
@@ -45,7 +39,7 @@ static inline uint64_t word_instruction_bits(const cairn_site *site, uint64_t wo
 static inline uint64_t word_read_at(const cairn_site *site, uint64_t address)
 {
     const void *word = (const void *)(uintptr_t)address;
-    if (word_is_narrow(site))
+    if (site->table->arch->word_bytes == sizeof(uint32_t))
         return __atomic_load_n((const uint32_t *)word, __ATOMIC_ACQUIRE);
     return __atomic_load_n((const uint64_t *)word, __ATOMIC_ACQUIRE);
 }
@@ -53,12 +47,7 @@ static inline uint64_t word_read_at(const cairn_site *site, uint64_t address)
 static inline uint64_t word_read(const cairn_site *site) { return word_read_at(site, site->word); }
 
 /* Writes the bytes of an instruction to memory. */
-static inline void word_put_bits(const cairn_site *site, uint64_t bits, uint8_t *bytes)
-{
-    uint32_t narrow = (uint32_t)bits;
-    bool is_narrow = site->instruction_length == sizeof narrow;
-    memcpy(bytes, is_narrow ? (const void *)&narrow : &bits, site->instruction_length);
-}
+void word_put_bits(const cairn_site *site, uint64_t bits, uint8_t *bytes);
 
 /* Reads the instruction: with one atomic load, if the site is live, from the view that word_read
  * uses or from the executed one. */
