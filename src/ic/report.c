@@ -27,12 +27,14 @@ const char *cairn_ic_state_name(enum cairn_ic_state state)
 
 static void describe_locked(cairn_ic *ic, struct cairn_ic_description *description)
 {
-    static const enum cairn_ic_state states[] = {CAIRN_IC_EMPTY, CAIRN_IC_MONOMORPHIC};
     bool is_destroyed = atomic_load_explicit(&ic->is_destroyed, memory_order_relaxed);
-    enum cairn_ic_state state =
-        ic->cases.count > 1 ? CAIRN_IC_POLYMORPHIC : states[ic->cases.count];
-    if (is_destroyed || ic->cases.is_megamorphic)
-        state = is_destroyed ? CAIRN_IC_DESTROYED : CAIRN_IC_MEGAMORPHIC;
+    enum cairn_ic_state state = CAIRN_IC_POLYMORPHIC;
+    if (is_destroyed)
+        state = CAIRN_IC_DESTROYED;
+    else if (ic->cases.is_megamorphic)
+        state = CAIRN_IC_MEGAMORPHIC;
+    else if (ic->cases.count < 2)
+        state = ic->cases.count == 0 ? CAIRN_IC_EMPTY : CAIRN_IC_MONOMORPHIC;
     *description = (struct cairn_ic_description){
         .ic = ic,
         .site = ic->site,
