@@ -46,11 +46,11 @@ static inline uint64_t word_read_at(const cairn_site *site, uint64_t address)
 
 static inline uint64_t word_read(const cairn_site *site) { return word_read_at(site, site->word); }
 
-/* Writes the bytes of an instruction to memory. */
+/* Writes the bytes of an instruction to memory (site/plan.c). */
 void word_put_bits(const cairn_site *site, uint64_t bits, uint8_t *bytes);
 
-/* Reads the instruction: with one atomic load, if the site is live, from the view that word_read
- * uses or from the executed one. */
+/* Reads the instruction. If the site is live, takes one atomic load of the patch word, whose
+ * address in one of the two views is `word`. */
 static inline uint64_t word_read_instruction_at(const cairn_site *site, uint64_t word)
 {
     uint32_t narrow = 0;
