@@ -1,5 +1,5 @@
-# What the tests that run programs share: a folder of their own, a seed, where `cairn` and LLVM's tools
-# are, and running.
+# Shared by tests that run programs: a temporary folder, a seed, the paths of `cairn` and LLVM's tools, and
+# functions that run programs.
 # SPDX-License-Identifier: MIT
 package CommandTest;
 
@@ -10,20 +10,20 @@ use Exporter qw(import);
 use File::Temp qw(tempdir);
 use Test::More;
 
-our @EXPORT = qw($cairn $folder $seed %llvm llvm_version find_in_path run_with slurp spit);
+our @EXPORT = qw($cairn $folder $seed %llvm llvm_version find_in_path run_with run_all fails slurp spit);
 
-# Gone at the end.
+# Removed at the end.
 our $folder = tempdir(CLEANUP => 1);
 
-# The folders of LLVM's programs, by version: of the versions installed those that Cairn is tested with,
-# and the one that it was configured with. What another version writes no test knows.
+# The folders of LLVM's programs, by version: the installed versions that Cairn is tested with, and the one
+# that it was configured with.
 my $configured = ($ENV{LLVM_MAJOR} // '') =~ /^(\d+)$/ ? $1 : undef;
 my %tested = map { $_ => 1 } split ' ', $ENV{LLVM_TESTED} // '';
 our %llvm = map { m{llvm-(\d+)/} && (!%tested || $tested{$1}) ? ($1 => $_) : () } glob '/usr/lib/llvm-*/bin';
 $llvm{$configured} = $ENV{LLVM_BINDIR} if defined $configured && ($ENV{LLVM_BINDIR} // '') ne '';
 
-# The version whose program is to be run: the configured one, or if that is older than `$oldest` or has no
-# such program, the newest that does; undefined if there is none.
+# Returns the version whose program is run: the configured one, or, if that is older than `$oldest` or does
+# not have the program, the newest one that has it; undefined if there is none.
 sub llvm_version {
     my ($program, $oldest) = @_;
     my @versions = grep { $_ >= ($oldest // 0) && -x "$llvm{$_}/$program" } sort { $b <=> $a } keys %llvm;
@@ -31,7 +31,7 @@ sub llvm_version {
     return $found;
 }
 
-# Not libtool's script, which would be run each time, but the program. Undefined where there is none.
+# The program and not libtool's script, which takes longer. Undefined if it was not built.
 our ($cairn) = map { abs_path($_) } grep { -x } '.libs/cairn', 'cairn';
 $ENV{LD_LIBRARY_PATH} = join ':', abs_path('.libs'), $ENV{LD_LIBRARY_PATH} // () if -d '.libs';
 
@@ -56,23 +56,61 @@ sub spit {
     return "$folder/$name";
 }
 
-# Runs a program, without a shell, with the file as its standard input; returns its exit status (or
-# "signal N"), and what it wrote to standard output and error.
-sub run_with {
-    my ($input, @words) = @_;
+# Starts a program, without a shell, with the file `$input` as its standard input. Returns its process ID.
+sub start {
+    my ($number, $input, @words) = @_;
     my $pid = fork // die "fork: $!";
     if ($pid == 0) {
         open STDIN, '<', $input or die;
-        open STDOUT, '>', "$folder/stdout" or die;
-        open STDERR, '>', "$folder/stderr" or die;
+        open STDOUT, '>', "$folder/stdout$number" or die;
+        open STDERR, '>', "$folder/stderr$number" or die;
         exec { $words[0] } @words or exit 127;
     }
-    waitpid $pid, 0;
-    my $status = $? & 127 ? 'signal ' . ($? & 127) : $? >> 8;
-    return ($status, slurp("$folder/stdout"), slurp("$folder/stderr"));
+    return $pid;
 }
 
-# The program's path, or undef.
+# Returns the exit status (or "signal N"), and what the program wrote to standard output and error.
+sub result {
+    my ($number, $status) = @_;
+    $status = $status & 127 ? 'signal ' . ($status & 127) : $status >> 8;
+    return ($status, slurp("$folder/stdout$number"), slurp("$folder/stderr$number"));
+}
+
+# Runs a program: run_with(INPUT, WORDS...).
+sub run_with {
+    waitpid start(0, @_), 0;
+    return result(0, $?);
+}
+
+# Runs several programs, given as [INPUT, WORDS...], up to three at a time. Returns their results, in order.
+sub run_all {
+    my @programs = @_;
+    my ($next, %running, @results) = (0);
+    while ($next < @programs || %running) {
+        if ($next < @programs && keys %running < 3) {
+            $running{start($next, @{$programs[$next]})} = $next;
+            $next++;
+            next;
+        }
+        my $number = delete $running{waitpid -1, 0};
+        $results[$number] = [result($number, $?)];
+    }
+    return @results;
+}
+
+# Tests that `cairn WORDS...` fails with this exit status, one line on standard error, which matches the
+# pattern, and no output.
+sub fails {
+    my ($status, $pattern, @words) = @_;
+    my ($got, $out, $err) = run_with('/dev/null', split(' ', $cairn), @words);
+    my $name = join ' ', map { s/^\Q$folder\E\///r } @words;
+    is $got, $status, "exit status of: $name";
+    like $err, qr/\Acairn: [^\n]*\n\z/, 'one line on standard error';
+    like $err, $pattern, 'the error message';
+    is $out, '', 'nothing on standard output';
+}
+
+# Returns the program's path, or undef.
 sub find_in_path {
     my ($program) = @_;
     my ($found) = grep { -x } map { "$_/$program" } split /:/, $ENV{PATH};

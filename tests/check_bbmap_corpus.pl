@@ -1,10 +1,9 @@
-# Basic-block address maps of programs as clang writes them, as cairn bbmap prints them, against
+# Compares the basic-block address maps that clang writes, as cairn bbmap prints them, with the output of
 # llvm-readobj: every function, range and block, with its numbers and flags, and the profile.
 #
-# Compiles some thousand functions, generated and Cairn's own, with each clang that is installed, in
-# combinations of options that differ from run to run. No clang has to be there: what is not is left
-# out. Runs in the build folder, natively, and not
-# in the builds that repeat the tests: none of what it reads depends on them.
+# Compiles some thousand functions, generated ones and Cairn's own, with each installed clang, in random
+# combinations of options. Runs in the build folder, natively, and only in the first build, because the maps do
+# not depend on the build.
 #
 # SPDX-License-Identifier: MIT
 use strict;
@@ -80,17 +79,17 @@ sub c_source {
     return $text;
 }
 
-# ---- What a reader says, as lines ----
+# ---- Output of a reader, as lines ----
 #
 # "function ADDRESS", "range BASE", "block ID OFFSET SIZE FLAGS [callsites OFFSET ...] [hash HASH]",
-# "profile FREQUENCY [linked FREQUENCY] ID:PROBABILITY[:LINKED-FREQUENCY] ...". Names are beside them,
-# by function. What a map does not have is not in its lines, for the readers do not say of zeros
-# whether the map has them: neither has a profile its frequency if it is 0.
+# "profile FREQUENCY [linked FREQUENCY] ID:PROBABILITY[:LINKED-FREQUENCY] ...". Names are in a
+# separate list, by function. Values of 0 are omitted, because the readers do not tell whether the map has them;
+# so is a frequency of 0.
 
 my @flags = qw(HasReturn HasTailCall IsEHPad CanFallThrough HasIndirectBranch);
 my %flag_of = map { $flags[$_] => 1 << $_ } 0 .. $#flags;
 
-# LLVM's tools leave out callsites and hashes where there are none.
+# LLVM's tools do not print callsites and hashes of blocks without them.
 sub block_line {
     my ($id, $offset, $size, $flags, $callsites, $hash) = @_;
     my $line = "block $id $offset $size $flags";
@@ -99,7 +98,7 @@ sub block_line {
     return $line;
 }
 
-# LLVM's lines. `profiles` come after all of a function's ranges.
+# Returns the lines of LLVM's reader. Profiles follow all ranges of a function.
 sub lines_of_readobj {
     my ($text) = @_;
     my (@lines, @names, $block, $index);
@@ -148,7 +147,7 @@ sub lines_of_readobj {
     return (\@lines, \@names);
 }
 
-# Cairn's, which is read here letter by letter: that it is JSON is seen elsewhere.
+# Returns the lines of cairn bbmap --json. Another test parses it as JSON.
 sub lines_of_cairn {
     my ($text) = @_;
     my (@lines, @names);
@@ -191,7 +190,7 @@ sub lines_of_cairn {
 
 # ---- Comparing ----
 
-# Of several names that one address has any is right.
+# If an address has several names, any of them is correct.
 sub aliases_of {
     my ($path) = @_;
     my (%names, %address);
@@ -218,7 +217,7 @@ sub same_names {
     return '';
 }
 
-# The first line that is not the same, for there may be a hundred thousand.
+# Prints only the first difference, because there may be a hundred thousand.
 sub difference {
     my ($mine, $theirs) = @_;
     for my $i (0 .. ($#$mine > $#$theirs ? $#$mine : $#$theirs)) {
@@ -228,7 +227,7 @@ sub difference {
     return '';
 }
 
-# LLVM 14 and 16 do not apply relocations: what is not linked has no addresses for them.
+# LLVM 14 and 16 do not apply relocations, so they print no addresses of relocatable files.
 sub without_addresses {
     my ($lines) = @_;
     return [map { s/^(function|range) .*/$1/r } @$lines];
@@ -256,7 +255,7 @@ sub compare {
     $block_count += grep { /^block/ } @$mine;
 }
 
-# The newest reader that knows what the compiler writes, and its own.
+# Returns the newest reader that supports the compiler's version of the map, and the compiler's own.
 sub readers_of {
     my ($compiler) = @_;
     my %readers = ($compiler => 1);
@@ -301,8 +300,7 @@ sub link_objects {
     return $linked;
 }
 
-# Each compiler gets each level, each language, and generated as well as real code; what else, says
-# the seed.
+# Each compiler gets each level, each language, and generated as well as real code; the other options are random.
 for my $compiler (@compilers) {
     my @objects;
     for my $level (0 .. 3) {
@@ -332,9 +330,9 @@ for my $compiler (@compilers) {
     }
 }
 
-# ---- Other machines ----
+# ---- Other architectures ----
 
-# clang refuses most; llc does not.
+# clang refuses the option for most architectures; llc does not.
 for my $compiler (@compilers) {
     my $llc = "$llvm{$compiler}/llc";
     next if !-x $llc;
@@ -353,10 +351,10 @@ for my $compiler (@compilers) {
 
 # ---- Versions 3 to 5 ----
 
-# Every combination of features that llc 22 can be asked for on x86-64, and some of them on other
-# architectures. Callsites are always there; a profile of the linked program needs one of the blocks of
-# this very function. With probabilities and without frequencies LLVM 22 writes such a profile in a way
-# that LLVM's own readers refuse, too: that one is left out.
+# Tests every combination of features that llc 22 can write on x86-64, and some on other architectures. Callsites
+# are always written. A profile of the linked program needs the frequencies or probabilities of the function; with
+# probabilities and without frequencies, LLVM 22 writes it in a form that LLVM's own readers refuse, so this
+# combination is not tested.
 my $newest = $compilers[-1];
 if ($newest >= 22 && -x "$llvm{$newest}/llc") {
     my $path = spit('features.c', c_source(8, 'c') . <<'END');
@@ -432,11 +430,11 @@ END
     }
 }
 
-# ---- Bad input ----
+# ---- Invalid input ----
 
 sub run_cairn { return run_with('/dev/null', $cairn, 'bbmap', @_) }
 
-# One line on standard error, and nothing else.
+# Tests that the command prints one line on standard error, and no output.
 sub complains {
     my ($pattern, @words) = @_;
     my ($status, $out, $err) = run_cairn(@words);
@@ -456,7 +454,7 @@ sub complains {
     like $err, qr/no file is given/, 'and says so';
 }
 
-# A map that is cut: what is before stands there, as well-formed JSON.
+# The functions before the end of a truncated map are printed as well-formed JSON.
 {
     my $path = spit('cut.c', c_source(20, 'c'));
     my $object = compile($compilers[-1], $path, '-O1', '-fno-pic', grep { /^-fbasic-block-(sections=labels|address-map)/ } map_options($compilers[-1]));
@@ -472,7 +470,7 @@ sub complains {
         cmp_ok $place, '>', 0, 'the tenth function has a map';
         substr($bytes, $place, 1) = "\x63";
         my ($status, $out, $err) = run_cairn('--json', spit('damaged', $bytes));
-        is $status, 1, 'a map of a version that nobody knows is no good';
+        is $status, 1, 'a map of an unknown version is invalid';
         like $err, qr/\Acairn: \S+damaged: \.llvm_bb_addr_map, byte \d+: basic-block address map version 99: Cairn reads versions 1 to 5[^\n]*\n\z/, 'it says where and why';
         is_deeply decode_json($out), [@$functions[0 .. 9]], 'the functions before it stand there';
         my $text;
@@ -482,7 +480,7 @@ sub complains {
     }
 }
 
-# ---- For people ----
+# ---- Text ----
 
 {
     my $path = spit('readable.c', "int g(int);\nint f(int x) { return x > 2 ? g(x) + 1 : 7; }\n");
@@ -494,7 +492,7 @@ sub complains {
     like $help, qr/\Ausage: cairn bbmap/, 'help';
 }
 
-# ---- That it is JSON ----
+# ---- JSON ----
 
 {
     my $path = spit('small.c', c_source(12, 'c'));

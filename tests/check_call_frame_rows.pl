@@ -1,7 +1,7 @@
-# The rows that Cairn reads from .eh_frame, against those of readelf and llvm-dwarfdump: of what LLVM
-# compiles for every architecture, and of this system's libraries, which GCC has compiled.
+# Compares the rows that Cairn reads from .eh_frame with those of readelf and llvm-dwarfdump, for code that LLVM
+# compiles for every architecture, and for this system's libraries, which GCC has compiled.
 #
-# Runs in the build folder. What is missing of LLVM, linkers and libraries is left out.
+# Runs in the build folder. Tests whose LLVM, linkers or libraries are missing are skipped.
 #
 # SPDX-License-Identifier: MIT
 use strict;
@@ -37,7 +37,7 @@ plan skip_all => 'no readelf' if !defined $readelf;
 # ---- Rows as text, sorted by address ----
 #
 # A function is its range, and for each address at which rules change a text "cfa=7+8 16=[-8]".
-# What two readers write differently is left out: rules that say nothing of where a register is.
+# Rules that do not locate a register are omitted, because the readers print them differently.
 
 sub output_of {
     my @command = @_;
@@ -147,7 +147,7 @@ sub signed_of_dwarfdump {
     return {map { /^  0x(\w+): CFA=.*\breg34=1/ ? ($1 => 1) : () } @lines};
 }
 
-# All functions with all rows; the number of rows.
+# Compares all functions with all rows. Returns the number of rows.
 sub compare {
     my ($path, $name) = @_;
     my ($found, $signed) = rows_of_cairn($path);
@@ -168,10 +168,10 @@ sub compare {
     return ($rows, $signed);
 }
 
-# ---- What LLVM compiles ----
+# ---- Code that LLVM compiles ----
 
 my @versions = grep { -x "$llvm{$_}/llc" && -x "$llvm{$_}/llvm-dwarfdump" } sort { $a <=> $b } keys %llvm;
-# Those before do not see that signing ends.
+# Older versions do not detect the end of signing.
 my $reader = llvm_version('llvm-dwarfdump', 19);
 
 my @lld = ('ld.lld', map { "ld.lld-$_" } sort { $b <=> $a } keys %llvm);
@@ -182,7 +182,7 @@ my %linkers = (
     'powerpc64-linux-gnu' => [qw(powerpc64-linux-gnu-ld)],
 );
 
-# A sample with more attributes for all functions.
+# Returns a sample with more attributes for all functions.
 sub sample_with {
     my ($name, $attributes) = @_;
     open my $file, '<', "$samples/$name" or die "$name: $!";
@@ -194,7 +194,7 @@ sub sample_with {
     return "$folder/frames.ll";
 }
 
-# A shared library; undef if it cannot be made here.
+# Returns a shared library, or undef if it cannot be built here.
 sub compile {
     my ($version, $triple, $sample, $attributes, @options) = @_;
     my ($linker) = grep { defined } map { in_path($_) } @{$linkers{$triple}};
@@ -256,9 +256,9 @@ for my $version (@versions) {
     };
 }
 
-# ---- What GCC has compiled ----
+# ---- Code that GCC has compiled ----
 
-# This process's own, and those of other architectures for their cross compilers.
+# The libraries of this process, and those of other architectures for their cross compilers.
 sub libraries {
     my %seen;
     if (open my $maps, '<', '/proc/self/maps') {

@@ -1,8 +1,8 @@
-# The command `cairn`, from outside: what it prints, against llvm-readobj; its complaints and exit
-# statuses; bytes changed at random.
+# Tests what `cairn stackmap` and `cairn run` print, against llvm-readobj and llvm-objdump; options, error
+# messages and exit statuses; and files with random changes.
 #
-# Runs in the build folder. LLVM's tools are looked for in /usr/lib/llvm-*/bin and PATH; without
-# them only what needs none is tested.
+# Runs in the build folder. LLVM's tools are searched for in /usr/lib/llvm-*/bin and PATH. Tests whose tools
+# are missing are skipped.
 #
 # SPDX-License-Identifier: MIT
 use strict;
@@ -15,8 +15,8 @@ use CommandTest;
 
 my $source = ($ENV{srcdir} // '.') . '/tests/samples';
 
-# The program may be another architecture's. How it reads files is the same on every host, and would
-# take long under an emulator: there, it runs IR.
+# Under an emulator, only the tests of `cairn run` that depend on the host are run, because files are read in
+# the same way on every host.
 my $emulator = $ENV{CAIRN_TEST_RUNNER} // '';
 if ($emulator ne '') {
     $cairn = "$emulator $cairn";
@@ -24,8 +24,8 @@ if ($emulator ne '') {
     no warnings qw(redefine prototype);
     *subtest = sub {
         return note "left to the native build: $_[0]" if $_[0] !~ /^run: /;
-        # It would compile for the same machines there.
-        return note "left to the native build: $_[0]" if $_[0] =~ /every machine|objects|other machines/;
+        # It compiles for the same architectures there.
+        return note "left to the native build: $_[0]" if $_[0] =~ /every machine|objects|invalid targets/;
         return note "skipped: types of x86-64: $_[0]" if $_[0] =~ /wide integers|structures|types and functions/;
         return note "skipped: LLVM cannot select statepoints for PPC64" if $_[0] =~ /statepoints|deoptimize/ && $emulator =~ /ppc/;
         $subtest->(@_);
@@ -38,26 +38,25 @@ sub run { return run_with('/dev/null', @_) }
 
 sub cairn { return run(split(' ', $cairn), @_) }
 
-# The command fails with one line, which matches, and prints nothing else.
-sub fails {
-    my ($status, $pattern, @words) = @_;
-    my ($got, $out, $err) = cairn(@words);
-    my $name = join ' ', map { s/^\Q$folder\E\///r } @words;
-    is $got, $status, "exit status of: $name";
-    like $err, qr/\Acairn: [^\n]*\n\z/, 'one line of complaint';
-    like $err, $pattern, 'that says what is wrong';
-    is $out, '', 'and nothing else';
+# Each case is the expected output, and the words of a command.
+sub prints_all {
+    my @cases = @_;
+    my @results = run_all(map { ['/dev/null', split(' ', $cairn), @$_[1 .. $#$_]] } @cases);
+    is_deeply $results[$_], [0, $cases[$_][0], ''], join ' ', @{$cases[$_]}[1 .. $#{$cases[$_]}] for 0 .. $#cases;
 }
 
-sub prints {
-    my ($expected, @words) = @_;
-    my ($got, $out, $err) = cairn(@words);
-    is_deeply [$got, $out, $err], [0, $expected, ''], join ' ', @words;
+sub prints { prints_all([@_]) }
+
+# Each call is the expected result, the function and its arguments.
+sub prints_results {
+    my ($file, @calls) = @_;
+    prints_all(map { my $level = $_; map { ["$_->[0]\n", 'run', $file, $level, '--call', @$_[1 .. $#$_]] } @calls }
+        '-O0', '-O2');
 }
 
 # ---- LLVM's tools ----
 
-# The oldest first and the configured one last; other builds than the first have that one alone.
+# Returns the versions, the oldest first and the configured one last; in repeated builds, only the latter.
 sub versions_with {
     my ($program) = @_;
     my $last = llvm_version($program);
@@ -69,25 +68,27 @@ sub versions_with {
 my @compilers = versions_with('llc');
 my @readers = versions_with('llvm-readobj');
 
-# LLVM 14 wants to know what pointers point to.
+# Returns a sample, with typed pointers for LLVM 14.
 sub sample {
     my ($name, $version) = @_;
     my $text = slurp("$source/$name.ll");
-    # Where instructions are words, no region is too small but the empty one.
+    # If all instructions have 4 bytes, only an empty region is too small.
     $text =~ s/\bi32 3, ptr null/i32 0, ptr null/g if $emulator ne '';
     $text =~ s/\bptr\b/i8*/g if $version < 15;
     return spit("$name-$version.ll", $text);
 }
 
+my %compiled; # whether each object could be compiled
+
 sub compile {
     my ($name, $version, $triple, @options) = @_;
     my $object = "$folder/" . join('-', $name, $version, $triple, map { s/\W//gr } @options) . '.o';
-    my ($status, $out, $err) = run("$llvm{$version}/llc", "-mtriple=$triple", '-filetype=obj',
-        @options, sample($name, $version), '-o', $object);
-    return $status eq '0' ? $object : undef;
+    $compiled{$object} //= (run("$llvm{$version}/llc", "-mtriple=$triple", '-filetype=obj', @options,
+        sample($name, $version), '-o', $object))[0] eq '0';
+    return $compiled{$object} ? $object : undef;
 }
 
-# ---- llvm-readobj's text, as cairn's JSON has it ----
+# ---- Output of llvm-readobj, in the form of cairn's JSON ----
 
 sub parse_location {
     my ($line) = @_;
@@ -100,7 +101,7 @@ sub parse_location {
     } elsif ($line =~ /: Indirect \[R#(\d+) \+ (-?\d+)\],/) {
         @location{qw(kind dwarf offset)} = ('Indirect', $1, $2);
     } elsif ($line =~ /: Constant (\d+),/) {
-        # Printed as unsigned; the format's is signed.
+        # Printed as unsigned, but signed in the format.
         my $value = $1 >= 2**31 ? $1 - 2**32 : $1;
         @location{qw(kind offset value)} = ('Constant', $value, $value);
     } elsif ($line =~ /: ConstantIndex #(\d+) \((\d+)\),/) {
@@ -136,7 +137,7 @@ sub parse_readobj {
     return \%map;
 }
 
-# As text throughout, without what the other side does not say.
+# Converts all values to text, and removes those that llvm-readobj does not print.
 sub plain_map {
     my ($map, $has_addresses) = @_;
     my %plain = (version => "$map->{version}", constants => [map { "$_" } @{$map->{constants}}]);
@@ -148,7 +149,7 @@ sub plain_map {
         my %copy = map { $_ => "$record->{$_}" } qw(id offset function);
         for my $location (@{$record->{locations}}) {
             my %fields = %$location;
-            # Where a kind does not use a field, llvm-readobj does not print it.
+            # llvm-readobj does not print the fields that a kind does not use.
             delete $fields{dwarf} if $fields{kind} =~ /^Constant/;
             delete $fields{offset} if $fields{kind} eq 'Register';
             push @{$copy{locations}}, {map { $_ => defined $fields{$_} ? "$fields{$_}" : undef } keys %fields};
@@ -159,7 +160,7 @@ sub plain_map {
     return \%plain;
 }
 
-# A number must be a JSON number as long as a double holds it, and a string above.
+# A number must be a JSON number if a double holds it, and otherwise a string.
 sub check_number_forms {
     my ($value) = @_;
     return 1 if !defined $value;
@@ -177,7 +178,7 @@ sub json_of {
     is "$status$err", '0', "stackmap --json " . $path =~ s/.*\///r;
     my $maps = eval { decode_json($out) };
     ok defined $maps, 'gives JSON' or diag $@;
-    ok check_number_forms($maps), 'numbers are numbers as long as a double holds them';
+    ok check_number_forms($maps), 'integers that a double cannot hold are strings';
     return $maps;
 }
 
@@ -196,7 +197,7 @@ sub check_keys {
 
 my @triples = map { "$_-linux-gnu" } qw(x86_64 aarch64 powerpc64le powerpc64 s390x riscv64);
 
-# The triples for which this version of LLVM compiles stack maps. LLVM 18 is the first for RISC-V.
+# Returns the triples for which this version of LLVM compiles stack maps. LLVM 18 is the first for RISC-V.
 sub triples_of {
     my ($version) = @_;
     return grep { !/riscv/ || $version >= 18 } @triples;
@@ -211,7 +212,7 @@ sub compare_with_readobj {
     }
 }
 
-# Functions, in the order of the IR, that have records.
+# The functions with records, in the order of the IR.
 my %symbols = (
     stackmaps => [qw(kinds spills grows hidden)],
     patchpoints => [qw(calling without_target any_register twice)],
@@ -266,7 +267,7 @@ sub addresses_by_nm {
     return map { /^([0-9a-f]+) [tTdD] (\S+)$/ ? ($2 => hex $1) : () } split /\n/, $out;
 }
 
-# Each object's map must stand in the linked file as it was, but for the addresses.
+# In the linked file, the map of each object must be the same except for addresses.
 sub check_linked {
     my ($path, @objects) = @_;
     my %addresses = addresses_by_nm($path);
@@ -299,7 +300,7 @@ subtest 'linked by the system linker' => sub {
         is $status, 0, "linking: $form" or diag $err;
         check_linked("$folder/$form", @objects);
     }
-    # Of a stripped shared library only the dynamic symbols are left.
+    # A stripped shared library has only its dynamic symbols.
     run('strip', "$folder/shared");
     my $maps = json_of("$folder/shared");
     is_deeply [map { $_->{symbol} } @{$maps->[0]{functions}}], [qw(kinds spills grows), undef],
@@ -311,7 +312,7 @@ subtest 'linked for other machines by lld' => sub {
     my $version = llvm_version('ld.lld');
     plan skip_all => 'no ld.lld' if !defined $version;
     my $linker = "$llvm{$version}/ld.lld";
-    # LLD 18 is the first that links for SystemZ; none links ELFv1.
+    # LLD 18 is the first that links for SystemZ. No LLD links ELFv1.
     my $unknown = $version < 18 ? qr/powerpc64-|s390x/ : qr/powerpc64-/;
     for my $triple (grep { !/$unknown/ } triples_of($compilers[-1])) {
         my $outside = spit("outside.ll", "define i64 \@outside(i64 %x) {\n ret i64 %x\n}\n");
@@ -330,9 +331,9 @@ subtest 'linked for other machines by lld' => sub {
     done_testing;
 };
 
-# ---- Sections made by hand, in an ELF file made by hand ----
+# ---- Generated ELF files ----
 
-# One executable with a section; `$order` is '<' or '>'.
+# Returns an executable with a section; the byte order is '<' or '>'.
 sub elf_with {
     my ($section, %options) = @_;
     my $order = $options{order} // '<';
@@ -355,8 +356,8 @@ sub elf_with {
         . $pack->(2 + length $name, 3, 0, 0, $names_offset, length $names);
 }
 
-# A map of the given version: one function (two in version 1) or as many as said, two
-# records.
+# Returns a map of the given version with two records, and the given number of functions, by default one, or
+# two in version 1.
 sub map_of_version {
     my ($version, $o, $functions) = @_;
     $functions //= $version == 1 ? 2 : 1;
@@ -408,7 +409,7 @@ subtest 'versions and byte orders' => sub {
     done_testing;
 };
 
-subtest 'readable form' => sub {
+subtest 'text form' => sub {
     my $file = spit('made.elf', elf_with(map_of_version(3, '<')));
     prints(<<'END', 'stackmap', $file);
 stack map 0: version 3, x86-64, 1 function, 1 large constant, 2 records
@@ -427,23 +428,23 @@ stack map 0: version 3, x86-64, 1 function, 1 large constant, 2 records
 END
     my ($status, $out) = cairn('stackmap',
         spit('made.elf', elf_with(map_of_version(3, '>'), order => '>', machine => 22)));
-    like $out, qr/systemz/, 'the machine is named';
-    like $out, qr/0: \[r6 - 16\] 8 bytes/, 'and its registers';
+    like $out, qr/systemz/, 'the architecture';
+    like $out, qr/0: \[r6 - 16\] 8 bytes/, 'the names of its registers';
     ($status, $out) = cairn('stackmap', spit('made.elf', elf_with(map_of_version(3, '<'),
                                                                  name => '__llvm_stackmaps')));
     like $out, qr/stack map 0: version 3/, 'the Darwin name';
     done_testing;
 };
 
-# Three functions and two records: version 1 has no counts, so nobody knows whose they are.
+# With three functions and two records, the functions of records are unknown, because version 1 has no counts.
 subtest 'records of unknown functions' => sub {
     my $file = spit('made.elf', elf_with(map_of_version(1, '<', 3)));
     my $map = json_of($file)->[0];
     is_deeply [map { $_->{function} } @{$map->{records}}], [undef, undef], 'null in JSON';
     is scalar @{$map->{functions}}, 3, 'the functions are there';
     my ($status, $out) = cairn('stackmap', $file);
-    is scalar(() = $out =~ /^  function /mg), 3, 'and once each in the readable form';
-    like $out, qr/ID 7 at an unknown function \+ 0x70$/m, 'which says so';
+    is scalar(() = $out =~ /^  function /mg), 3, 'each function once in the text form';
+    like $out, qr/ID 7 at an unknown function \+ 0x70$/m, 'records of unknown functions in the text form';
     done_testing;
 };
 
@@ -473,7 +474,7 @@ sub sites_of {
     return map { @{$_->{records}} } @$maps;
 }
 
-# As plain text: no comments, no symbols, and of PPC64's registers the numbers alone.
+# Removes comments and symbols, and the letters of PPC64's registers.
 sub plain_instruction {
     my ($text, $triple) = @_;
     $text =~ s/\s*<.*//;
@@ -483,7 +484,7 @@ sub plain_instruction {
     return $text =~ s/^ | $//gr;
 }
 
-# Instructions by section and address: [bytes, text].
+# Returns instructions by address: [bytes, text].
 sub objdump {
     my ($path, $triple) = @_;
     my %found;
@@ -494,7 +495,7 @@ sub objdump {
     is $status, 0, 'llvm-objdump' or diag $err;
     for (split /\n/, $out) {
         my ($address, $bytes, $text) = /^\s*([0-9a-f]+):((?: [0-9a-f]+)+)\s+(\S.*)$/ or next;
-        # Words are written as numbers, and all of their bytes apart otherwise.
+        # Words are printed as numbers; otherwise, bytes are separate.
         my $is_number = $bytes =~ /[0-9a-f]{4}/;
         $bytes =~ s/ //g;
         $bytes = join '', reverse $bytes =~ /../g if $is_number;
@@ -503,7 +504,7 @@ sub objdump {
     return \%found;
 }
 
-# The page of an adrp stands in a comment of cairn's, and objdump shows the address itself.
+# Cairn prints the page of an adrp in a comment, and objdump prints the address.
 sub same_instruction {
     my ($instruction, $expected, $triple) = @_;
     my $text = plain_instruction($instruction->{text} // '', $triple);
@@ -511,7 +512,7 @@ sub same_instruction {
         && ($text eq $expected->[1] || ($text =~ /^(adrp? \w+)/ && $expected->[1] =~ /^$1,/));
 }
 
-# Of one section of code, or of several at different addresses. How many were compared.
+# Compares the code of one section, or of several at different addresses. Returns the number of instructions.
 sub compare_with_objdump {
     my ($path, $triple, @options) = @_;
     my $expected = objdump($path, $triple);
@@ -520,13 +521,13 @@ sub compare_with_objdump {
         my @instructions = @{$record->{site}{instructions}};
         ok @instructions, "record $record->{id} has instructions" if !@options;
         my $next = $instructions[0]{address};
-        # What --bytes cuts in two is none, but its beginning may look like one.
+        # --bytes may end inside an instruction, whose beginning may be another instruction.
         pop @instructions if @options;
         for my $instruction (@instructions) {
             my $address = $instruction->{address};
             push @wrong, [$instruction, $next] if $address != $next;
             $next = $address + length($instruction->{bytes}) / 2;
-            # Behind a function there may be zeros, which llvm-objdump leaves out.
+            # llvm-objdump does not print zeros after a function.
             next if !defined $instruction->{text} && $instruction->{bytes} =~ /^0+$/ && @options;
             $compared++;
             push @wrong, [$instruction, $expected->{$address}]
@@ -556,7 +557,6 @@ subtest 'disassembly of every architecture, against llvm-objdump' => sub {
     done_testing;
 };
 
-# What Cairn would make of the patch points of a sample, in words.
 subtest 'patch points of every architecture are recognised in files' => sub {
     plan skip_all => 'built without LLVM, or no llc' if !defined $run_version || !@compilers;
     my %names = (x86_64 => 'x86-64', aarch64 => 'aarch64', powerpc64le => 'ppc64-elfv2',
@@ -570,7 +570,7 @@ subtest 'patch points of every architecture are recognised in files' => sub {
         my ($calling) = $out =~ /^(    ID 10 at .*?)\n\n/ms;
         if ($triple =~ /s390x|riscv/) {
             is scalar(() = $out =~ /^      sites of $names{$machine} are unmanaged\n      code:\n        0x/mg), 5,
-                'its sites are unmanaged, and say so';
+                'its sites are unmanaged';
             unlike $out, qr/armed/, 'and are not armed';
             my ($record) = sites_of($object);
             is_deeply [@{$record->{site}}{qw(state size reason armed)}],
@@ -621,7 +621,7 @@ sub compile_text {
 my $stackmap = 'call void (i64, i32, ...) @llvm.experimental.stackmap';
 my $patchpoint = 'call void (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.void';
 
-subtest 'what is no patch point names what differs' => sub {
+subtest 'code that is not a patch point has a reason' => sub {
     plan skip_all => 'built without LLVM, or no llc' if !defined $run_version || !@compilers;
     my $body = "define i64 \@f(i64 %x) {\n %y = mul i64 %x, %x\n $stackmap(i64 1, i32 0, i64 %x)\n"
         . " %z = add i64 %y, %x\n ret i64 %z\n}\n";
@@ -661,7 +661,7 @@ subtest 'sites of linked files' => sub {
     plan skip_all => 'built without LLVM, or no llc' if !$has_objdump || !@compilers;
     my $body = "define void \@_start(i64 %x) {\n $stackmap(i64 1, i32 0, i64 %x)\n call void \@outside()\n ret void\n}\n"
         . "define void \@g() {\n $patchpoint(i64 2, i32 48, ptr \@outside, i32 0)\n ret void\n}\n";
-    # LLVM's own linker has no ELFv1: GNU's has, for each machine under another name.
+    # LLD does not link ELFv1. GNU ld does; it has a name for each architecture.
     for my $machine (qw(x86_64 aarch64 powerpc64le powerpc64)) {
         my ($linker) = grep { -x } map { ("$_/$machine-linux-gnu-ld") } split /:/, $ENV{PATH};
         if (!defined $linker) {
@@ -679,7 +679,7 @@ subtest 'sites of linked files' => sub {
         my ($first, $second) = sites_of($linked);
         my ($call) = grep { $_->{text} =~ /^(?:call|bl) / } @{$first->{site}{instructions}};
         is $call->{symbol}, 'outside', "$machine: what a call goes to, by its address";
-        # On AArch64, LLVM takes a symbol for a number, which is an address inside of it.
+        # On AArch64, LLVM emits the address of a symbol as a number.
         is_deeply [@{$second->{site}}{qw(state symbol)}], ['call', 'outside'], 'and what a patch point goes to'
             if $machine ne 'aarch64';
         ($status, $out) = cairn('stackmap', '-d', $linked);
@@ -689,7 +689,7 @@ subtest 'sites of linked files' => sub {
     done_testing;
 };
 
-# Records stand next to each other, and functions end: what is behind belongs to others.
+# The bytes after the next record, or after the end of the function, belong to others.
 subtest 'sites end at the next record' => sub {
     plan skip_all => 'built without LLVM, or no llc' if !defined $run_version || !@compilers;
     my $null = $compilers[-1] < 15 ? 'i8* null' : 'ptr null';
@@ -707,22 +707,22 @@ subtest 'sites end at the next record' => sub {
     done_testing;
 };
 
-subtest 'files whose code is not there' => sub {
+subtest 'disassembly of a file without code' => sub {
     plan skip_all => 'built without LLVM' if !defined $run_version;
     my $file = spit('made.elf', elf_with(map_of_version(3, '<')));
     my ($status, $out, $err) = cairn('stackmap', '-d', $file);
     is "$status$err", '0', 'is read';
-    like $out, qr/^      its code cannot be shown: there is no code at 0x1070 in this file$/m, 'and says so';
+    like $out, qr/^      its code cannot be shown: there is no code at 0x1070 in this file$/m, 'the reason';
     is_deeply [map { $_->{site}{instructions} } sites_of($file)], [[], []], 'in JSON';
-    # Two functions, and nobody knows whose the records are.
+    # The functions of the records are unknown.
     my $unknown = spit('made.elf', elf_with(map_of_version(1, '<', 3)));
-    is_deeply [map { $_->{site} } sites_of($unknown)], [undef, undef], 'functions that are not known';
+    is_deeply [map { $_->{site} } sites_of($unknown)], [undef, undef], 'unknown functions';
     fails(1, qr/there is no disassembler for the architecture 'unknown'/, 'stackmap', '-d',
         spit('made.elf', elf_with(map_of_version(3, '<'), machine => 1234)));
     done_testing;
 };
 
-subtest 'an archive: the maps of all members that have some' => sub {
+subtest 'archives: the maps of all members are printed' => sub {
     my $map = map_of_version(3, '<');
     my @members = (spit('first.o', elf_with($map)), spit('without.o', elf_with('', name => '.x')),
         spit('second.o', elf_with($map)));
@@ -736,15 +736,15 @@ subtest 'an archive: the maps of all members that have some' => sub {
     is scalar `cat $archive | $cairn stackmap --json -`, $out, 'a pipe';
     ($status, $out) = cairn('stackmap', $archive);
     like $out, qr/\Q$archive\E\(first\.o\):\n.*\Q$archive\E\(second\.o\):\n/s, 'members have headings';
-    unlike $out, qr/without/, 'but those without maps';
+    unlike $out, qr/without/, 'members without maps have no headings';
     fails(1, qr/members\.a: there is no section/, 'stackmap',
         do { unlink $archive; run('ar', 'rc', $archive, $members[1]); $archive });
     spit('text.o', "hello\n");
     run('ar', 'rc', $archive, "$folder/text.o", $members[0]);
     ($status, $out, $err) = cairn('stackmap', '--json', $archive);
-    is $status, 1, 'a member that is no object';
+    is $status, 1, 'a member that is not an object';
     like $err, qr/members\.a\(text\.o\): this is not an ELF file/, 'is named';
-    like $out, qr/"version":3.*\]\n\z/s, 'and the others are printed';
+    like $out, qr/"version":3.*\]\n\z/s, 'the others are printed';
     done_testing;
 };
 
@@ -753,7 +753,7 @@ subtest 'disassembly: bad usage' => sub {
     for my $words ([], ['0'], ['-1'], ['x'], ['5x'], ['1048577'], ['']) {
         fails(2, qr/--bytes needs a number from 1 to 1048576/, 'stackmap', '-d', 'file', '--bytes', @$words);
     }
-    fails(2, qr/--bytes is for --disassemble/, 'stackmap', '--bytes', 4, 'file');
+    fails(2, qr/--bytes needs --disassemble, which is not given/, 'stackmap', '--bytes', 4, 'file');
     done_testing;
 };
 
@@ -789,7 +789,7 @@ subtest 'bad input' => sub {
     substr($corrupt, $place, 1) = "\x06";
     fails(1, qr/byte $place: location 0 of record 0 has kind 6/, 'stackmap',
         spit('kind', elf_with($corrupt)));
-    # A good map before a bad one is not printed either.
+    # A valid map before an invalid one is not printed.
     my $second = length($good) + $place;
     fails(1, qr/byte $second: location 0 of record 0/, 'stackmap', '--json',
         spit('second', elf_with($good . $corrupt)));
@@ -810,7 +810,7 @@ subtest 'bad usage' => sub {
     fails(2, qr/no file/, 'stackmap');
     fails(2, qr/no file/, 'stackmap', '--json');
     fails(2, qr/unknown option '--yaml'/, 'stackmap', '--yaml', 'file');
-    fails(2, qr/'b' is a second one/, 'stackmap', 'a', 'b');
+    fails(2, qr/unexpected operand 'b'/, 'stackmap', 'a', 'b');
     done_testing;
 };
 
@@ -818,10 +818,10 @@ subtest 'output that cannot be written' => sub {
     my $file = spit('made.elf', elf_with(map_of_version(3, '<') x 500));
     for my $words ('stackmap', 'stackmap --json') {
         is system("$cairn $words $file > /dev/full 2> $folder/stderr") >> 8, 1, "full disk: $words";
-        like slurp("$folder/stderr"), qr/\Acairn: .*No space left on device\n\z/, 'is said';
+        like slurp("$folder/stderr"), qr/\Acairn: .*No space left on device\n\z/, 'the error message';
         is system("bash", '-c', "$cairn $words $file 2> $folder/stderr | true; exit \${PIPESTATUS[0]}") >> 8,
             1, "closed pipe: $words";
-        like slurp("$folder/stderr"), qr/\Acairn: .*Broken pipe\n\z/, 'is said';
+        like slurp("$folder/stderr"), qr/\Acairn: .*Broken pipe\n\z/, 'the error message';
     }
     is system("$cairn --help > /dev/full 2> $folder/stderr") >> 8, 1, 'full disk: --help';
     done_testing;
@@ -831,15 +831,19 @@ subtest 'help and version' => sub {
     my ($status, $out, $err) = cairn('--version');
     is "$status$err", '0', '--version';
     like $out, qr/\Acairn \d+\.\d+\.\d+ \(.*\)\n\z/, 'one line';
-    for my $words (['--help'], ['stackmap', '--help'], ['stackmap', 'file', '--help']) {
+    my @commands = qw(bbmap faultmap lookup pcsections profile sanmd stackmap);
+    push @commands, 'run' if defined $run_version;
+    for my $words (['--help'], ['stackmap', 'file', '--help'], map { [$_, '--help'] } @commands) {
         ($status, $out, $err) = cairn(@$words);
         is "$status$err", '0', "@$words";
-        like $out, qr/\Ausage: cairn/, 'says how it is used';
+        like $out, $words->[0] eq '--help' ? qr/\Ausage: cairn COMMAND / : qr/\Ausage: cairn $words->[0] /, 'usage';
+        unlike $out, qr/^.{101}/m, 'no line has more than 100 columns';
     }
+    like((cairn('--help'))[1], qr/^  $_ FILE /m, "--help lists $_") for @commands;
     done_testing;
 };
 
-# Whether script(1) is there and can make a terminal, which takes a mounted /dev/pts.
+# Whether script(1) can make a terminal, which needs /dev/pts.
 sub has_terminal { return system('script -qec true /dev/null < /dev/null > /dev/null 2>&1') == 0 }
 
 subtest 'colour only on a terminal' => sub {
@@ -857,7 +861,7 @@ subtest 'colour only on a terminal' => sub {
     done_testing;
 };
 
-subtest 'hostile names stay text' => sub {
+subtest 'control characters in names are escaped' => sub {
     plan skip_all => 'no llc' if !@compilers;
     my $name = 'a\1B[31m\0A\22\5C\FF\C3\A9';
     my $file = spit('names.ll', "declare void \@llvm.experimental.stackmap(i64, i32, ...)\n"
@@ -874,16 +878,19 @@ subtest 'hostile names stay text' => sub {
 subtest 'changed bytes never crash' => sub {
     my @files = (elf_with(map_of_version(3, '<') x 3), elf_with(map_of_version(1, '>'), order => '>'));
     push @files, slurp(compile('stackmaps', $compilers[-1], $_, '-O2')) for @compilers ? @triples[0, 4] : ();
-    my %seen;
-    for my $round (1 .. 300) {
+    my (%seen, @commands);
+    for my $round (0 .. 299) {
         my $bytes = $files[$round % @files];
         substr($bytes, rand length $bytes, 1) = chr(rand() < 0.5 ? rand 256 : (0, 255)[rand 2])
             for 1 .. 1 + rand 6;
-        my $file = spit('changed', $bytes);
         my @options = ($round % 2 ? '--json' : (), defined $run_version && rand() < 0.7 ? '-d' : ());
-        my ($status, $out, $err) = cairn('stackmap', @options, $file);
+        push @commands, ['/dev/null', split(' ', $cairn), 'stackmap', @options, spit("changed-$round", $bytes)];
+    }
+    my @results = run_all(@commands);
+    for my $round (0 .. 299) {
+        my ($status, $out, $err) = @{$results[$round]};
         $seen{$status}++;
-        # A section whose addresses have lost a relocation is printed, with a complaint.
+        # If an address of a function has lost its relocation, the maps are printed after an error message.
         my $complaint = qr/cairn: [^\n]+ has no relocation [^\n]+\n/;
         my $is_said = $status eq '0' ? $err eq '' : $err =~ /\A$complaint\z/;
         my $is_good = $is_said && ($round % 2 == 0 || eval { decode_json($out); 1 });
@@ -891,7 +898,7 @@ subtest 'changed bytes never crash' => sub {
         next if $is_good || $is_refused;
         fail "round $round: status $status";
         diag $err;
-        rename $file, "changed-$seed-$round";
+        rename "$folder/changed-$round", "changed-$seed-$round";
     }
     is_deeply [sort keys %seen], [0, 1], 'some are read, some refused';
     done_testing;
@@ -916,10 +923,7 @@ subtest 'run: results by type' => sub {
         ['0x1000', 'pointer', '0x1000'], ['0x0', 'pointer', 'null'],
         [5, 'length', '"hello"'], [0, 'length', '""'], [1, 'internal_one'],
     );
-    for my $call (@calls) {
-        my ($expected, $function, @words) = @$call;
-        prints("$expected\n", 'run', $file, "-O$_", '--call', $function, @words) for 0, 2;
-    }
+    prints_results($file, @calls);
     prints("hello\n", 'run', $file, '--call', 'say', '"hello"');
     prints("5\n", 'run', '--call', 'byte', '-O3', '--', $file, 5);
     done_testing;
@@ -938,7 +942,7 @@ subtest 'run: any mix of arguments' => sub {
     done_testing;
 };
 
-# Any scalar goes in and comes out as it was, up to its precision.
+# A scalar is returned unchanged, up to its precision.
 subtest 'run: wide integers and all floating-point types' => sub {
     plan skip_all => 'built without LLVM' if !defined $run_version;
     my $file = sample('types', $run_version);
@@ -956,12 +960,9 @@ subtest 'run: wide integers and all floating-point types' => sub {
         ['-3', 'quadruple', '-3'], ['0x0.0000000000000000000000000001p-16382', 'quadruple', '6e-4966'],
         ['inf', 'quadruple', '1e9999'],
     );
-    # As LLVM has it: what is printed is read again as the same number.
+    # A number that is printed can be parsed as the same number.
     push @calls, map { [$_, 'quadruple', $_] } '0x1.921fb54442d18469898cc51701b8p+1', '0x1p-16382';
-    for my $call (@calls) {
-        my ($expected, $function, @words) = @$call;
-        prints("$expected\n", 'run', $file, "-O$_", '--call', $function, @words) for 0, 2;
-    }
+    prints_results($file, @calls);
     my $bfloat = spit('bfloat.ll', "define bfloat \@f(bfloat %x) {\n ret bfloat %x\n}\n");
     if ($run_version < 16) {
         fails(1, qr/the result of 'f' is bfloat, which cannot be passed/, 'run', $bfloat, '--call', 'f', 1);
@@ -983,12 +984,9 @@ subtest 'run: structures, arrays, vectors' => sub {
         ['{ 9, { 0x0, [1, 0.1] }, <3, 4> }', 'change', '{ 1, { null, [ 1, .1 ] }, <3, 4> }', 9],
         [7, 'fast', 7], [7, 'cold', 7], [7, 'variable', 7],
     );
-    for my $call (@calls) {
-        my ($expected, $function, @words) = @$call;
-        prints("$expected\n", 'run', $file, "-O$_", '--call', $function, @words) for 0, 2;
-    }
+    prints_results($file, @calls);
     prints('', 'run', $file, '--call', 'nothing');
-    # Passed in one register where both sides have it, and in two where they have not.
+    # Passed in one register of the caller and the function.
     my $vector = spit('vector.ll', "define <8 x i32> \@f(<8 x i32> %x) \"target-features\"=\"+avx2\" {\n"
         . "  %r = add <8 x i32> %x, %x\n  ret <8 x i32> %r\n}\n");
     prints("<2, 4, 6, 8, 10, 12, 14, 16>\n", 'run', $vector, '--call', 'f', '<1, 2, 3, 4, 5, 6, 7, 8>')
@@ -1057,7 +1055,7 @@ subtest 'run: sites' => sub {
     done_testing;
 };
 
-# As LLVM's passes make them: each with the same ID.
+# LLVM's passes give several records the same ID.
 subtest 'run: IDs with two shapes' => sub {
     plan skip_all => 'built without LLVM' if !defined $run_version;
     my $ir = '';
@@ -1120,7 +1118,7 @@ subtest 'run: sites of statepoints and calls' => sub {
         ? ('p0f_isVoidf', 'void ()*', 'void ()* @callee') : ('p0', 'ptr', 'ptr elementtype(void ()) @callee');
     my ($null, $any) = $run_version < 15
         ? ('i8*', 'i8* bitcast (void ()* @callee to i8*)') : ('ptr', 'ptr @callee');
-    # On AArch64, LLVM takes the symbol for a number, which is an address inside itself.
+    # On AArch64, LLVM emits the address of the symbol as a number.
     my $has_symbols = $emulator !~ /aarch64/;
     $any = "$null null" if !$has_symbols;
     my $file = spit('statepoint.ll', <<"END");
@@ -1152,7 +1150,7 @@ END
     done_testing;
 };
 
-subtest 'run: what is refused' => sub {
+subtest 'run: invalid usage and input' => sub {
     plan skip_all => 'built without LLVM' if !defined $run_version;
     my $file = sample('run', $run_version);
     my $call = sub { my ($status, $pattern, @words) = @_; fails($status, $pattern, 'run', $file, '--call', @words) };
@@ -1169,8 +1167,8 @@ subtest 'run: what is refused' => sub {
     $call->(2, qr/'hello', is not an address/, 'length', 'hello');
     fails(2, qr/no file/, 'run');
     fails(2, qr/nothing to do/, 'run', $file);
-    fails(2, qr/'5' is an argument, but there is no --call/, 'run', $file, 5, '--sites');
-    fails(2, qr/unknown option '-O4'/, 'run', $file, '-O4', '--sites');
+    fails(2, qr/'5' is an argument, but --call is not given/, 'run', $file, 5, '--sites');
+    fails(2, qr/-O needs a level from 0 to 3, not '4'/, 'run', $file, '-O4', '--sites');
     fails(2, qr/--call needs/, 'run', $file, '--call');
     fails(1, qr/cannot be opened: No such file/, 'run', '/nonexistent', '--sites');
     fails(1, qr/Is a directory/, 'run', $folder, '--sites');
@@ -1196,9 +1194,9 @@ subtest 'run: what is refused' => sub {
         . "define void \@f(i128 %x) {\n $stackmap(i64 1, i32 0, i128 %x)\n ret void\n}\n"
         . "define void \@g(i65 %x) {\n $stackmap(i64 2, i32 0, i65 %x)\n ret void\n}\n");
     my ($status, $out, $err) = cairn('run', $crashes, '--sites');
-    is "$status$out", '1', 'what would crash LLVM is refused';
+    is "$status$out", '1', 'IR on which LLVM would crash is refused';
     like $err, qr/\Acairn: \Q$crashes\E: in 'f': call [^\n]*i128[^\n]*; write [^\n]*\ncairn: \Q$crashes\E: in 'g': call [^\n]*i65[^\n]*; write [^\n]*\n\z/,
-        'all that would, a line each';
+        'one line for each call';
     my $pointer = $run_version < 15 ? 'i8*' : 'ptr';
     my $target = spit('target.ll', "declare void \@llvm.experimental.patchpoint.void(i64, i32, $pointer, i32, ...)\n"
         . "define void \@f($pointer %p) {\n call void (i64, i32, $pointer, i32, ...) "
@@ -1210,7 +1208,7 @@ subtest 'run: what is refused' => sub {
     done_testing;
 };
 
-# Sites as `run --sites` lists them, by ID: what does not hang on where the code was loaded.
+# Returns the sites that `run --sites` lists, by ID, without what depends on the address of the code.
 sub listed_sites {
     my ($out) = @_;
     my %sites;
@@ -1229,10 +1227,9 @@ sub listed_sites {
     return \%sites;
 }
 
-# Patch points, shadows and statepoints of all sizes at all places in a word: what the command says
-# of them without loading them is what the library makes of them. An LLVM that was itself compiled with
-# -fcf-protection begins functions with an `endbr64` where code is loaded, and not in objects; functions
-# with `nocf_check` are the same in both.
+# Patch points and shadows of all sizes and alignments are listed in the same way whether they were loaded or
+# not. An LLVM that was compiled with -fcf-protection begins functions with an `endbr64` if code is loaded, but
+# not in objects; functions with `nocf_check` are the same in both.
 subtest 'run: --target for this machine lists what the library makes of sites' => sub {
     plan skip_all => 'built without LLVM' if !defined $run_version;
     my $is_word = `uname -m` !~ /x86_64/ || $emulator ne '';
@@ -1280,20 +1277,20 @@ subtest 'run: sites of every machine' => sub {
         like $out, qr/^      2: constant 77, i64\n      48 bytes at 0x[0-9a-f]+, state: /m, 'with the bytes it reserves';
         if ($triple =~ /s390x|riscv/) {
             like $out, qr/, state: unmanaged\n      cannot be patched while threads run: sites of $names{$machine} are unmanaged\n      as LLVM emitted it:\n        0x/,
-                'unmanaged, and says so';
+                'unmanaged';
             next;
         }
         like $out, qr/, state: call to 0x1000.*\n      can be patched/, 'and its call';
         like $out, qr/^      armed, with a no-op in the call's place:\n        0x/m, 'armed';
         next if $names{$machine} eq $own;
-        # The module may say itself whom it is for.
+        # The module has the triple.
         my $text = "target triple = \"$triple\"\n" . slurp($file);
         prints($out, 'run', spit('own.ll', $text), '--sites');
-        fails(1, qr/the program is for \Q$names{$machine}\E, and this machine is \Q$own\E: its sites can be listed/,
+        fails(1, qr/the program is for \Q$names{$machine}\E and cannot be called on \Q$own\E; --sites lists its sites/,
             'run', "$folder/own.ll", '--call', 'without_target', 1);
-        fails(1, qr/the program is for \Q$names{$machine}\E, and this machine is \Q$own\E/,
+        fails(1, qr/the program is for \Q$names{$machine}\E and cannot be called on \Q$own\E;/,
             'run', $file, '--call', 'without_target', 1, '--target', $triple);
-        # Another machine's layout and processor in the IR do not matter to --target.
+        # --target overrides the data layout and processor in the IR.
         my $other = slurp($file) =~ s/^(define [^{]*)\{/$1 "target-cpu"="x86-64" "target-features"="+avx2" {/mgr;
         prints($out, 'run', spit('other.ll', "target datalayout = \"e-m:e-i64:64-n8:16:32:64-S128\"\n"
             . "target triple = \"" . ($machine eq 'aarch64' ? 's390x' : 'aarch64') . "-linux-gnu\"\n$other"),
@@ -1309,14 +1306,14 @@ subtest 'run: objects' => sub {
     plan skip_all => 'no llc' if !@compilers;
     my $object = compile('patchpoints', $compilers[-1], $triples[3], '-O2', '-enable-patchpoint-liveness=false');
     prints((cairn('stackmap', '-d', $object))[1], 'run', $object, '--sites');
-    fails(2, qr/this is an object, which only --sites can list: --call takes IR/, 'run', $object, '--call', 'f');
-    fails(2, qr/--target takes IR/, 'run', $object, '--sites', '--target', 'aarch64-linux-gnu');
+    fails(2, qr/the file is an object, and --call needs LLVM IR/, 'run', $object, '--call', 'f');
+    fails(2, qr/the file is an object, and --target needs LLVM IR/, 'run', $object, '--sites', '--target', 'aarch64-linux-gnu');
     fails(1, qr/no section \.llvm_stackmaps/, 'run', spit('none', elf_with('', name => '.x')), '--sites');
     fails(1, qr/ends before its section table/, 'run', spit('short', substr(elf_with(''), 0, 100)), '--sites');
     done_testing;
 };
 
-subtest 'run: other machines, what is refused' => sub {
+subtest 'run: invalid targets' => sub {
     plan skip_all => 'built without LLVM' if !defined $run_version;
     my $file = sample('patchpoints', $run_version);
     fails(1, qr/does not know the architecture of 'sparcv9-linux-gnu'/, 'run', $file, '--sites', '--target', 'sparcv9-linux-gnu');
@@ -1324,9 +1321,9 @@ subtest 'run: other machines, what is refused' => sub {
     fails(1, qr/this is not an ELF file: choose a target with ELF/, 'run', $file, '--sites', '--target', 'aarch64-apple-darwin');
     fails(2, qr/--target needs a triple/, 'run', $file, '--sites', '--target');
     my ($own) = `uname -m` =~ /^(\w+)/;
-    fails(2, qr/with --target, code is listed and not called: leave it out to call 'twice'/, 'run', $file,
+    fails(2, qr/--target only lists sites; leave it out to call 'twice'/, 'run', $file,
         '--target', "$own-linux-gnu", '--call', 'twice', 1) if $emulator eq '' && $own eq 'x86_64';
-    # What LLVM would crash on there, in one line each.
+    # IR on which LLVM would crash is refused.
     my $text = "declare void \@llvm.experimental.patchpoint.void(i64, i32, ptr, i32, ...)\n"
         . "define void \@f() {\n $patchpoint(i64 1, i32 6, ptr null, i32 0)\n ret void\n}\n";
     $text =~ s/\bptr\b/i8*/g if $run_version < 15;

@@ -1,5 +1,5 @@
-# Builds tests/cross/execute.c for the host and for every architecture that a cross compiler is
-# installed for, and runs it, under qemu-user where it is another one.
+# Builds tests/cross/execute.c for the host and for every architecture with an installed cross compiler, and
+# runs it, for other architectures under qemu-user.
 #
 # SPDX-License-Identifier: MIT
 use strict;
@@ -10,7 +10,7 @@ use Test::More;
 my $source = $ENV{srcdir} // '.';
 my $folder = tempdir(CLEANUP => 1);
 
-# In words, as the program names itself; its compiler, what runs it, and its folder in arch/.
+# The name that the program prints, the compiler, the emulator, and the folder in arch/.
 my @machines = (
     ['aarch64',     'aarch64-linux-gnu-gcc',     'qemu-aarch64-static', 'aarch64'],
     ['ppc64-elfv2', 'powerpc64le-linux-gnu-gcc', 'qemu-ppc64le-static', 'ppc64'],

@@ -1,11 +1,10 @@
-# Files that would take a command minutes or gigabytes if anything took more than linear time: headers
-# over the same bytes, tables that refer to each other in turn, names inside of each other, and so on.
-# Each file has a few megabytes, and each command has five seconds of processor time and a gigabyte of
-# addresses, unless sanitizers need more. What is printed is left to other tests, except where
-# a structure has replaced a search.
+# Hostile files, which would take a command minutes or gigabytes if it took more than linear time: section
+# headers with the same bytes, tables that refer to each other alternately, overlapping names, and so on. Each
+# file has a few megabytes, and each command is limited to five seconds of processor time and a gigabyte of
+# address space, or more with sanitizers.
 #
-# Runs in the build folder. In repeated builds (CAIRN_TEST_REPEATED) each file is given to one command,
-# chosen at random.
+# Runs in the build folder. In repeated builds (CAIRN_TEST_REPEATED) each file is given to one command, which
+# is chosen at random.
 #
 # SPDX-License-Identifier: MIT
 use strict;
@@ -28,9 +27,9 @@ use constant {ALLOC => 2, EXECUTED => 4, LINKED => 0x80, COMPRESSED => 0x800};
 
 # ---- Files ----
 
-# An ELF file for x86-64. Sections are hashes of their headers' fields; number 1 is the first. Bytes that
-# are a reference to a section's hash are that section's. `names` replaces the names' table; sections
-# then have offsets in it as names.
+# Returns an ELF file for x86-64. Sections are hashes of the fields of their headers; the first has number 1.
+# Bytes that are a reference to the hash of another section are those of that section. `names` replaces the
+# table of names; the names of sections are then offsets in it.
 sub elf {
     my (%file) = @_;
     my ($bytes, $names) = ("\0" x 64, $file{names} // "\0");
@@ -63,7 +62,7 @@ sub elf {
     my $segment_offset = length $bytes;
     $bytes .= $segments;
     my $count = @{$file{sections}} + 2;
-    # Numbers that do not fit are in section 0.
+    # Numbers that do not fit the header are in section 0.
     substr $table, 32, 8, pack 'Q<', $count;
     substr $table, 40, 4, pack 'L<', $count - 1;
     my $is_large = $count >= 0xff00;
@@ -91,7 +90,7 @@ sub uleb {
     return $bytes . chr $value;
 }
 
-# The map of a function with one block.
+# Returns the map of a function with one block.
 sub map_of {
     my ($address, $size) = @_;
     return pack('CCQ<', 2, 0, $address) . uleb(1) . uleb(0) . uleb(0) . uleb($size) . uleb(0);
@@ -99,16 +98,18 @@ sub map_of {
 
 # ---- Running ----
 
-# Sanitizers reserve terabytes.
+# Sanitizers reserve terabytes of address space.
 my $memory = system("ulimit -v 1000000; $cairn --version > /dev/null 2>&1") == 0 ? 'ulimit -v 1000000;' : '';
 note 'memory is not limited' if $memory eq '';
 my $seconds = $memory eq '' ? 30 : 5;
 
-# Runs a command within the limits; returns its status, and what it wrote.
-sub limited {
+# Returns the words that run a command within the limits.
+sub with_limits {
     my ($input, @words) = @_;
-    return run_with($input, '/bin/sh', '-c', "ulimit -t $seconds; $memory exec \"\$@\"", 'sh', $cairn, @words);
+    return ($input, '/bin/sh', '-c', "ulimit -t $seconds; $memory exec \"\$@\"", 'sh', $cairn, @words);
 }
+
+sub limited { return run_with(with_limits(@_)) }
 
 my @commands = (
     ['stackmap'], ['bbmap'], ['bbmap', '--json'], ['faultmap'], ['sanmd'],
@@ -116,26 +117,25 @@ my @commands = (
     ['pcsections'],
 );
 
-# All commands, or those given, and some addresses and names; a pattern that one of the complaints has to
-# match.
-sub survives {
+# Tests that all commands, or the given ones, end within the limits, and that an error message matches the
+# pattern, if one is given.
+sub stays_within_limits {
     my ($name, $bytes, $pattern, %more) = @_;
     my $path = spit('hostile', $bytes);
     my @more = $more{debug} ? ('--debug-file', spit('hostile.debug', $more{debug})) : ();
     my $asked = spit('asked', $more{asked} // "0x10\nfirst\n.text:0\n");
     my $samples = spit('samples', $more{samples} // "0x10\n");
-    my (@failed, $complaints);
     my @chosen = $more{commands} ? @{$more{commands}} : (@commands, ['lookup'], ['profile']);
     @chosen = $chosen[rand @chosen] if $is_repeated;
-    for my $command (@chosen) {
-        my ($first, @options) = @$command;
-        my @words = ($first, $path, $first eq 'profile' ? $samples : (), @options, @more);
-        my ($status, $out, $err) = limited($first eq 'lookup' ? $asked : '/dev/null', @words);
-        $complaints .= $err;
-        push @failed, "$first: $status: " . substr($err, 0, 300) if $status !~ /^[012]$/;
-    }
+    my @results = run_all(map {
+        my ($first, @options) = @$_;
+        [with_limits($first eq 'lookup' ? $asked : '/dev/null', $first, $path,
+            $first eq 'profile' ? $samples : (), @options, @more)];
+    } @chosen);
+    my @failed = map { "$chosen[$_][0]: $results[$_][0]: " . substr($results[$_][2], 0, 300) }
+        grep { $results[$_][0] !~ /^[012]$/ } 0 .. $#chosen;
     is_deeply \@failed, [], "$name: " . length($bytes) . ' bytes';
-    like $complaints, $pattern, "$name: complaint" if defined $pattern && !$is_repeated;
+    like join('', map { $_->[2] } @results), $pattern, "$name: error message" if defined $pattern && !$is_repeated;
 }
 
 my %text = (name => '.text', flags => ALLOC | EXECUTED, bytes => "\x90" x 4096);
@@ -151,7 +151,7 @@ subtest 'relocation sections that refer to two symbol tables in turn' => sub {
         bytes => symbol(0, 0, 0, 0) . symbol(1, 0x12, 1, 0)} for 1, 2;
     push @sections, {name => '.rela', type => 'RELA', link => 4 + $_ % 2, info => 2, entry => 24,
         bytes => relocation(2, 1, 1)} for 1 .. 40000;
-    survives('alternating', elf(sections => \@sections));
+    stays_within_limits('alternating', elf(sections => \@sections));
 };
 
 subtest 'a string table without a final NUL' => sub {
@@ -161,8 +161,8 @@ subtest 'a string table without a final NUL' => sub {
         {name => '.strtab', type => 'STRTAB', bytes => "\0first\0" . 'x' x 2000000},
         {name => '.symtab', type => 'SYMTAB', link => 3, entry => 24, bytes => join '',
             symbol(0, 0, 0, 0), map { symbol(10 + $_, 0x10, 1, $_ % 4096) } 1 .. $count});
-    survives('unterminated', elf(sections => \@sections));
-    survives('unterminated section names', elf(names => "\0" . 'x' x 2000000,
+    stays_within_limits('unterminated', elf(sections => \@sections));
+    stays_within_limits('unterminated section names', elf(names => "\0" . 'x' x 2000000,
         sections => [map { {name => $_, bytes => ''} } 1 .. 30000]));
 };
 
@@ -178,16 +178,16 @@ subtest 'sections without bytes, and a debug file' => sub {
             map { {name => $overlapping ? $_ : '.llvm_stackmaps', type => 'NOBITS', size => 16} } 1 .. 25000]);
         my $debug = elf(type => 2, @names, sections => [@$first,
             map { {name => $name->($_ + 25000), bytes => ''} } 1 .. 25000]);
-        survives('without bytes', $file, undef, debug => $debug);
+        stays_within_limits('without bytes', $file, undef, debug => $debug);
     }
 };
 
 subtest 'notes that overlap' => sub {
     my $notes = {name => '.note', type => 'NOTE', bytes => "\0" x 600000};
     my @aliases = map { {name => '.note', type => 'NOTE', bytes => $notes} } 1 .. 8000;
-    survives('sections', elf(type => 2, sections => [$notes, @aliases]));
+    stays_within_limits('sections', elf(type => 2, sections => [$notes, @aliases]));
     my $segments = join '', map { pack 'L<L<Q<Q<Q<Q<Q<Q<', 4, 4, 64, 0, 0, 600000, 600000, 4 } 1 .. 8000;
-    survives('segments', elf(type => 2, sections => [{%$notes, type => 'PROGBITS'}], segments => $segments));
+    stays_within_limits('segments', elf(type => 2, sections => [{%$notes, type => 'PROGBITS'}], segments => $segments));
 };
 
 subtest 'sections over the same bytes' => sub {
@@ -197,30 +197,30 @@ subtest 'sections over the same bytes' => sub {
         my ($name, $type, $entry) = @$case;
         my $first = {name => $name, type => $type, bytes => $entry x (1000000 / length $entry)};
         my @aliases = map { {name => $name, type => $type, bytes => $first} } 1 .. 15000;
-        survives($name, elf(type => 2, sections => [$first, @aliases]), qr/overlaps others/);
+        stays_within_limits($name, elf(type => 2, sections => [$first, @aliases]), qr/overlaps others/);
     }
 };
 
-subtest 'names inside of each other' => sub {
+subtest 'overlapping names' => sub {
     my $count = 13000;
     my @sections = (
         {%text, address => 0x1000}, {name => '.strtab', type => 'STRTAB', bytes => "\0" . 'n' x 900000 . "\0"},
         {name => '.symtab', type => 'SYMTAB', link => 2, entry => 24, bytes => join '',
             symbol(0, 0, 0, 0), map { symbol($_, 0x12, 1, 0x1000 + $_, 1) } 1 .. $count},
         {name => '.llvm_bb_addr_map', type => 'MAP', bytes => join '', map { map_of(0x1000 + $_, 1) } 1 .. $count});
-    survives('functions', elf(type => 2, sections => \@sections), undef,
+    stays_within_limits('functions', elf(type => 2, sections => \@sections), undef,
         asked => join '', map { 'n' x 500 . "\n" } 1 .. 4000);
-    survives('sections', elf(names => "\0" . 'n' x 900000 . "\0", sections =>
+    stays_within_limits('sections', elf(names => "\0" . 'n' x 900000 . "\0", sections =>
         [map { {name => $_, flags => ALLOC | EXECUTED, bytes => "\x90"} } 1 .. 15000]), undef,
         asked => join '', map { "nnnnn:0\n.text+1\n" } 1 .. 60000);
 };
 
-# Names that all had one hash when its key was a constant: two strings had the hash of the empty one, and so
-# had everything made of them.
-subtest 'names with one hash' => sub {
+# Names that had the same hash when the key was a constant: two strings had the hash of the empty string, and
+# so did all their concatenations.
+subtest 'names with the same hash' => sub {
     my ($first, $second) = ('LSOPNNOOIPLKRSSSPOSO', 'JPQOLQRNDMJOPOMLMKPK');
     my ($size, $count) = (length $first, 30000);
-    survives('functions', elf(type => 2, sections => [{%text, address => 0x1000},
+    stays_within_limits('functions', elf(type => 2, sections => [{%text, address => 0x1000},
         {name => '.strtab', type => 'STRTAB', bytes => "\0" . $first x $count . "\0"},
         {name => '.symtab', type => 'SYMTAB', link => 2, entry => 24, bytes => join '', symbol(0, 0, 0, 0),
             map { symbol(1 + $size * $_, 0x12, 1, 0x1000 + $_ % 4096, 1) } 0 .. $count - 1}]), undef,
@@ -231,17 +231,17 @@ subtest 'names with one hash' => sub {
     my $names = "\0" . substr(($first x 199 . $second) x (1 + $count / 200), 0, $size * $count) . "\0";
     my $debug = elf(type => 2, names => "\0" . $first x $count . "$second\0",
         sections => [@sections, map { {name => 1 + $size * $_, bytes => ''} } 0 .. $count - 1]);
-    survives('sections', elf(type => 2, names => $names, sections => [@sections,
+    stays_within_limits('sections', elf(type => 2, names => $names, sections => [@sections,
         map { {name => 1 + $size * $_, type => 'NOBITS', size => 16} } 0 .. $count - 1]), undef, debug => $debug);
 };
 
 subtest 'PC sections of one name after many others' => sub {
-    survives('names', elf(sections => [{%text},
+    stays_within_limits('names', elf(sections => [{%text},
         map { {name => $_, flags => LINKED, link => 1, bytes => "\0"} } map({ "xray_$_" } 1 .. 20000), ("pcs") x 20000]),
         qr/: pcs\b/, commands => [['pcsections']]);
 };
 
-# `$offset` is that of a record's code, by number.
+# Returns a map with records; `$offset` returns the code offset of a record by its number.
 sub records {
     my ($count, $offset) = @_;
     my $records = join '', map { pack 'Q<L<S<S<S<S<L<', $_, $offset->($_), 0, 0, 0, 0, 0 } 0 .. $count - 1;
@@ -254,13 +254,13 @@ subtest 'disassembled records' => sub {
         'at one address' => sub { 0 }, 'from the last to the first' => sub { $count - $_[0] },
         'from the first to the last' => sub { $_[0] });
     for my $name (sort keys %offsets) {
-        survives($name, elf(type => 2, sections => [{%text, address => 0x1000, bytes => "\x90" x 500000},
+        stays_within_limits($name, elf(type => 2, sections => [{%text, address => 0x1000, bytes => "\x90" x 500000},
             {name => '.llvm_stackmaps', flags => ALLOC, address => 0x100000, bytes => records($count, $offsets{$name})}]),
             undef, commands => [['stackmap', '--disassemble'], ['stackmap', '--disassemble', '--json']]);
     }
 };
 
-subtest 'names that are asked for' => sub {
+subtest 'lookups of many names' => sub {
     my $count = 30000;
     my ($names, $symbols, @offsets) = ("\0", symbol(0, 0, 0, 0));
     for (1 .. $count) {
@@ -272,7 +272,7 @@ subtest 'names that are asked for' => sub {
         {name => '.strtab', type => 'STRTAB', bytes => $names},
         {name => '.symtab', type => 'SYMTAB', link => 2, entry => 24, bytes => $symbols}]);
     my @asked = map { 1 + int rand $count } 1 .. 60000;
-    survives('functions', $file, undef, asked => join '', map { "name_$_\n" } @asked);
+    stays_within_limits('functions', $file, undef, asked => join '', map { "name_$_\n" } @asked);
     my (undef, $out) = limited(spit('asked', join '', map { "name_$_\n" } @asked[0 .. 999]), 'lookup',
         "$folder/hostile");
     my @found = $out =~ /^0x([0-9a-f]+)/mg;
@@ -284,9 +284,9 @@ subtest 'dynamic relocations and sections that are loaded' => sub {
     my @sections = {name => '.rela.dyn', type => 'RELA', flags => ALLOC, entry => 24, bytes => $relocations};
     push @sections, {name => '.llvm_stackmaps', flags => ALLOC, address => 0x10000 + 16 * $_, bytes => $empty_map}
         for 1 .. 15000;
-    survives('apart', elf(type => 3, sections => \@sections));
+    stays_within_limits('apart', elf(type => 3, sections => \@sections));
     $_->{address} = 0x10000 for @sections[1 .. $#sections];
-    survives('at one address', elf(type => 3, sections => \@sections));
+    stays_within_limits('at one address', elf(type => 3, sections => \@sections));
 };
 
 subtest 'one long name of all entries' => sub {
@@ -303,7 +303,7 @@ subtest 'one long name of all entries' => sub {
     );
     for my $section (sort keys %sections) {
         my ($bytes, @commands) = @{$sections{$section}};
-        survives($section, elf(type => 2, sections => [{%text, address => 0x1000},
+        stays_within_limits($section, elf(type => 2, sections => [{%text, address => 0x1000},
             {name => '.strtab', type => 'STRTAB', bytes => "\0$name\0"},
             {name => '.symtab', type => 'SYMTAB', link => 2, entry => 24, bytes =>
                 symbol(0, 0, 0, 0) . symbol(1, 0x12, 1, 0x1000, 4096)},
@@ -332,7 +332,7 @@ subtest 'a long name is written in full until long names have a total' => sub {
     is_deeply [map { $functions->[$_]{symbol} } 0, -1], [$name, $names[-1]], 'and has the same names';
 };
 
-# What is asked for many times, at an address about which the file says much.
+# Many lookups of one address about which the file contains much.
 my $asked_often = "1000\n" x 30000;
 
 subtest 'records and faults of one address' => sub {
@@ -340,16 +340,16 @@ subtest 'records and faults of one address' => sub {
     my %sections = (
         '.llvm_stackmaps' => [records(20000, sub { 0 }), 'records', 20000, 'record ID'],
         '.llvm_faultmaps' => [pack('CCS<L<Q<L<L<', 1, 0, 0, 1, 0x1000, 40000, 0) . $faults, 'handles', 40000,
-            'goes on here'],
+            'handler of a'],
     );
     for my $name (sort keys %sections) {
         my ($bytes, $key, $count, $words) = @{$sections{$name}};
-        survives($name, elf(type => 2, sections => [{%text, address => 0x1000},
+        stays_within_limits($name, elf(type => 2, sections => [{%text, address => 0x1000},
             {name => $name, flags => ALLOC, address => 0x100000, bytes => $bytes}]), undef,
             asked => $asked_often, commands => [['lookup'], ['lookup', '--json']]);
         my (undef, $out) = limited('/dev/null', 'lookup', "$folder/hostile", '1000');
         is scalar(() = $out =~ /^  \Q$words\E/mg), 64, '64 are shown';
-        like $out, qr/^  and @{[$count - 64]} (?:records|faults) more$/m, 'and the number of the others';
+        like $out, qr/^  and @{[$count - 64]} more (?:records|faults)$/m, 'the number of the others';
         (undef, $out) = limited('/dev/null', 'lookup', "$folder/hostile", '1000', '--json');
         my ($answer) = @{decode_json($out)};
         is_deeply [scalar @{$answer->{$key}}, $answer->{"more_$key"}], [64, $count - 64], 'the same as JSON';
@@ -360,11 +360,11 @@ subtest 'one record with many values' => sub {
     my $location = pack 'CCS<S<S<l<', 1, 0, 8, 0, 0, 0;
     my $record = pack('Q<L<S<S<', 7, 0, 0, 60000) . $location x 60000 . pack('S<S<x4', 0, 0);
     my $map = pack('CCS<L<L<L<Q<Q<Q<', 3, 0, 0, 1, 0, 1, 0x1000, 0, 1) . $record;
-    survives('locations', elf(type => 2, sections => [{%text, address => 0x1000},
+    stays_within_limits('locations', elf(type => 2, sections => [{%text, address => 0x1000},
         {name => '.llvm_stackmaps', flags => ALLOC, address => 0x100000, bytes => $map}]), undef,
         asked => $asked_often, commands => [['lookup'], ['lookup', '--json']]);
     my (undef, $out) = limited('/dev/null', 'lookup', "$folder/hostile", '1000');
-    like $out, qr/^    and 59744 locations more$/m, 'the number of those not shown';
+    like $out, qr/^    and 59744 more locations$/m, 'the number of those not shown';
     (undef, $out) = limited('/dev/null', 'lookup', "$folder/hostile", '1000', '--json');
     my ($answer) = @{decode_json($out)};
     my $shown = $answer->{records}[0];
@@ -377,7 +377,7 @@ subtest 'PC entries of one address' => sub {
         'instruction 4' => join('', map { pack 'l<', 0x1000 - (0x100000 + 4 * $_) } 0 .. 119999),
     );
     for my $schema (sort keys %entries) {
-        survives($schema, elf(type => 2, sections => [{%text, address => 0x1000},
+        stays_within_limits($schema, elf(type => 2, sections => [{%text, address => 0x1000},
             {name => '.pcs', flags => ALLOC, address => 0x100000, bytes => $entries{$schema}}]), undef,
             asked => $asked_often, commands => [map { ['lookup', '--section', '.pcs', '--schema', $schema, @$_] } [], ['--json']]);
     }
@@ -392,14 +392,14 @@ sub archive {
 }
 
 subtest 'members with one name' => sub {
-    survives('long', archive('arch', 'n' x 500000, map { ["/$_", 0] } 0 .. 15000), qr/has 4096 bytes or more/);
-    survives('ends', archive('arch', 'n' x 4000 . "/\n", map { ["/$_", 0] } map { $_ % 3000 } 0 .. 15000));
+    stays_within_limits('long', archive('arch', 'n' x 500000, map { ["/$_", 0] } 0 .. 15000), qr/has 4096 bytes or more/);
+    stays_within_limits('ends', archive('arch', 'n' x 4000 . "/\n", map { ["/$_", 0] } map { $_ % 3000 } 0 .. 15000));
 };
 
 subtest 'members of a thin archive that are one file' => sub {
     spit('large.o', elf(type => 2, sections => [{%text, address => 0x1000},
         {name => '.llvm_bb_addr_map', type => 'MAP', bytes => map_of(0x1000, 16) x 70000}]));
-    survives('large', archive('thin', "large.o/\n", map { ['/0', 5] } 1 .. 2000),
+    stays_within_limits('large', archive('thin', "large.o/\n", map { ['/0', 5] } 1 .. 2000),
         qr/an earlier member is the same file/, commands => [['stackmap'], ['bbmap']]);
 };
 
@@ -413,7 +413,7 @@ subtest 'relocation sections over the same entries' => sub {
         {name => '.strtab', type => 'STRTAB', bytes => "\0first\0"},
         {name => '.symtab', type => 'SYMTAB', link => 3, entry => 24, bytes => symbol(0, 0, 0, 0) . symbol(1, 0x12, 1, 0)},
         $entries, map { {%$entries, bytes => $entries} } 1 .. 5000);
-    survives('5000 headers', elf(sections => \@sections), qr/relocations in section \d+ cannot be read/);
+    stays_within_limits('5000 headers', elf(sections => \@sections), qr/relocations in section \d+ cannot be read/);
 };
 
 subtest 'relocated sections over the same bytes' => sub {
@@ -423,21 +423,21 @@ subtest 'relocated sections over the same bytes' => sub {
     push @sections, {%$first, bytes => $first} for 1 .. 3000;
     push @sections, {name => '.rela', type => 'RELA', link => 2, info => 2 + $_, entry => 24,
         bytes => relocation(0, 0, 1, 3)} for 1 .. 3001;
-    survives('3001 sections', elf(sections => \@sections));
+    stays_within_limits('3001 sections', elf(sections => \@sections));
 };
 
 subtest 'compressed sections' => sub {
     my $compressed = pack('L<L<Q<Q<', 1, 0, 60_000_000, 1) . compress("\0" x 60_000_000);
     my $first = {name => '.llvm_bb_addr_map', type => 'MAP', flags => COMPRESSED, bytes => $compressed};
-    survives('one', elf(type => 2, sections => [$first]),
+    stays_within_limits('one', elf(type => 2, sections => [$first]),
         qr/section '\.llvm_bb_addr_map' needs more memory than the object may take: \d+ bytes .* limit is \d+/);
-    survives('40 headers', elf(type => 2, sections => [$first, map { {%$first, bytes => $first} } 1 .. 40]));
+    stays_within_limits('40 headers', elf(type => 2, sections => [$first, map { {%$first, bytes => $first} } 1 .. 40]));
     my $path = spit('hostile', elf(type => 2, sections => [$first]));
     my (undef, undef, $err) = limited('/dev/null', 'bbmap', $path, '--memory', '500M');
-    unlike $err, qr/memory/, 'with more memory it is read';
-    # A section that says it is far larger than it is.
+    unlike $err, qr/memory/, 'it can be read with more memory';
+    # A section whose header says that it is far larger than it is.
     $first->{bytes} = pack('L<L<Q<Q<', 1, 0, 1 << 40, 1) . compress("\0" x 1000);
-    survives('a terabyte', elf(type => 2, sections => [$first]), qr/needs more memory/);
+    stays_within_limits('a terabyte', elf(type => 2, sections => [$first]), qr/needs more memory/);
 };
 
 subtest 'files without an end' => sub {
@@ -457,7 +457,7 @@ subtest 'files without an end' => sub {
     is $status, 1, 'status';
 };
 
-# ---- Names that a terminal would obey ----
+# ---- Names with control characters ----
 
 # U+009B begins an escape sequence, as a character and, in other encodings, as a byte.
 my %shown = (
@@ -467,7 +467,7 @@ my %shown = (
     'x' x 8191 . "\xc3\xb6" => ['x' x 8191 . '...', 'x' x 8191 . '...'],
 );
 
-subtest 'no control characters are shown' => sub {
+subtest 'control characters in names are escaped' => sub {
     my $control = qr/[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]|(?<![\xc2-\xf4\x80-\xbf])[\x80-\xbf]/;
     for my $name (sort keys %shown) {
         my ($text, $json) = @{$shown{$name}};
@@ -480,26 +480,26 @@ subtest 'no control characters are shown' => sub {
         my $path = spit('hostile', elf(type => 2, sections => \@sections));
         my (undef, $out, $err) = limited('/dev/null', 'bbmap', $path);
         like $out, qr/\Q$text\E/, "$label: text";
-        unlike $out . $err, $control, 'has no controls';
+        unlike $out . $err, $control, 'no control characters';
         (undef, $out) = limited('/dev/null', 'bbmap', '--json', $path);
         is decode_json($out)->[0]{symbol}, $json, "$label: JSON";
-        unlike $out, $control, 'has no controls';
-        # As a member's name, a section's, and what is asked for, in complaints.
+        unlike $out, $control, 'no control characters';
+        # In error messages: as the name of a member, of a section, and of what is looked up.
         $name = substr $name, 0, 100;
         my $archive = spit('hostile.a', "!<arch>\n" . sprintf("%-16s%-12d%-6d%-6d%-8o%-10d`\n", '//', 0, 0, 0, 0644,
             length($name) + 2 + length($name) % 2) . "$name/\n" . (length($name) % 2 ? "\n" : '')
             . sprintf "%-16s%-12d%-6d%-6d%-8o%-10d`\n", '/0', 0, 0, 0, 0644, 1000);
         for my $words (['stackmap', $archive], ['lookup', $path, "$name:9999999"], ['bbmap', "$folder/$name"]) {
             (undef, $out, $err) = limited('/dev/null', @$words);
-            unlike $out . $err, $control, "$words->[0] complains without controls";
+            unlike $out . $err, $control, "$words->[0]: no control characters in the error message";
             like $err, qr/\Acairn: [^\n]+\n\z/, 'in one line';
         }
     }
 };
 
-# ---- Relocations that are missing, or where none should be ----
+# ---- Missing and unexpected relocations ----
 
-subtest 'addresses without relocations are complained of' => sub {
+subtest 'addresses without relocations are errors' => sub {
     my %contents = (
         '.llvm_bb_addr_map' => [map_of(0, 16), 2, 'MAP', 'bbmap'],
         '.llvm_stackmaps' => [pack('CCS<L<L<L<Q<Q<Q<', 3, 0, 0, 1, 0, 0, 0, 8, 0), 16, 'PROGBITS', 'stackmap'],
@@ -518,7 +518,7 @@ subtest 'addresses without relocations are complained of' => sub {
         for my $words ([$command, $path], ['lookup', $path, '0']) {
             ($status, $out, $err) = limited('/dev/null', @$words);
             is $status, 1, "$words->[0]: $name without one";
-            like $err, qr/\A\Qcairn: $path: $name, byte $offset: the address of a function has no relocation\E/, 'is said';
+            like $err, qr/\A\Qcairn: $path: $name, byte $offset: the address of a function has no relocation\E/, 'the error message';
         }
     }
 };
@@ -540,7 +540,7 @@ subtest 'a schema whose constants have relocations is refused' => sub {
         like $err, qr/byte \d+ has a relocation, so it is an address and not a constant|does not lead to code/,
             'is refused';
         ($status, $out, $err) = limited('/dev/null', 'lookup', $path, '.text:0', '--section', '.pcs', '--schema', $wrong);
-        like $err, qr/has a relocation|does not lead to code/, 'by lookup, too';
+        like $err, qr/has a relocation|does not lead to code/, 'by lookup';
         ($status, $out, $err) = limited('/dev/null', 'pcsections', $path, '--section', '.pcs', '--schema', $right);
         unlike $err, qr/has a relocation/, "$right";
     }
@@ -548,7 +548,7 @@ subtest 'a schema whose constants have relocations is refused' => sub {
 
 # ---- Mappings ----
 
-# A program of one function, with a block of each 16 bytes of its 4096.
+# Returns a program with one function of 4096 bytes, which has a block for each 16 bytes.
 sub program {
     my $text = {%text, address => 0x1000};
     my $map = pack('CCQ<', 2, 0, 0x1000) . uleb(256) . join '', map { uleb($_) . uleb(0) . uleb(16) . uleb(8) } 0 .. 255;
@@ -564,12 +564,12 @@ sub mapping {
 
 subtest 'mappings and samples' => sub {
     my $lines = join '', map { mapping($_ << 12, 4096) . sprintf "%x\n", (int(rand $_) << 12) + 5 } 1 .. 30000;
-    survives('apart', program(), undef, samples => $lines);
+    stays_within_limits('apart', program(), undef, samples => $lines);
     $lines = join '', map { mapping(4096 * $_, 4096 * (60000 - 2 * $_)) . sprintf "%x\n", 4096 * $_ + 1 } 1 .. 25000;
-    survives('inside of each other', program(), undef, samples => $lines);
+    stays_within_limits('overlapping', program(), undef, samples => $lines);
 };
 
-subtest 'the last mapping of an address counts' => sub {
+subtest 'the last mapping that contains an address is used' => sub {
     my $path = spit('hostile', program());
     for my $round (1 .. 20) {
         my (@mappings, %expected, $lines);

@@ -1,7 +1,7 @@
-# `cairn profile` from outside: samples that programs took of themselves, samples of all kinds counted
-# as a model does that reads llvm-readobj's output, pictures, complaints, speed.
+# Tests `cairn profile`: samples that programs took of themselves; random samples, compared with a model that
+# reads llvm-readobj's output; pictures; error messages; speed.
 #
-# Runs in the build folder. What is missing of clang and LLVM's tools is left out.
+# Runs in the build folder. Tests whose clang or LLVM tools are missing are skipped.
 #
 # SPDX-License-Identifier: MIT
 use strict;
@@ -22,25 +22,14 @@ my $source = ($ENV{srcdir} // '.') . '/tests/samples';
 
 sub profile { return run_with('/dev/null', $cairn, 'profile', @_) }
 
-# What it says as JSON, of samples that are all good.
+# Returns the JSON for samples that are all valid.
 sub counted {
     my ($file, $samples, @options) = @_;
     my ($status, $out, $err) =
         profile('--json', @options, $file, spit('samples', join '', map { "$_\n" } @$samples));
     is $status, 0, 'exit status';
-    is $err, '', 'no complaint';
+    is $err, '', 'nothing on standard error';
     return decode_json($out);
-}
-
-# The command fails with one line, which matches, and prints nothing else.
-sub fails {
-    my ($status, $pattern, @words) = @_;
-    my ($got, $out, $err) = profile(@words);
-    my $name = join ' ', map { s/^\Q$folder\E\///r } @words;
-    is $got, $status, "exit status of: $name";
-    like $err, qr/\Acairn: [^\n]*\n\z/, 'one line of complaint';
-    like $err, $pattern, 'that says what is wrong';
-    is $out, '', 'and nothing else';
 }
 
 # ---- Compilers ----
@@ -65,7 +54,7 @@ sub compile {
 
 # ---- A program that samples itself ----
 
-my %symbols; # by file and time, as the file may be compiled anew
+my %symbols; # by file and time, because a file may be compiled again
 sub address_of {
     my ($file, $symbol) = @_;
     my $key = join ' ', $file, (stat $file)[9], (stat _)[7];
@@ -79,11 +68,11 @@ sub address_of {
 my %program_counters = (x86_64 => 'gregs[REG_RIP]', aarch64 => 'pc', ppc64le => 'regs->nip');
 chomp(my $machine = `uname -m`);
 
-# The block that holds the label is the hottest, with more than half of all samples.
+# The block that contains the label must be the hottest, with more than half of all samples.
 sub names_hot_block {
     my ($file, $how, @words) = @_;
     my ($status, $out, $err) = profile('--json', @words);
-    is_deeply [$status, $err], [0, ''], "$how: exit status and complaints";
+    is_deeply [$status, $err], [0, ''], "$how: exit status and standard error";
     my $found = decode_json($out);
     is $found->{samples}, 60, "$how: samples";
     my $hottest = $found->{blocks}[0] // {};
@@ -118,7 +107,8 @@ for my $version (@versions) {
 
 # ---- Counting, beside a model ----
 
-# Many functions, many blocks; one with several hundred blocks; names that XML has no place for.
+# Returns a C file with many functions and blocks, a function with several hundred blocks, and a name that must
+# be escaped in XML.
 sub write_sources {
     my $text = "int printf(const char *, ...);\nvolatile int sink;\n";
     for my $f (0 .. 39) {
@@ -140,7 +130,7 @@ sub write_sources {
     return spit('many.c', $text . ";}\n");
 }
 
-# Of each block: function, ID, address, size, flags; as llvm-readobj of the same version reads them.
+# Returns the function, ID, address, size and flags of each block, as llvm-readobj of the same version prints them.
 sub blocks_of {
     my ($version, $file) = @_;
     my (undef, $out) =
@@ -174,7 +164,7 @@ sub code_of {
     return map { /(?:PROGBITS|NOBITS)\s+(\w+) \w+ (\w+) \w+\s+\w*X/ ? [hex $1, hex $2] : () } split /\n/, $out;
 }
 
-# Block by block, without anything clever; undef in none.
+# Searches all blocks. Returns undef if none contains the address.
 sub find_naively {
     my ($blocks, $address) = @_;
     for (@$blocks) {
@@ -183,7 +173,7 @@ sub find_naively {
     return;
 }
 
-# All of what it says of blocks, in its order: those with most samples first, then by address.
+# Compares all blocks, in the order of samples, then of addresses.
 sub compare_counts {
     my ($name, $found, $blocks, $code, $samples) = @_;
     my (%counts, $in_blocks, $in_code);
@@ -239,8 +229,8 @@ sub compare_shares {
     }
 }
 
-# The first, a middle and the last byte of blocks, what is behind them, the code's edges, and what is
-# in no code at all.
+# Returns samples of the first, a middle and the last byte of blocks, of the byte after them, of the first and
+# last bytes of code, and outside of code.
 sub random_samples {
     my ($blocks, $code, $base) = @_;
     my @samples;
@@ -308,14 +298,14 @@ subtest 'samples come in the forms that perf writes' => sub {
     like $out, qr/^ +100\.00 % +1 +in basic blocks$/m, 'is read';
 };
 
-subtest 'lines without an address are counted and told' => sub {
+subtest 'lines without an address are counted and reported' => sub {
     my $address = sprintf '%x', address_of($many, 'function_3');
     my $samples = spit('samples', "$address\n\nwhat is this\n$address\n0x\n");
     my ($status, $out, $err) = profile('--json', $many, $samples);
     my $found = decode_json($out);
     is $status, 0, 'exit status';
     is_deeply [@$found{qw(samples unreadable_lines first_unreadable_line)}], [2, 2, 3], 'counts';
-    is $err, "cairn: $samples: 2 lines have no address and were left out; the first is line 3\n", 'complaint';
+    is $err, "cairn: $samples: ignored 2 lines without an address; the first is line 3\n", 'the error message';
 };
 
 subtest 'samples of code that was loaded elsewhere give advice' => sub {
@@ -325,7 +315,7 @@ subtest 'samples of code that was loaded elsewhere give advice' => sub {
     is $err =~ tr/\n//, 1, 'one line';
     like $err, qr/: 3 of 3 samples are not in its code: .*--base ADDRESS/, 'advice';
     unlike $out, qr/hottest/, 'nothing was hot';
-    like((profile('--base', '7', $many, $samples))[2], qr/is --base the place/, 'about the base');
+    like((profile('--base', '7', $many, $samples))[2], qr/check that --base is the address/, 'about the base');
 };
 
 subtest 'a stripped program is named by its debug file' => sub {
@@ -348,7 +338,7 @@ subtest 'tables are cut at the limit' => sub {
     for (['', 10], ['--limit=3', 3], ['--limit=30', 30], ['--limit=0', 30], ['--limit=31', 30]) {
         my ($option, $rows) = @$_;
         my ($status, $out, $err) = profile($option || (), $many, $path);
-        is_deeply [$status, $err], [0, ''], "exit status and complaints: $option";
+        is_deeply [$status, $err], [0, ''], "exit status and standard error: $option";
         is scalar(() = $out =~ /% .* function_\d+ at /g), $rows, "functions: $option";
         is scalar(() = $out =~ /% .* function_\d+ block /g), $rows, "blocks: $option";
         like $out, $rows < 30 ? qr/^hottest blocks, $rows of 30$/m : qr/^hottest blocks$/m, "heading: $option";
@@ -377,7 +367,7 @@ sub draws {
     my $path = "$folder/picture.svg";
     unlink $path;
     my ($status, undef, $err) = profile('--svg', $path, @words);
-    is_deeply [$status, $err], [0, ''], "$name: exit status and complaints";
+    is_deeply [$status, $err], [0, ''], "$name: exit status and standard error";
     my $xmllint = find_in_path('xmllint');
     if (defined $xmllint) {
         my (undef, $out, $wrong) = run_with('/dev/null', $xmllint, '--noout', '--nonet', $path);
@@ -388,7 +378,7 @@ sub draws {
     return $picture;
 }
 
-# Of each row: what its tooltip says, its bar, what else is written in it.
+# Returns the tooltip, the bar and the texts of each row.
 sub rows_of {
     my ($picture) = @_;
     my @rows;
@@ -478,7 +468,7 @@ subtest 'colder blocks of a function with very many are folded' => sub {
         my @rows = rows_of($picture);
         my @single = grep { $_->{class} eq 'block' } @rows;
         my @runs = grep { $_->{class} eq 'run' } @rows;
-        like $picture, qr/runs of colder ones are folded/, 'it says so';
+        like $picture, qr/runs of colder ones are folded/, 'the legend says so';
         cmp_ok @rows, '<=', 330, 'the picture is not endless';
         my ($samples, $size) = (0, 0);
         $samples += $_->{samples}, $size += $_->{size} for @rows;
@@ -499,18 +489,18 @@ subtest 'a picture is written as a whole or not at all' => sub {
     my $old = spit('old.svg', 'old');
     my ($status, $out, $err) = profile('--svg', "$folder/none/picture.svg", $many, $good);
     is $status, 1, 'no folder: exit status';
-    like $err, qr/\Acairn: \S+: cannot be written: No such file/, 'complaint';
-    fails(1, qr/there are no samples/, '--svg', $old, $many, '/dev/null');
+    like $err, qr/\Acairn: \S+: cannot be written: No such file/, 'the error message';
+    fails(1, qr/there are no samples/, 'profile', '--svg', $old, $many, '/dev/null');
     ($status, $out, $err) = profile('--svg', $old, $many, spit('samples', "1\n"));
     is $status, 1, 'nothing hot: exit status';
-    like $err, qr/no sample is in a block: there is no hottest function/, 'complaint';
+    like $err, qr/no sample is in a block, so there is no hottest function/, 'the error message';
     ($status, $out, $err) = profile('--svg', $old, '--function', 'nobody', $many, $good);
     is $status, 1, 'no such function: exit status';
-    like $err, qr/no function 'nobody' has a map/, 'complaint';
+    like $err, qr/no function 'nobody' has a basic-block address map/, 'the error message';
     is slurp($old), 'old', 'what was there is there';
     is_deeply [map { s/.*\///r } glob "$folder/*svg*"], ['old.svg', -e "$folder/picture.svg" ? 'picture.svg' : ()],
         'and nothing else';
-    is((profile('--svg', '/dev/full', $many, $good))[0], 1, 'no room: exit status');
+    is((profile('--svg', '/dev/full', $many, $good))[0], 1, 'full disk: exit status');
     my $mask = umask 027;
     is((profile('--svg', $old, $many, $good))[0], 0, 'exit status');
     umask $mask;
@@ -518,32 +508,32 @@ subtest 'a picture is written as a whole or not at all' => sub {
     is sprintf('%o', (stat $old)[2] & 0777), '640', 'with usual permissions';
 };
 
-# ---- What is no good ----
+# ---- Invalid usage and input ----
 
 subtest 'bad usage' => sub {
     my $samples = spit('samples', "1\n");
-    fails(2, qr/no file is given/);
-    fails(2, qr/'third' is one word too many/, $many, $samples, 'third');
-    fails(2, qr/unknown option '--what'/, '--what', $many);
-    fails(2, qr/--base needs an address in hexadecimal/, '--base', 'main', $many, $samples);
-    fails(2, qr/--base needs an address/, '--base');
-    fails(2, qr/--limit needs a number/, '--limit', $_, $many, $samples) for '-1', 'x', '3x', '', '9' x 30;
-    fails(2, qr/--function is for --svg/, '--function', 'main', $many, $samples);
-    fails(2, qr/cannot both come from standard input/, '-');
+    fails(2, qr/no file is given/, 'profile');
+    fails(2, qr/unexpected operand 'third'/, 'profile', $many, $samples, 'third');
+    fails(2, qr/unknown option '--what'/, 'profile', '--what', $many);
+    fails(2, qr/--base needs an address in hexadecimal/, 'profile', '--base', 'main', $many, $samples);
+    fails(2, qr/--base needs an address/, 'profile', '--base');
+    fails(2, qr/--limit needs a number/, 'profile', '--limit', $_, $many, $samples) for '-1', 'x', '3x', '', '9' x 30;
+    fails(2, qr/--function needs --svg, which is not given/, 'profile', '--function', 'main', $many, $samples);
+    fails(2, qr/standard input cannot be both the file and the samples/, 'profile', '-');
 };
 
 subtest 'bad input' => sub {
     my $good = spit('samples', "1\n");
-    fails(1, qr/nothing.*No such file/, "$folder/nothing", $good);
-    fails(1, qr/nothing: No such file/, $many, "$folder/nothing");
-    fails(1, qr/cannot be read: Is a directory/, $many, $folder);
-    fails(1, qr/not an ELF file/, spit('text', 'this is text, and long enough to be looked at'), $good);
-    fails(1, qr/there are no samples/, $many, spit('empty', "\n\n"));
-    fails(1, qr/no address in it, nor in line 2,/, $many, spit('junk', "\nhello\nworld\n"));
+    fails(1, qr/nothing.*No such file/, 'profile', "$folder/nothing", $good);
+    fails(1, qr/nothing: cannot be opened: No such file/, 'profile', $many, "$folder/nothing");
+    fails(1, qr/cannot be read: Is a directory/, 'profile', $many, $folder);
+    fails(1, qr/not an ELF file/, 'profile', spit('text', 'this is text, and long enough to be looked at'), $good);
+    fails(1, qr/there are no samples/, 'profile', $many, spit('empty', "\n\n"));
+    fails(1, qr/there are no addresses; line 2 is the first that is not empty/, 'profile', $many, spit('junk', "\nhello\nworld\n"));
     compile($newest, 'many.o', $many_source, '-O1', '-c');
-    fails(1, qr/it is not linked/, "$folder/many.o", $good);
+    fails(1, qr/the file is not linked/, 'profile', "$folder/many.o", $good);
     my $plain = find_in_path('true');
-    fails(1, qr/no basic-block address map/, $plain, $good) if defined $plain;
+    fails(1, qr/there are no basic-block address maps: compile with/, 'profile', $plain, $good) if defined $plain;
 };
 
 subtest 'samples changed at random never crash it' => sub {
@@ -569,13 +559,13 @@ sub time_to_count {
     my @before = times;
     my ($status, $out, $err) = profile('--json', $many, $path);
     my @after = times;
-    is_deeply [$status, $err], [0, ''], 'exit status and complaints';
+    is_deeply [$status, $err], [0, ''], 'exit status and standard error';
     is decode_json($out)->{in_blocks}, $turns * 10_000, 'all are counted';
     return $after[2] + $after[3] - $before[2] - $before[3];
 }
 
-# Eight times as many may take eight times as long: 64 times it would be otherwise. What a sample takes is
-# in doc/performance.md.
+# Eight times as many samples take about eight times as long, and not 64 times. The time for a sample is in
+# doc/performance.md.
 subtest 'time grows with the number of samples, and not faster' => sub {
     my @starts = map { sprintf '%x', address_of($many, "function_$_") } 0 .. 39;
     my $turn = join '', map { "$starts[rand @starts]\n" } 1 .. 10_000;

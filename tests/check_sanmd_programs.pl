@@ -1,8 +1,8 @@
-# What clang 16, 19 and 22 write with -fexperimental-sanitize-metadata: programs that ask libcairn-sanmd
-# about accesses between labels of their own, and about libraries that they open and close; `cairn
-# sanmd` against what such programs know when they run, and against nm; files that are no good.
+# Tests what clang 16, 19 and 22 write with -fexperimental-sanitize-metadata: programs that ask libcairn-sanmd
+# about accesses between their own labels, and about libraries that they open and close; `cairn sanmd`, compared
+# with the output of such programs and with nm; invalid files.
 #
-# Runs in the build folder, and in the first build only: what is compiled is the same in all.
+# Runs in the build folder, in the first build only, because all builds compile the same files.
 #
 # SPDX-License-Identifier: MIT
 use strict;
@@ -36,14 +36,14 @@ sub succeeds {
     return $output;
 }
 
-# ---- What a program and the command say of a file ----
+# ---- Output of programs and of the command ----
 
 sub hex_free {
     my ($list) = @_;
     return [sort { $a <=> $b } @$list];
 }
 
-# "function ADDRESS SIZE FEATURES BYTES" and "atomic ADDRESS" below each "file NAME".
+# Lines "function ADDRESS SIZE FEATURES BYTES" and "atomic ADDRESS" follow each "file NAME".
 sub parse_told {
     my ($text) = @_;
     my (%told, $file);
@@ -85,7 +85,7 @@ sub expect_same {
     is_deeply hex_free($listed->{atomics}), hex_free($told->{atomics}), 'the same accesses';
 }
 
-# ---- Programs that ask about themselves ----
+# ---- Programs that read their own metadata ----
 
 sub compile {
     my ($version, $output, @rest) = @_;
@@ -96,7 +96,7 @@ sub compile {
 
 my @link = ("-L$libraries", '-lcairn-sanmd', '-lpthread', '-ldl', '-rdynamic');
 
-# A program and a library compiled by one clang each, with options for both.
+# Compiles a program and a library, with one clang for each and options for both.
 sub try_program {
     my ($name, $version, $library_version, $milliseconds, @options) = @_;
     subtest $name => sub {
@@ -135,7 +135,7 @@ subtest 'a static program' => sub {
     expect_same("$folder/static", $told->{"$folder/static"}, 'static') if defined $cairn;
 };
 
-# The references are weak, and no more than that.
+# The references to the library are weak.
 subtest 'without the library' => sub {
     my $main = spit('alone.c',
         'int f(int *p) { return __atomic_load_n(p, 0); } int main(void) { int x = 0; return f(&x); }');
@@ -149,14 +149,14 @@ subtest 'without the library' => sub {
     }
 };
 
-# ---- Objects of all machines, against nm ----
+# ---- Objects of all architectures, compared with nm ----
 
 if (!defined $cairn) {
     done_testing;
     exit;
 }
 
-# Functions by name: [address, size].
+# Returns functions by name: [address, size].
 sub symbols_of {
     my ($path) = @_;
     my %symbols;
@@ -166,7 +166,7 @@ sub symbols_of {
     return \%symbols;
 }
 
-# What LLVM loses is not Cairn's: accesses may be missing with clang 16 on some machines, and where it says so.
+# LLVM loses accesses with clang 16 on some architectures, and where it prints a message about it.
 sub expect_object {
     my ($path, $has_all, $has_entries) = @_;
     my $symbols = symbols_of($path);
@@ -201,13 +201,13 @@ for my $version (@versions) {
     }
 }
 
-# ---- Files that are no good ----
+# ---- Invalid files ----
 
 my $object = "$folder/plain.o";
 compile($versions[-1], 'plain.o', '-c', '-O1', "$source/tests/sanmd/plain.c");
 my ($section) = succeeds('sections', 'readelf', '-SW', $object) =~ /(sanmd_covered\d*) /;
 
-# The object with another byte at a place in its section.
+# Returns the object with another byte at a place in its section.
 sub with_byte {
     my ($place, $byte) = @_;
     succeeds('objcopy', 'objcopy', '--dump-section', "$section=$folder/section", $object,
@@ -221,17 +221,16 @@ sub with_byte {
 }
 
 subtest 'an unknown feature' => sub {
-    # Changes the features of the second entry, after its address of 4 bytes and its size of 4 bytes, or of 1
-    # as ULEB128.
+    # In the second entry, after its address of 4 bytes and its size of 4 bytes, or 1 byte as ULEB128.
     my $place = $section eq 'sanmd_covered' ? 12 + 8 : 6 + 5;
     my ($status, $output, $complaints) = run($cairn, 'sanmd', with_byte($place, 8));
     is $status, 1, 'exit status 1';
     like $complaints, qr/^cairn: \S+changed\.o: $section, byte \d+: the covered function 0x\w+ at byte \d+: its features are 0x8, and version \d has none but 0x\d\n$/, 'says which';
     like $output, qr/^atomic_add at /, 'what stands before it is given';
-    unlike $output, qr/plain_add at/, 'what follows is not printed';
+    unlike $output, qr/plain_add at/, 'the entries after it are not printed';
 };
 
-subtest 'a number that continues past the end' => sub {
+subtest 'a number that continues after the end' => sub {
     plan skip_all => 'all numbers have 4 bytes' if $section eq 'sanmd_covered';
     my ($status, $output, $complaints) = run($cairn, 'sanmd', with_byte(-1, 0x80));
     is $status, 1, 'exit status 1';
@@ -266,7 +265,7 @@ subtest 'nothing to print' => sub {
     system("clang-$versions[-1]", '-c', $path, '-o', "$folder/nothing.o");
     my ($status, undef, $complaints) = run($cairn, 'sanmd', "$folder/nothing.o");
     is $status, 1, 'exit status 1';
-    like $complaints, qr/^cairn: \S+nothing\.o: there is no section sanmd_…: /, 'says why';
+    like $complaints, qr/^cairn: \S+nothing\.o: there are no sections sanmd_\*: /, 'says why';
 };
 
 subtest 'usage' => sub {
@@ -276,7 +275,7 @@ subtest 'usage' => sub {
     like succeeds('help', $cairn, 'sanmd', '--help'), qr/^usage: cairn sanmd/, 'is there';
 };
 
-# Neither crashes nor hangs, and says something where it gives up.
+# The command does not crash or hang, and prints an error message if it fails.
 subtest 'bytes changed at random' => sub {
     my $bytes = slurp($object);
     for my $round (1 .. 60) {

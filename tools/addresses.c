@@ -172,28 +172,7 @@ static bool parse_event_mapping(struct words words, struct mapping *mapping)
     return true;
 }
 
-/* Parses an event of perf that is not a sample. `words` begins with PERF_RECORD_. */
-static void parse_record(struct words words, struct address_line *line)
-{
-    static const char mapped[] = "PERF_RECORD_MMAP";
-    line->kind = ADDRESS_LINE_EMPTY;
-    if ((size_t)(words.end - words.at) < sizeof mapped - 1 ||
-        memcmp(words.at, mapped, sizeof mapped - 1) != 0)
-        return;
-    const char *bracket = memchr(words.at, '[', (size_t)(words.end - words.at));
-    if (bracket == NULL)
-        return;
-    words.at = bracket + 1;
-    if (parse_event_mapping(words, &line->mapping) && line->mapping.path_length > 0)
-        line->kind = ADDRESS_LINE_MAPPING;
-}
-
 /* ---- Lines of samples ---- */
-
-static const char *find_text(const struct words *words, const char *text)
-{
-    return memmem(words->at, (size_t)(words->end - words->at), text, strlen(text));
-}
 
 /* Advances past the last word that ends with a colon, which is the event or, without an event, the
  * time. False if there is no such word. */
@@ -238,19 +217,24 @@ static void parse_sample(struct words words, struct address_line *line)
         line->kind = ADDRESS_LINE_ADDRESS;
 }
 
-static void parse_words(struct words words, struct address_line *line)
+/* Parses an event of perf that is not a sample. `words` begins with PERF_RECORD_. */
+static void parse_record(struct words words, struct address_line *line)
 {
-    const char *record = find_text(&words, "PERF_RECORD_");
-    if (record != NULL)
-        parse_record((struct words){record, words.end}, line);
-    else if (parse_process_mapping(words, &line->mapping))
-        line->kind = line->mapping.path_length > 0 ? ADDRESS_LINE_MAPPING : ADDRESS_LINE_EMPTY;
-    else
-        parse_sample(words, line);
+    static const char mapped[] = "PERF_RECORD_MMAP";
+    size_t length = (size_t)(words.end - words.at);
+    const char *bracket = memchr(words.at, '[', length);
+    line->kind = ADDRESS_LINE_EMPTY;
+    if (bracket == NULL || length < sizeof mapped - 1 ||
+        memcmp(words.at, mapped, sizeof mapped - 1) != 0)
+        return;
+    words.at = bracket + 1;
+    if (parse_event_mapping(words, &line->mapping) && line->mapping.path_length > 0)
+        line->kind = ADDRESS_LINE_MAPPING;
 }
 
 void parse_address_line(const char *text, size_t length, struct address_line *line)
 {
+    static const char event[] = "PERF_RECORD_";
     struct words words = {text, text + length};
     line->is_frame = length > 0 && text[0] == '\t';
     if (length > 0 && text[length - 1] == '\r')
@@ -265,7 +249,13 @@ void parse_address_line(const char *text, size_t length, struct address_line *li
         return;
     while (is_blank(words.end[-1]))
         words.end--;
-    parse_words(words, line);
+    const char *record = memmem(words.at, (size_t)(words.end - words.at), event, sizeof event - 1);
+    if (record != NULL)
+        parse_record((struct words){record, words.end}, line);
+    else if (parse_process_mapping(words, &line->mapping))
+        line->kind = line->mapping.path_length > 0 ? ADDRESS_LINE_MAPPING : ADDRESS_LINE_EMPTY;
+    else
+        parse_sample(words, line);
 }
 
 /* ---- Lines ---- */
@@ -327,19 +317,6 @@ static void skip_rest_of_line(struct line_reader *reader)
     reader->begin = (size_t)(line_end - reader->buffer) + 1;
 }
 
-/* Returns the remaining bytes of the buffer, which have no end of line: the last line of the input,
- * or the start of a long line. */
-static bool hand_out_rest(struct line_reader *reader, const char **text, size_t *length)
-{
-    *text = reader->buffer + reader->begin;
-    *length = reader->end - reader->begin;
-    reader->is_inside_line = !reader->is_at_end;
-    reader->begin = reader->end;
-    if (*length > 0)
-        reader->line_number++;
-    return *length > 0;
-}
-
 bool line_reader_next(struct line_reader *reader, const char **text, size_t *length)
 {
     if (reader->is_inside_line)
@@ -349,12 +326,15 @@ bool line_reader_next(struct line_reader *reader, const char **text, size_t *len
     while (line_end == NULL) {
         size_t seen = reader->end - reader->begin;
         if (seen == LINE_BYTES_MAX || reader->is_at_end || !fill(reader))
-            return hand_out_rest(reader, text, length);
+            break;
         line_end = find_line_end(reader, seen);
     }
-    reader->line_number++;
+    /* Without an end, this is the last line of the input, or the start of a long line. */
+    reader->is_inside_line = line_end == NULL && !reader->is_at_end;
     *text = reader->buffer + reader->begin;
-    *length = (size_t)(line_end - *text);
-    reader->begin += *length + 1;
-    return true;
+    *length = (size_t)((line_end != NULL ? line_end : reader->buffer + reader->end) - *text);
+    reader->begin += *length + (line_end != NULL);
+    bool is_line = line_end != NULL || *length > 0;
+    reader->line_number += is_line;
+    return is_line;
 }

@@ -8,8 +8,8 @@
  *         401136 main+0x6 (/usr/bin/program)            perf script -F ip, -F ip,sym,dso
  *     program 4711 3.25: 1 cpu-clock: 401136 main       perf script: it follows the event
  *
- * Lines of mappings say where a file was loaded. They are read in the formats of /proc/PID/maps and
- * of `perf script --show-mmap-events`.
+ * Lines of mappings tell where a file was loaded. They are read in the formats of /proc/PID/maps
+ * and of `perf script --show-mmap-events`.
  *
  * SPDX-License-Identifier: MIT
  */

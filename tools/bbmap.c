@@ -8,7 +8,6 @@
  * SPDX-License-Identifier: MIT
  */
 #include "tools/blocks.h"
-#include "tools/progress.h"
 
 #include <cairn/bbmap.h>
 #include <string.h>
@@ -17,42 +16,25 @@ static const char help[] =
     "usage: cairn bbmap [--json] [--debug-file PATH] FILE\n"
     "\n"
     "Prints the basic-block address maps of an ELF object, executable, shared library or archive:\n"
-    "functions, and under each its blocks with ID, address, size and what ends them. clang writes\n"
-    "the maps with -fbasic-block-sections=labels (14 to 18) or -fbasic-block-address-map (19 and\n"
-    "later); versions 1 to 5 and maps without a version are read.\n"
-    "FILE - is standard input.\n"
+    "each function with its blocks, and for each block its ID, address, size and flags. clang\n"
+    "writes the maps with -fbasic-block-sections=labels (14 to 18) or -fbasic-block-address-map\n"
+    "(19 and later). Maps of versions 1 to 5 and maps without a version are read.\n"
+    "If FILE is '-', standard input is read.\n"
     "\n"
-    "  --json    for machines: an array of functions\n"
-    "              {address, symbol, ranges}, with a profile also entry_count\n"
-    "            ranges:     {base, blocks}, where the map lists no blocks also\n"
-    "                        omitted_block_count\n"
-    "            blocks:     {id, offset, size, has_return, has_tail_call, is_eh_pad,\n"
-    "                         can_fall_through, has_indirect_branch},\n"
-    "                        where the map has them also callsite_end_offsets (bytes from the\n"
-    "                        block's start to the end of each call), hash, frequency,\n"
-    "                        post_link_frequency (of the linked program), successors\n"
-    "            successors: {id, probability}, in units of 2^-31, where the map has it also\n"
-    "                        post_link_frequency\n"
+    "  --json    print an array of functions\n"
+    "              function:  {address, symbol, ranges}; with a profile also entry_count\n"
+    "              range:     {base, blocks}; if the map lists no blocks, also\n"
+    "                         omitted_block_count\n"
+    "              block:     {id, offset, size, has_return, has_tail_call, is_eh_pad,\n"
+    "                         can_fall_through, has_indirect_branch}; if the map has them,\n"
+    "                         also callsite_end_offsets (bytes from the start of the block to\n"
+    "                         the end of each call), hash, frequency, post_link_frequency (in\n"
+    "                         the linked program), successors\n"
+    "              successor: {id, probability} in units of 2^-31; if the map has it, also\n"
+    "                         post_link_frequency\n"
     "            Integers above 2^53 - 1 are strings of decimal digits.\n" FILE_HELP;
 
 /* ---- Text ---- */
-
-static void write_flags(struct output *output, uint8_t flags)
-{
-    static const struct {
-        enum cairn_bbmap_flag flag;
-        const char *text;
-    } texts[] = {
-        {CAIRN_BBMAP_IS_EH_PAD, ", landing pad"},
-        {CAIRN_BBMAP_CAN_FALL_THROUGH, ", can fall through"},
-        {CAIRN_BBMAP_HAS_INDIRECT_BRANCH, ", indirect branch"},
-        {CAIRN_BBMAP_HAS_TAIL_CALL, ", tail call"},
-        {CAIRN_BBMAP_HAS_RETURN, ", return"},
-    };
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        if ((flags & texts[i].flag) != 0)
-            output_text(output, texts[i].text);
-}
 
 static void write_profile(struct output *output, const struct cairn_bbmap_function *function,
                           const struct cairn_bbmap_block *block)
@@ -83,7 +65,7 @@ static void write_block_text(struct output *output, const struct cairn_bbmap_fun
     uint64_t address = block->base + block->offset;
     output_format(output, "  block " NUMBER "%u" PLAIN " at 0x%jx, %u byte%s", block->id, address,
                   block->size, plural(block->size));
-    write_flags(output, block->flags);
+    write_block_flags(output, ", ", block->flags);
     while (cairn_bbmap_next_callsite(function, block, &callsite)) {
         output_format(output, "%s 0x%jx", prefix, address + callsite.end_offset);
         prefix = " and";
@@ -148,40 +130,20 @@ enum {
                      CAIRN_BBMAP_HASHES
 };
 
-static void write_successors(struct json *json, const struct cairn_bbmap_function *function,
-                             const struct cairn_bbmap_block *block)
-{
-    struct cairn_bbmap_successor successor = {0};
-    json_begin_array(json, "successors");
-    while (cairn_bbmap_next_successor(function, block, &successor)) {
-        json_begin_object(json, NULL);
-        json_fields(json, "id %u probability %u", successor.id, successor.probability);
-        if ((function->features & CAIRN_BBMAP_POST_LINK) != 0)
-            json_fields(json, "post_link_frequency %ju", successor.post_link_frequency);
-        json_end_object(json);
-    }
-    json_end_array(json);
-}
-
-static void write_callsites(struct json *json, const struct cairn_bbmap_function *function,
-                            const struct cairn_bbmap_block *block)
-{
-    struct cairn_bbmap_callsite callsite = {0};
-    json_begin_array(json, "callsite_end_offsets");
-    while (cairn_bbmap_next_callsite(function, block, &callsite))
-        json_unsigned(json, callsite.end_offset);
-    json_end_array(json);
-}
-
 /* Writes the fields that only some features add. A map has a profile of the linked program only
  * together with one of the other two profiles. */
 static void write_features(struct json *json, const struct cairn_bbmap_function *function,
                            const struct cairn_bbmap_block *block)
 {
     unsigned features = function->features;
+    struct cairn_bbmap_callsite callsite = {0};
     json->needs_comma = true;
-    if ((features & CAIRN_BBMAP_CALLSITES) != 0)
-        write_callsites(json, function, block);
+    if ((features & CAIRN_BBMAP_CALLSITES) != 0) {
+        json_begin_array(json, "callsite_end_offsets");
+        while (cairn_bbmap_next_callsite(function, block, &callsite))
+            json_unsigned(json, callsite.end_offset);
+        json_end_array(json);
+    }
     if ((features & CAIRN_BBMAP_HASHES) != 0)
         json_fields(json, "hash %ju", block->hash);
     if ((features & CAIRN_BBMAP_FREQUENCIES) != 0)
@@ -189,8 +151,18 @@ static void write_features(struct json *json, const struct cairn_bbmap_function 
     if ((features & CAIRN_BBMAP_POST_LINK) != 0 &&
         (features & (CAIRN_BBMAP_FREQUENCIES | CAIRN_BBMAP_PROBABILITIES)) != 0)
         json_fields(json, "post_link_frequency %ju", block->post_link_frequency);
-    if ((features & CAIRN_BBMAP_PROBABILITIES) != 0)
-        write_successors(json, function, block);
+    if ((features & CAIRN_BBMAP_PROBABILITIES) == 0)
+        return;
+    struct cairn_bbmap_successor successor = {0};
+    json_begin_array(json, "successors");
+    while (cairn_bbmap_next_successor(function, block, &successor)) {
+        json_begin_object(json, NULL);
+        json_fields(json, "id %u probability %u", successor.id, successor.probability);
+        if ((features & CAIRN_BBMAP_POST_LINK) != 0)
+            json_fields(json, "post_link_frequency %ju", successor.post_link_frequency);
+        json_end_object(json);
+    }
+    json_end_array(json);
 }
 
 static void write_block_json(struct json *json, const struct cairn_bbmap_function *function,
@@ -242,23 +214,18 @@ static void write_function_json(struct json *json, const struct cairn_bbmap_func
 
 /* ---- The command ---- */
 
-struct printing {
-    struct printer printer;
-    bool has_section;
-};
-
 static bool print_section(const struct input *input, const struct cairn_object_section *section,
                           void *user)
 {
-    struct printing *printing = user;
-    struct printer *printer = &printing->printer;
+    struct printer *printer = input->printer;
     enum cairn_bbmap_encoding encoding =
         section->type == CAIRN_BBMAP_SECTION_TYPE_V0 ? CAIRN_BBMAP_V0 : CAIRN_BBMAP_VERSIONED;
     struct progress progress;
     struct cairn_error error = {0};
     struct lost_addresses lost = {0};
     struct cairn_bbmap_function function;
-    printing->has_section = true;
+    (void)user;
+    printer->has_output = true;
     progress_begin(&progress, &printer->output, "bytes", section->contents.size);
     for (size_t offset = 0; offset < section->contents.size; progress_move(&progress, offset)) {
         struct cairn_bbmap_range range = {0};
@@ -281,28 +248,11 @@ static bool print_section(const struct input *input, const struct cairn_object_s
 
 static bool print_input(const struct input *input, void *user)
 {
-    struct printing *printing = user;
-    output_allow_names(&printing->printer.output, input->size);
     return visit_block_maps(input, print_section, user);
 }
 
 enum exit_status command_bbmap(int argc, char **argv)
 {
-    static struct printing printing;
-    struct file_options options = {0};
-    struct command_line line = {
-        .command = "bbmap", .help = help, .operand_limit = 1, .file = &options};
-    enum exit_status status;
-    if (!parse_command_line(argc, argv, &line, &status))
-        return status;
-    printer_open(&printing.printer, options.json);
-    bool is_good = visit_file(&options, print_input, &printing);
-    if (printing.has_section)
-        return printer_finish(&printing.printer, is_good);
-    if (is_good)
-        complain("%s: there are no " BLOCK_MAPS ": the code was compiled without them "
-                 "(clang: -fbasic-block-address-map, before 19 -fbasic-block-sections=labels), or "
-                 "the linker or strip dropped them",
-                 options.path);
-    return EXIT_BAD_INPUT;
+    struct command_line line = {.command = "bbmap", .help = help, .operand_limit = 1};
+    return print_command(argc, argv, &line, print_input, NULL, NO_BLOCK_MAPS);
 }

@@ -3,21 +3,22 @@
 
 #include <cairn/bbmap.h>
 
-/* ---- Flags ---- */
+#define BLOCK_MAPS "basic-block address maps"
 
-static const struct {
-    uint8_t flag;
-    const char *text;
-} flag_texts[] = {
-    {CAIRN_BBMAP_IS_EH_PAD, "landing pad"},
-    {CAIRN_BBMAP_HAS_RETURN, "returns"},
-    {CAIRN_BBMAP_HAS_TAIL_CALL, "tail call"},
-    {CAIRN_BBMAP_HAS_INDIRECT_BRANCH, "indirect branch"},
-    {CAIRN_BBMAP_CAN_FALL_THROUGH, "can fall through"},
-};
+/* ---- Flags ---- */
 
 void write_block_flags(struct output *output, const char *prefix, uint8_t flags)
 {
+    static const struct {
+        uint8_t flag;
+        const char *text;
+    } flag_texts[] = {
+        {CAIRN_BBMAP_IS_EH_PAD, "landing pad"},
+        {CAIRN_BBMAP_HAS_RETURN, "returns"},
+        {CAIRN_BBMAP_HAS_TAIL_CALL, "tail call"},
+        {CAIRN_BBMAP_HAS_INDIRECT_BRANCH, "indirect branch"},
+        {CAIRN_BBMAP_CAN_FALL_THROUGH, "can fall through"},
+    };
     for (size_t i = 0; i < sizeof flag_texts / sizeof *flag_texts; i++) {
         if ((flags & flag_texts[i].flag) == 0)
             continue;

@@ -17,8 +17,9 @@ void write_block_flags(struct output *output, const char *prefix, uint8_t flags)
 /* Writes a field for each flag, which is true or false. */
 void write_json_block_flags(struct json *json, uint8_t flags);
 
-/* What error messages call the maps. */
-#define BLOCK_MAPS "basic-block address maps"
+#define NO_BLOCK_MAPS                                                                              \
+    "there are no basic-block address maps: compile with clang -fbasic-block-address-map (before " \
+    "version 19 -fbasic-block-sections=labels), and keep the maps when linking and stripping"
 
 /* Visits all sections of maps, as visit_sections does. */
 bool visit_block_maps(const struct input *input, visit_section *visit, void *user);

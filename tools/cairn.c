@@ -1,5 +1,5 @@
 /*
- * cairn: prints what LLVM has written to a file for the runtime, and what Cairn makes of it.
+ * cairn: prints what LLVM writes into files for runtimes and profilers, and runs LLVM IR.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -12,28 +12,37 @@
 #include <unistd.h>
 
 static const char help[] =
-    "usage: cairn COMMAND [OPTION…] …\n"
+    "usage: cairn COMMAND [OPTION...] FILE ...\n"
     "\n"
-    "  cairn stackmap FILE                      print the stack maps of an ELF file\n"
-#ifdef CAIRN_WITH_LLVM
-    "  cairn stackmap --disassemble FILE        and the code at its records, of any machine\n"
-#endif
-    "  cairn bbmap FILE                         print its basic-block address maps\n"
-    "  cairn faultmap FILE                      print its fault maps\n"
-    "  cairn pcsections FILE --section NAME --schema SCHEMA\n"
-    "                                           print a PC section\n"
-    "  cairn sanmd FILE                         print covered functions and atomic accesses\n"
-    "  cairn lookup FILE [ADDRESS…]             say what is known about addresses of its code\n"
-    "  cairn profile FILE [SAMPLES]             count sampled addresses by basic block\n"
-#ifdef CAIRN_WITH_LLVM
-    "  cairn run FILE --call FUNCTION [ARG…]    compile LLVM IR in Cairn's memory and call it\n"
-    "  cairn run FILE --sites                   list its records and patchable sites\n"
-    "  cairn run FILE --sites --target TRIPLE   the same, compiled for any machine\n"
-#endif
-    "  cairn COMMAND --help                     options of a command\n"
-    "  cairn --help, cairn --version\n"
+    "Prints what LLVM writes into ELF files for language runtimes and profilers, and runs LLVM "
+    "IR.\n"
     "\n"
-    "Exit status: 0 done, 1 bad input, 2 bad usage.\n";
+    "Commands that read an ELF object, executable, shared library or archive:\n"
+    "  stackmap FILE                 print stack maps: where live values are at each record\n"
+#ifdef CAIRN_WITH_LLVM
+    "  stackmap --disassemble FILE   print stack maps with the code at each record\n"
+#endif
+    "  bbmap FILE                    print basic-block address maps\n"
+    "  faultmap FILE                 print fault maps, which implicit null checks use\n"
+    "  pcsections FILE --section NAME --schema SCHEMA\n"
+    "                                print a PC section\n"
+    "  sanmd FILE                    print sanitizer metadata: functions and atomic accesses\n"
+    "  lookup FILE [ADDRESS...]      print all that the file contains about code addresses\n"
+    "  profile FILE [SAMPLES]        count sampled addresses by basic block\n"
+#ifdef CAIRN_WITH_LLVM
+    "\n"
+    "Commands that compile LLVM IR:\n"
+    "  run FILE --call FUNCTION [ARG...]\n"
+    "                                call a function and print its result\n"
+    "  run FILE --sites              list records and patchable sites\n"
+    "  run FILE --sites --target TRIPLE\n"
+    "                                list them as compiled for another architecture\n"
+#endif
+    "\n"
+    "'cairn COMMAND --help' prints the options of a command.\n"
+    "'cairn --version' prints the version. The manual page is cairn(1).\n"
+    "\n"
+    "Exit status: 0 success, 1 invalid input, 2 invalid usage.\n";
 
 static enum exit_status print_version(void)
 {
@@ -58,27 +67,22 @@ static const struct {
     {"sanmd", command_sanmd},           {"stackmap", command_stackmap},
 };
 
-static enum exit_status dispatch(int argc, char **argv)
+int main(int argc, char **argv)
 {
     const char *word = argc > 1 ? argv[1] : NULL;
+    /* A closed pipe is reported as a write error. */
+    signal(SIGPIPE, SIG_IGN);
     if (word == NULL) {
         complain("no command is given; see 'cairn --help'");
         return EXIT_BAD_USAGE;
     }
     if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
-        return print_text(help);
+        return (int)print_text(help);
     if (strcmp(word, "--version") == 0)
-        return print_version();
+        return (int)print_version();
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         if (strcmp(word, commands[i].name) == 0)
-            return commands[i].run(argc - 1, argv + 1);
+            return (int)commands[i].run(argc - 1, argv + 1);
     complain("unknown %s '%s'; see 'cairn --help'", word[0] == '-' ? "option" : "command", word);
     return EXIT_BAD_USAGE;
-}
-
-int main(int argc, char **argv)
-{
-    /* A closed pipe is reported as a write error. */
-    signal(SIGPIPE, SIG_IGN);
-    return (int)dispatch(argc, argv);
 }

@@ -74,34 +74,23 @@ static enum cairn_status parse_pointer(const struct place *place, const char *wo
     return CAIRN_OK;
 }
 
-static enum cairn_status parse_floating(const struct place *place, const struct cairn_type *type,
-                                        const char *word, struct invocation_scalar *scalar,
-                                        char **text)
-{
-    char name[64];
-    cairn_type_format(*type, name, sizeof name);
-    if (!number_is_floating(word))
-        return refuse(place, word, "is not of type", name);
-    *text = number_normalise_floating(word);
-    scalar->number = *text;
-    return *text != NULL ? CAIRN_OK
-                         : error_set(place->error, CAIRN_ERROR_MEMORY, 0, "no memory for a number");
-}
-
 static enum cairn_status parse_scalar(struct call *call, const struct place *place,
                                       const struct cairn_type *type, const char *word)
 {
     struct invocation_scalar *scalar = &call->scalars[call->scalar_count];
     char **text = &call->texts[call->scalar_count];
+    char name[64];
     call->scalar_count++;
-    switch (type->kind) {
-    case CAIRN_TYPE_INTEGER:
+    if (type->kind == CAIRN_TYPE_INTEGER)
         return parse_integer(place, type, word, scalar);
-    case CAIRN_TYPE_POINTER:
+    if (type->kind == CAIRN_TYPE_POINTER)
         return parse_pointer(place, word, scalar, text);
-    default:
-        return parse_floating(place, type, word, scalar, text);
-    }
+    cairn_type_format(*type, name, sizeof name);
+    if (!number_is_floating(word))
+        return refuse(place, word, "is not of type", name);
+    scalar->number = *text = number_normalise_floating(word);
+    return *text != NULL ? CAIRN_OK
+                         : error_set(place->error, CAIRN_ERROR_MEMORY, 0, "no memory for a number");
 }
 
 /* ---- Structures, arrays and vectors ---- */
@@ -122,21 +111,7 @@ static bool skip_character(const char **text, char character)
     return true;
 }
 
-/* Parses the next element: the text up to the next comma, bracket or space, or a quoted text. */
-static enum cairn_status parse_element(struct call *call, const struct place *place,
-                                       const struct cairn_type *type, const char **text)
-{
-    const char *begin = skip_spaces(*text);
-    const char *quote = *begin == '"' ? strchr(begin + 1, '"') : NULL;
-    *text = quote != NULL ? quote + 1 : begin + strcspn(begin, ",{}[]<> \t");
-    char *element = strndup(begin, (size_t)(*text - begin));
-    if (element == NULL)
-        return error_set(place->error, CAIRN_ERROR_MEMORY, 0, "no memory for an element");
-    enum cairn_status status = parse_scalar(call, place, type, element);
-    free(element);
-    return status;
-}
-
+/* Parses a list. An element ends at the next comma, bracket or space, or is a quoted text. */
 static enum cairn_status parse_pieces(struct call *call, const struct place *place,
                                       const struct invocation_value *value, const char *word)
 {
@@ -152,7 +127,14 @@ static enum cairn_status parse_pieces(struct call *call, const struct place *pla
         is_next = piece->kind != INVOCATION_OPEN;
         if (piece->kind != INVOCATION_SCALAR)
             continue;
-        enum cairn_status status = parse_element(call, place, &piece->type, &at);
+        const char *begin = skip_spaces(at);
+        const char *quote = *begin == '"' ? strchr(begin + 1, '"') : NULL;
+        at = quote != NULL ? quote + 1 : begin + strcspn(begin, ",{}[]<> \t");
+        char *element = strndup(begin, (size_t)(at - begin));
+        if (element == NULL)
+            return error_set(place->error, CAIRN_ERROR_MEMORY, 0, "no memory for an element");
+        enum cairn_status status = parse_scalar(call, place, &piece->type, element);
+        free(element);
         if (status != CAIRN_OK)
             return status;
     }
@@ -161,12 +143,21 @@ static enum cairn_status parse_pieces(struct call *call, const struct place *pla
 
 /* ---- The call ---- */
 
-static enum cairn_status allocate(struct call *call, struct cairn_error *error)
+enum cairn_status call_prepare(const struct invocation_signature *signature, char **words,
+                               uint32_t word_count, struct call *call, struct cairn_error *error)
 {
-    const struct invocation_signature *signature = call->signature;
+    *call = (struct call){.signature = signature};
+    uint32_t count = signature->parameter_count;
+    enum cairn_status status = CAIRN_OK;
     size_t scalars = 1;
     size_t slots = signature->result.scalar_count + (size_t)1;
-    for (uint32_t i = 0; i < signature->parameter_count; i++)
+    if (word_count != count)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "the function takes %u argument%s%s; %u %s given", count,
+                         count == 1 ? "" : "s",
+                         signature->is_variadic ? " (variable ones cannot be given)" : "",
+                         word_count, word_count == 1 ? "is" : "are");
+    for (uint32_t i = 0; i < count; i++)
         scalars += signature->parameters[i].scalar_count;
     call->scalars = calloc(scalars, sizeof *call->scalars);
     call->texts = calloc(scalars, sizeof *call->texts);
@@ -174,21 +165,6 @@ static enum cairn_status allocate(struct call *call, struct cairn_error *error)
     if (call->scalars == NULL || call->texts == NULL || call->slots == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a call");
     memset(call->slots, 0, slots * sizeof *call->slots);
-    return CAIRN_OK;
-}
-
-enum cairn_status call_prepare(const struct invocation_signature *signature, char **words,
-                               uint32_t word_count, struct call *call, struct cairn_error *error)
-{
-    *call = (struct call){.signature = signature};
-    uint32_t count = signature->parameter_count;
-    if (word_count != count)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "the function takes %u argument%s%s; %u %s given", count,
-                         count == 1 ? "" : "s",
-                         signature->is_variadic ? " (variable ones cannot be given)" : "",
-                         word_count, word_count == 1 ? "is" : "are");
-    enum cairn_status status = allocate(call, error);
     for (uint32_t i = 0; i < word_count && status == CAIRN_OK; i++) {
         const struct invocation_value *value = &signature->parameters[i];
         const struct place place = {i + 1, error};
@@ -216,21 +192,6 @@ void call_release(struct call *call)
 
 /* ---- The result ---- */
 
-static void write_scalar(struct output *output, const struct cairn_type *type, bool is_unsigned,
-                         const union invocation_slot *slot)
-{
-    char text[NUMBER_TEXT_BYTES];
-    if (type->kind == CAIRN_TYPE_POINTER)
-        snprintf(text, sizeof text, "0x%llx", (unsigned long long)slot->words[0]);
-    else if (type->kind == CAIRN_TYPE_INTEGER && type->bits == 1)
-        strcpy(text, (slot->words[0] & 1) != 0 ? "true" : "false");
-    else if (type->kind == CAIRN_TYPE_INTEGER)
-        number_format_integer(slot->words, is_unsigned, text);
-    else
-        number_format_floating(type->kind, slot->bytes, text);
-    output_text(output, text);
-}
-
 void call_write_result(const struct call *call, struct output *output)
 {
     const struct invocation_value *result = &call->signature->result;
@@ -240,13 +201,21 @@ void call_write_result(const struct call *call, struct output *output)
         const struct invocation_piece *piece = &result->pieces[i];
         const char *brackets = piece->bracket == '{' ? "{ " : is_next ? " }" : "}";
         const char bracket[] = {piece->bracket, '\0'};
+        char text[NUMBER_TEXT_BYTES] = "";
         if (is_next && piece->kind != INVOCATION_CLOSE)
             output_text(output, ", ");
-        if (piece->kind == INVOCATION_SCALAR)
-            write_scalar(output, &piece->type, result->is_unsigned, slot++);
-        else
+        if (piece->kind != INVOCATION_SCALAR)
             output_text(output,
                         piece->bracket == '{' || piece->bracket == '}' ? brackets : bracket);
+        else if (piece->type.kind == CAIRN_TYPE_POINTER)
+            output_hexadecimal(output, slot++->words[0]);
+        else if (piece->type.kind != CAIRN_TYPE_INTEGER)
+            number_format_floating(piece->type.kind, slot++->bytes, text);
+        else if (piece->type.bits != 1)
+            number_format_integer(slot++->words, result->is_unsigned, text);
+        else
+            strcpy(text, (slot++->words[0] & 1) != 0 ? "true" : "false");
+        output_text(output, text);
         is_next = piece->kind != INVOCATION_OPEN;
     }
     if (result->piece_count > 0)

@@ -6,7 +6,7 @@
 #ifndef TOOLS_COMMAND_H
 #define TOOLS_COMMAND_H
 
-#include "tools/json.h"
+#include "tools/output.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,8 +24,6 @@ enum exit_status command_run(int argc, char **argv);
 enum exit_status command_sanmd(int argc, char **argv);
 enum exit_status command_stackmap(int argc, char **argv);
 
-/* ---- Messages and output ---- */
-
 /* Writes "cairn: ..." to standard error, as one line. Characters that would break the line are
  * replaced. Returns false. */
 bool complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -35,18 +33,6 @@ enum exit_status finish_output(struct output *output);
 
 /* Prints a help text. */
 enum exit_status print_text(const char *text);
-
-/* The standard output of a command, as text or as JSON. */
-struct printer {
-    struct output output;
-    struct json json;
-    bool is_json;
-};
-
-/* Opens the output. Begins an array if the output is JSON. */
-void printer_open(struct printer *printer, bool is_json);
-/* Ends the array and writes the output. EXIT_BAD_INPUT also if `is_good` is false. */
-enum exit_status printer_finish(struct printer *printer, bool is_good);
 
 /* ---- Command lines ---- */
 
@@ -59,8 +45,8 @@ struct option_values {
 };
 
 /* An option. Exactly one of `flag`, `value`, `values` and `size` is set. A flag is set to true. A
- * value is the next word, or the text after "--name=". A size is a number of bytes, with K, M or G
- * for powers of 1024. */
+ * value is the next word, or the text after "--name=", or the text after a name of one letter, as
+ * in "-O2". A size is a number of bytes, with K, M or G for powers of 1024. */
 struct option {
     const char *name;   /* such as "--json" */
     const char *letter; /* such as "-d"; or NULL */
@@ -71,8 +57,8 @@ struct option {
     const char *needs; /* description of the value for error messages, such as "a number" */
 };
 
-/* What all commands take that read an ELF file: its path, which is the first operand, and the
- * options --debug-file, --json and --memory. */
+/* The file that a command reads: the first operand, and the options --debug-file, --json and
+ * --memory, which all commands for ELF files take. */
 struct file_options {
     const char *path;
     const char *debug_path; /* NULL if none was given */
@@ -80,13 +66,13 @@ struct file_options {
     bool json;
 };
 
-/* What the help texts of most commands say about these options. */
+/* The help text of these options. */
 #define FILE_HELP                                                                                  \
     "  --debug-file PATH\n"                                                                        \
-    "            names come from this file\n"                                                      \
+    "            read the names of functions from this separate debug file\n"                      \
     "  --memory SIZE\n"                                                                            \
-    "            how much memory the file may take, such as 500M\n"                                \
-    "  --help    this text\n"
+    "            limit the memory for the contents of FILE, for example to 500M\n"                 \
+    "  --help    print this text\n"
 
 /* The options and operands that a command takes, and the result of parsing. */
 struct command_line {
@@ -95,9 +81,10 @@ struct command_line {
     const struct option *options; /* in addition to those of struct file_options */
     size_t option_count;
     size_t operand_limit; /* 0 for any number */
-    /* The first operand is in `file`, too; set by parse_command_line. */
-    struct file_options *file;
-    char **operands;
+    bool is_call;         /* whether the operands are a program and arguments, which may be negative
+                             numbers; the options of struct file_options are then unknown */
+    struct file_options file;
+    char **operands; /* all operands; the first is also `file.path` */
     size_t operand_count;
 };
 

@@ -12,26 +12,18 @@
 static const char help[] =
     "usage: cairn faultmap [--json] [--debug-file PATH] FILE\n"
     "\n"
-    "Prints the fault maps of an ELF object, executable or shared library: functions with "
-    "implicit\n"
-    "null checks, and for each of their instructions that may fault instead of a check where it "
-    "is\n"
-    "and where the code goes on if it does. FILE - is standard input.\n"
+    "Prints the fault maps of an ELF object, executable, shared library or archive: each function\n"
+    "with implicit null checks, and each of its instructions that may fault in place of a check,\n"
+    "with the address of the instruction and of the handler, where execution continues.\n"
+    "If FILE is '-', standard input is read.\n"
     "\n"
-    "  --json    for machines: an array of maps\n"
-    "              {version, functions}, of an archive's member also file\n"
-    "            functions: {address, symbol, faults}\n"
-    "            faults:    {kind, faulting_address, faulting_offset, handler_address,\n"
+    "  --json    print an array of maps\n"
+    "              map:      {version, functions}; in archives also file, the member\n"
+    "              function: {address, symbol, faults}\n"
+    "              fault:    {kind, faulting_address, faulting_offset, handler_address,\n"
     "                        handler_offset}\n"
-    "            kind is \"load\", \"store\" or \"load and store\"; offsets are from the\n"
-    "            function's start. Integers above 2^53 - 1 are strings of decimal "
-    "digits\n" FILE_HELP;
-
-struct printing {
-    struct printer printer;
-    size_t map_count;
-    bool has_section;
-};
+    "            kind is \"load\", \"store\" or \"load and store\". Offsets are from the start of\n"
+    "            the function. Integers above 2^53 - 1 are strings of decimal digits.\n" FILE_HELP;
 
 static void print_function(struct printer *printer, const struct cairn_faultmap *map,
                            const struct cairn_faultmap_function *function,
@@ -75,28 +67,25 @@ static void print_function(struct printer *printer, const struct cairn_faultmap 
     }
 }
 
-static void print_map(struct printing *printing, const struct input *input,
-                      const struct cairn_object_section *section, const struct cairn_faultmap *map,
-                      struct lost_addresses *lost)
+static void print_map(const struct input *input, const struct cairn_object_section *section,
+                      const struct cairn_faultmap *map, size_t number, struct lost_addresses *lost)
 {
-    struct printer *printer = &printing->printer;
+    struct printer *printer = input->printer;
     struct cairn_faultmap_function function = {0};
     if (printer->is_json) {
         json_line(&printer->json, 0);
         json_begin_object(&printer->json, NULL);
-        write_json_member(&printer->json, input);
+        write_member(input);
         json_fields(&printer->json, "version %u", map->version);
         json_begin_array(&printer->json, "functions");
     } else {
-        output_text(&printer->output, printing->map_count > 0 ? "\n" : "");
-        write_member(&printer->output, input);
-        output_format(&printer->output,
-                      HEADING "fault map %zu" PLAIN ": version %u, %s, %u function%s\n",
-                      printing->map_count, map->version,
-                      cairn_architecture_name(cairn_object_architecture(input->object)),
-                      map->function_count, plural(map->function_count));
+        output_text(&printer->output, number > 0 ? "\n" : "");
+        write_member(input);
+        output_format(
+            &printer->output, HEADING "fault map %zu" PLAIN ": version %u, %s, %u function%s\n",
+            number, map->version, cairn_architecture_name(cairn_object_architecture(input->object)),
+            map->function_count, plural(map->function_count));
     }
-    printing->map_count++;
     while (cairn_faultmap_next(map, &function)) {
         size_t offset = map->section_offset + function.offset;
         struct cairn_object_function found = cairn_object_function(input->object, section, offset);
@@ -109,47 +98,36 @@ static void print_map(struct printing *printing, const struct input *input,
     }
 }
 
+/* `user` is the number of maps printed so far. */
 static bool print_section(const struct input *input, const struct cairn_object_section *section,
                           void *user)
 {
-    struct printing *printing = user;
+    size_t *map_count = user;
     struct cairn_error error = {.status = CAIRN_OK};
     struct lost_addresses lost = {0};
-    printing->has_section = true;
     for (size_t offset = 0; offset < section->contents.size && error.status == CAIRN_OK;) {
         struct cairn_faultmap map;
         error.status = cairn_faultmap_read(&section->contents, &offset, &map, &error);
         if (error.status == CAIRN_OK || map.function_count > 0)
-            print_map(printing, input, section, &map, &lost);
+            print_map(input, section, &map, (*map_count)++, &lost);
     }
+    if (error.status == CAIRN_OK || *map_count > 0)
+        input->printer->has_output = true;
     return check_section(input, section, &lost, &error);
 }
 
 static bool print_object(const struct input *input, void *user)
 {
-    struct printing *printing = user;
-    output_allow_names(&printing->printer.output, input->size);
     return visit_named_sections(input, CAIRN_FAULTMAP_SECTION, CAIRN_FAULTMAP_SECTION_DARWIN,
-                                print_section, printing);
+                                print_section, user);
 }
 
 enum exit_status command_faultmap(int argc, char **argv)
 {
-    static struct printing printing;
-    struct file_options options = {0};
-    struct command_line line = {
-        .command = "faultmap", .help = help, .operand_limit = 1, .file = &options};
-    enum exit_status status;
-    if (!parse_command_line(argc, argv, &line, &status))
-        return status;
-    printer_open(&printing.printer, options.json);
-    bool is_good = visit_file(&options, print_object, &printing);
-    if (is_good && !printing.has_section) {
-        complain("%s: there is no section " CAIRN_FAULTMAP_SECTION ": the code was compiled "
-                 "without implicit null checks, or the linker dropped them (--gc-sections, strip)",
-                 options.path);
-        return EXIT_BAD_INPUT;
-    }
-    bool prints_nothing = !is_good && printing.map_count == 0;
-    return prints_nothing ? EXIT_BAD_INPUT : printer_finish(&printing.printer, is_good);
+    size_t map_count = 0;
+    struct command_line line = {.command = "faultmap", .help = help, .operand_limit = 1};
+    return print_command(argc, argv, &line, print_object, &map_count,
+                         "there is no section " CAIRN_FAULTMAP_SECTION
+                         ": the code was compiled without implicit null checks, or linking "
+                         "(--gc-sections) or strip removed the section");
 }

@@ -5,8 +5,6 @@
  */
 #include "tools/files.h"
 
-#include "tools/command.h"
-
 #include <cairn/archive.h>
 #include <elf.h>
 #include <errno.h>
@@ -30,6 +28,21 @@ void *list_add(struct list *list, size_t item_bytes)
         list->capacity = capacity;
     }
     return (char *)list->items + list->count++ * item_bytes;
+}
+
+size_t first_above(const void *numbers, size_t stride, size_t count, uint64_t value)
+{
+    size_t low = 0;
+    while (low < count) {
+        size_t middle = low + (count - low) / 2;
+        uint64_t number;
+        memcpy(&number, (const char *)numbers + middle * stride, sizeof number);
+        if (number <= value)
+            low = middle + 1;
+        else
+            count = middle;
+    }
+    return low;
 }
 
 bool visit_sections(const struct input *input, const struct cairn_object_filter *filter,
@@ -77,16 +90,12 @@ bool check_section(const struct input *input, const struct cairn_object_section 
     return lost->count == 0 && error->status == CAIRN_OK;
 }
 
-void write_member(struct output *output, const struct input *input)
+void write_member(const struct input *input)
 {
-    if (input->is_member)
-        output_format(output, HEADING "%s:" PLAIN "\n", input->name);
-}
-
-void write_json_member(struct json *json, const struct input *input)
-{
-    if (input->is_member)
-        json_fields(json, "file %s", input->name);
+    if (input->is_member && input->printer->is_json)
+        json_fields(&input->printer->json, "file %s", input->name);
+    else if (input->is_member)
+        output_format(&input->printer->output, HEADING "%s:" PLAIN "\n", input->name);
 }
 
 bool has_symbol_table(const cairn_object *object)
@@ -98,11 +107,13 @@ bool has_symbol_table(const cairn_object *object)
     return false;
 }
 
+/* ---- Objects and archives ---- */
+
 /* The arguments of a visit. */
 struct visiting {
-    const char *path;       /* as the user gave it */
-    const char *debug_path; /* may be NULL */
+    const struct file_options *file;
     struct cairn_object_options options;
+    struct printer *printer;
     visit_input *visit;
     void *user;
 };
@@ -112,8 +123,6 @@ static bool complain_of_file(const char *name, const struct cairn_error *error)
     return complain("%s: %s", name, error->message);
 }
 
-/* ---- One object ---- */
-
 /* Returns 0 if the size is unknown. */
 static uint64_t size_of_file(const char *path)
 {
@@ -121,81 +130,62 @@ static uint64_t size_of_file(const char *path)
     return stat(path, &status) == 0 ? (uint64_t)status.st_size : 0;
 }
 
-/* Attaches the debug file. If none was asked for, it is not an error that none exists. */
-static bool attach_debug_file(const struct visiting *visiting, struct input *input,
-                              const char *path)
-{
-    struct cairn_error error;
-    const char *found = visiting->debug_path;
-    if (found == NULL) {
-        if (has_symbol_table(input->object) ||
-            cairn_object_find_debug_file(input->object, path, NULL, &found, &error) != CAIRN_OK)
-            return true;
-    }
-    input->size += size_of_file(found);
-    if (cairn_object_attach_debug_file(input->object, found, &error) == CAIRN_OK)
-        return true;
-    return complain_of_file(found, &error);
-}
-
+/* Visits the object, with its debug file, and destroys it. If no debug file was given, a linked
+ * file without symbols may have one. */
 static bool visit_object(const struct visiting *visiting, struct input *input)
 {
-    bool is_linked = !cairn_object_is_relocatable(input->object);
-    bool is_good = (visiting->debug_path == NULL && !is_linked) ||
-                   attach_debug_file(visiting, input, visiting->path);
+    struct cairn_error error;
+    const char *debug = visiting->file->debug_path;
+    bool is_good = true;
+    if (debug == NULL && !cairn_object_is_relocatable(input->object) &&
+        !has_symbol_table(input->object) &&
+        cairn_object_find_debug_file(input->object, visiting->file->path, NULL, &debug, &error) !=
+            CAIRN_OK)
+        debug = NULL;
+    if (debug != NULL) {
+        input->size += size_of_file(debug);
+        is_good = cairn_object_attach_debug_file(input->object, debug, &error) == CAIRN_OK ||
+                  complain_of_file(debug, &error);
+    }
+    input->printer = visiting->printer;
+    output_allow_names(&input->printer->output, input->size);
     is_good = is_good && visiting->visit(input, visiting->user);
     cairn_object_destroy(input->object);
     return is_good;
 }
 
-/* ---- Archives ---- */
-
-static bool visit_member(const struct visiting *visiting, const struct cairn_archive_member *member)
-{
-    struct cairn_error error;
-    char *name;
-    if (asprintf(&name, "%s(%s)", visiting->path, member->name) < 0)
-        name = NULL;
-    struct input input = {
-        .name = name != NULL ? name : visiting->path, .size = member->size, .is_member = true};
-    bool is_good = cairn_object_open_memory(member->bytes, member->size, &visiting->options,
-                                            &input.object, &error) == CAIRN_OK
-                       ? visit_object(visiting, &input)
-                       : complain_of_file(input.name, &error);
-    free(name);
-    return is_good;
-}
-
 /* Visits the members. A member that cannot be read is reported and skipped, because in a thin
  * archive others may follow it. The visit ends if the next read fails at the same offset. */
-static bool visit_members(const struct visiting *visiting, cairn_archive *archive)
+static bool visit_archive(const struct visiting *visiting, cairn_archive *archive)
 {
+    const char *path = visiting->file->path;
     struct cairn_archive_member member;
     struct cairn_error error;
     enum cairn_status status;
     uint64_t failed_at = UINT64_MAX;
     bool is_good = true;
+    if (visiting->file->debug_path != NULL)
+        return complain("%s: the file is an archive: --debug-file is for a single object", path);
     while ((status = cairn_archive_next(archive, &member, &error)) != CAIRN_ERROR_NOT_FOUND) {
-        if (status == CAIRN_OK) {
-            is_good = visit_member(visiting, &member) && is_good;
+        if (status != CAIRN_OK && error.offset == failed_at)
+            return false;
+        if (status != CAIRN_OK) {
+            failed_at = error.offset;
+            is_good = complain_of_file(path, &error);
             continue;
         }
-        if (error.offset == failed_at)
-            return false;
-        failed_at = error.offset;
-        is_good = complain_of_file(visiting->path, &error);
+        char *name;
+        if (asprintf(&name, "%s(%s)", path, member.name) < 0)
+            name = NULL;
+        struct input input = {
+            .name = name != NULL ? name : path, .size = member.size, .is_member = true};
+        is_good = (cairn_object_open_memory(member.bytes, member.size, &visiting->options,
+                                            &input.object, &error) == CAIRN_OK
+                       ? visit_object(visiting, &input)
+                       : complain_of_file(input.name, &error)) &&
+                  is_good;
+        free(name);
     }
-    return is_good;
-}
-
-static bool visit_archive(const struct visiting *visiting, cairn_archive *archive)
-{
-    bool is_good = false;
-    if (visiting->debug_path != NULL)
-        complain("%s: this is an archive, whose members have no debug file", visiting->path);
-    else
-        is_good = visit_members(visiting, archive);
-    cairn_archive_destroy(archive);
     return is_good;
 }
 
@@ -206,7 +196,7 @@ static bool visit_archive(const struct visiting *visiting, cairn_archive *archiv
 static bool visit_path(const struct visiting *visiting, const uint8_t *bytes, size_t size)
 {
     struct cairn_error error;
-    const char *path = visiting->path;
+    const char *path = visiting->file->path;
     struct input input = {.name = path, .size = bytes != NULL ? size : size_of_file(path)};
     cairn_archive *archive;
     enum cairn_status status =
@@ -218,17 +208,20 @@ static bool visit_path(const struct visiting *visiting, const uint8_t *bytes, si
     if (status == CAIRN_ERROR_UNSUPPORTED)
         status = bytes == NULL ? cairn_archive_open(path, NULL, &archive, NULL)
                                : cairn_archive_open_memory(bytes, size, NULL, &archive, NULL);
-    return status == CAIRN_OK ? visit_archive(visiting, archive) : complain_of_file(path, &error);
+    if (status != CAIRN_OK)
+        return complain_of_file(path, &error);
+    bool is_good = visit_archive(visiting, archive);
+    cairn_archive_destroy(archive);
+    return is_good;
 }
 
 /* Reads a stream to its end. A pipe may have at most as many bytes as the memory limit. The caller
  * frees the bytes. NULL after an error message. */
-static uint8_t *read_stream(const struct visiting *visiting, FILE *stream, size_t *size)
+static uint8_t *read_stream(FILE *stream, uint64_t memory_limit, size_t *size)
 {
     enum { FIRST_BYTES = 1 << 16, USUAL_LIMIT = 256 << 20 };
     size_t capacity = 0;
-    size_t limit =
-        visiting->options.memory_limit == 0 ? USUAL_LIMIT : visiting->options.memory_limit;
+    size_t limit = memory_limit == 0 ? USUAL_LIMIT : memory_limit;
     uint8_t *bytes = NULL;
     struct stat status;
     if (fstat(fileno(stream), &status) == 0 && S_ISREG(status.st_mode))
@@ -238,7 +231,7 @@ static uint8_t *read_stream(const struct visiting *visiting, FILE *stream, size_
         capacity = capacity == 0 ? FIRST_BYTES : capacity * 2;
         uint8_t *grown = realloc(bytes, capacity);
         if (grown == NULL) {
-            complain("%s: no memory for %zu bytes", visiting->path, capacity);
+            complain("-: no memory for %zu bytes", capacity);
             free(bytes);
             return NULL;
         }
@@ -248,20 +241,21 @@ static uint8_t *read_stream(const struct visiting *visiting, FILE *stream, size_
     if (ferror(stream) == 0 && *size <= limit)
         return bytes;
     if (*size > limit)
-        complain("%s: standard input has more than %zu bytes: --memory SIZE lets it have more",
-                 visiting->path, limit);
+        complain("-: standard input has more than %zu bytes; --memory SIZE raises the limit",
+                 limit);
     else
-        complain("%s: cannot be read: %s", visiting->path, strerror(errno));
+        complain("-: cannot read standard input: %s", strerror(errno));
     free(bytes);
     return NULL;
 }
 
-bool visit_file(const struct file_options *options, visit_input *visit, void *user)
+bool visit_file(const struct file_options *options, struct printer *printer, visit_input *visit,
+                void *user)
 {
     const struct visiting visiting = {
-        .path = options->path,
-        .debug_path = options->debug_path,
+        .file = options,
         .options = {.memory_limit = options->memory_limit},
+        .printer = printer,
         .visit = visit,
         .user = user,
     };
@@ -269,8 +263,39 @@ bool visit_file(const struct file_options *options, visit_input *visit, void *us
         return visit_path(&visiting, NULL, 0);
     /* A stream is kept in memory, because it can be read only once and may be an archive. */
     size_t size;
-    uint8_t *bytes = read_stream(&visiting, stdin, &size);
+    uint8_t *bytes = read_stream(stdin, options->memory_limit, &size);
     bool is_good = bytes != NULL && visit_path(&visiting, bytes, size);
     free(bytes);
     return is_good;
+}
+
+enum exit_status print_file(const struct file_options *options, visit_input *visit, void *user,
+                            const char *missing)
+{
+    static struct printer printer;
+    output_open(&printer.output, STDOUT_FILENO);
+    printer.json.output = &printer.output;
+    printer.is_json = options->json;
+    if (printer.is_json)
+        json_begin_array(&printer.json, NULL);
+    bool is_good = visit_file(options, &printer, visit, user);
+    if (is_good && !printer.has_output)
+        complain("%s: %s", options->path, missing);
+    if (!printer.has_output)
+        return EXIT_BAD_INPUT;
+    if (printer.is_json) {
+        json_end_array(&printer.json);
+        output_character(&printer.output, '\n');
+    }
+    enum exit_status status = finish_output(&printer.output);
+    return is_good ? status : EXIT_BAD_INPUT;
+}
+
+enum exit_status print_command(int argc, char **argv, struct command_line *line, visit_input *visit,
+                               void *user, const char *missing)
+{
+    enum exit_status status;
+    if (!parse_command_line(argc, argv, line, &status))
+        return status;
+    return print_file(&line->file, visit, user, missing);
 }

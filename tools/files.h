@@ -7,16 +7,26 @@
 #define TOOLS_FILES_H
 
 #include "tools/command.h"
+#include "tools/json.h"
 
 #include <cairn/object.h>
 #include <stdbool.h>
 
-/* An object, with its name in error messages: "file", or "archive(member)". */
+/* The standard output of a command, as text or as JSON. */
+struct printer {
+    struct output output;
+    struct json json;
+    bool is_json;
+    bool has_output; /* whether there is anything to print, even if it is an empty list */
+};
+
+/* An object of a file that a command was given. */
 struct input {
-    const char *name;
+    const char *name; /* for error messages: "file", or "archive(member)" */
     cairn_object *object;
     uint64_t size;  /* bytes of the file or member, and of its debug file */
     bool is_member; /* whether the object is a member of an archive */
+    struct printer *printer;
 };
 
 /* A callback that processes an object. False if it has printed an error message. `user` is passed
@@ -28,17 +38,25 @@ typedef bool visit_input(const struct input *input, void *user);
  * is searched for in the places where debuggers search. The memory limit applies to each object,
  * and to the bytes read from standard input. False if anything was invalid, after an error message.
  */
-bool visit_file(const struct file_options *options, visit_input *visit, void *user);
+bool visit_file(const struct file_options *options, struct printer *printer, visit_input *visit,
+                void *user);
+
+/* Visits the file, in JSON inside an array, and writes the output. EXIT_BAD_INPUT if anything was
+ * invalid, and, without output, if no visit has set `has_output` of the printer. In this case
+ * `missing` is the error message, unless there was another one. */
+enum exit_status print_file(const struct file_options *options, visit_input *visit, void *user,
+                            const char *missing);
+
+/* Calls print_file for a command that has no other options than those of struct file_options. */
+enum exit_status print_command(int argc, char **argv, struct command_line *line, visit_input *visit,
+                               void *user, const char *missing);
 
 /* Whether the object has symbols of functions that are not exported. A stripped file has none. */
 bool has_symbol_table(const cairn_object *object);
 
-/* Writes a line with the name of an archive's member, before the output for it. Writes nothing for
- * other objects. */
-void write_member(struct output *output, const struct input *input);
-
-/* Writes that name into a JSON object, with the key "file". */
-void write_json_member(struct json *json, const struct input *input);
+/* Writes the name of an archive's member: a line before the text for it, or in JSON a field with
+ * the key "file". Writes nothing for other objects. */
+void write_member(const struct input *input);
 
 /* A callback that processes a section. False if it has printed an error message. */
 typedef bool visit_section(const struct input *input, const struct cairn_object_section *section,
@@ -78,5 +96,9 @@ struct list {
 
 /* Returns space for one more item. NULL without memory. */
 void *list_add(struct list *list, size_t item_bytes);
+
+/* Searches `count` ascending numbers of 8 bytes, which are `stride` bytes apart; the first is at
+ * `numbers`. Returns the index of the first one that is greater than `value`, or `count`. */
+size_t first_above(const void *numbers, size_t stride, size_t count, uint64_t value);
 
 #endif

@@ -81,26 +81,6 @@ void json_optional(struct json *json, const char *key, bool is_known, uint64_t v
         json_string(json, NULL);
 }
 
-/* Writes the value that the conversion at `at` takes. Returns the end of the conversion. */
-static const char *write_value(struct json *json, const char *at, va_list *arguments)
-{
-    char modifier = *at == 'j' || *at == 'z' ? *at++ : '\0';
-    if (*at == 'u') {
-        json_unsigned(json, take_number(modifier, arguments));
-    } else if (*at == 's') {
-        json_string(json, va_arg(*arguments, const char *));
-    } else {
-        separate(json);
-        if (*at == 'd')
-            output_text(json->output, va_arg(*arguments, int) != 0 ? "true" : "false");
-        else if (*at == 'i')
-            output_format(json->output, "%i", va_arg(*arguments, int));
-        else
-            output_format(json->output, "%.6f", va_arg(*arguments, double));
-    }
-    return at + 1;
-}
-
 void json_fields(struct json *json, const char *format, ...)
 {
     va_list arguments;
@@ -108,8 +88,22 @@ void json_fields(struct json *json, const char *format, ...)
     while (*format != '\0') {
         size_t length = strcspn(format, " ");
         write_key(json, format, length);
-        format = write_value(json, format + length + 2, &arguments);
-        format += *format == ' ';
+        format += length + 2; /* after the percent sign */
+        char modifier = *format == 'j' || *format == 'z' ? *format++ : '\0';
+        if (*format == 'u') {
+            json_unsigned(json, take_number(modifier, &arguments));
+        } else if (*format == 's') {
+            json_string(json, va_arg(arguments, const char *));
+        } else {
+            separate(json);
+            if (*format == 'd')
+                output_text(json->output, va_arg(arguments, int) != 0 ? "true" : "false");
+            else if (*format == 'i')
+                output_format(json->output, "%i", va_arg(arguments, int));
+            else
+                output_format(json->output, "%.6f", va_arg(arguments, double));
+        }
+        format += format[1] == ' ' ? 2 : 1;
     }
     va_end(arguments);
 }

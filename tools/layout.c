@@ -1,26 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 #include "tools/layout.h"
 
+#include "base/sort.h"
+
 #include <elf.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { SECTION_ALIGNMENT = 64 };
 
-static bool is_code(const struct cairn_object_section_header *header)
-{
-    uint64_t flags = SHF_ALLOC | SHF_EXECINSTR;
-    return (header->flags & flags) == flags && header->size > 0;
-}
-
 /* Adds the sections. Returns their number. If `sections` is NULL, only counts them. */
 static size_t add_sections(const struct layout *layout, struct code_section *sections)
 {
     struct cairn_object_section_header header;
+    uint64_t flags = SHF_ALLOC | SHF_EXECINSTR;
     uint64_t next = LAYOUT_BEGIN;
     size_t count = 0;
     for (uint32_t i = 1; cairn_object_section_header(layout->object, i, &header); i++) {
-        if (!is_code(&header))
+        if ((header.flags & flags) != flags || header.size == 0)
             continue;
         if (sections != NULL)
             sections[count] = (struct code_section){
@@ -84,36 +81,21 @@ void layout_destroy(struct layout *layout)
 
 uint64_t layout_address(const struct layout *layout, uint32_t section, uint64_t offset)
 {
-    size_t low = 0;
-    size_t high = layout->count;
-    if (!layout->is_made_up)
-        return offset;
+    if (!layout->is_made_up || layout->count == 0)
+        return layout->is_made_up ? 0 : offset;
     /* Sections are laid out in the order of their indices. */
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (layout->sections[middle].index < section)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    bool is_found = low < layout->count && layout->sections[low].index == section;
-    return is_found ? layout->sections[low].address + offset : 0;
+    uint32_t place = search_u32(&layout->sections->index, sizeof *layout->sections, 0,
+                                (uint32_t)layout->count, section);
+    bool is_found = place < layout->count && layout->sections[place].index == section;
+    return is_found ? layout->sections[place].address + offset : 0;
 }
 
 const struct code_section *layout_section(const struct layout *layout, uint64_t address)
 {
-    size_t low = 0;
-    size_t high = layout->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (layout->sections[middle].address <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low == 0)
+    size_t above = first_above(layout->sections, sizeof *layout->sections, layout->count, address);
+    if (above == 0)
         return NULL;
-    const struct code_section *section = &layout->sections[low - 1];
+    const struct code_section *section = &layout->sections[above - 1];
     /* The end is included, because a call that does not return may be the last instruction. */
     return address - section->address <= section->size ? section : NULL;
 }

@@ -17,7 +17,7 @@
 #define LAYOUT_BEGIN (UINT64_C(1) << 40)
 
 struct code_section {
-    uint64_t address; /* synthetic in relocatable objects */
+    uint64_t address; /* synthetic in relocatable objects; first, for first_above */
     uint64_t size;
     uint32_t index; /* index in the file's section table */
     const char *name;

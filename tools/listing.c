@@ -27,11 +27,12 @@ struct listing {
 
 /* What is shown for a record. */
 enum shown {
-    SHOWN_NO_SITE,    /* nothing: no bytes are reserved */
-    SHOWN_NO_CODE,    /* nothing: the file has no code there; the error of the preview says why */
-    SHOWN_SITE,       /* a site that is declared, or that has the given number of bytes */
+    SHOWN_NO_SITE, /* nothing: no bytes are reserved */
+    SHOWN_NO_CODE, /* nothing: the file has no code there; the reason is in the error of the preview
+                    */
+    SHOWN_SITE,    /* a site that is declared, or that has the given number of bytes */
     SHOWN_PATCHPOINT, /* a site that may be a patch point */
-    SHOWN_CODE        /* code that is not a patch point; the error of the preview says why */
+    SHOWN_CODE /* code that is not a patch point; the reason is in the error of the preview */
 };
 
 /* ---- Creation ---- */

@@ -8,6 +8,7 @@
 #define TOOLS_LISTING_H
 
 #include "tools/command.h"
+#include "tools/json.h"
 
 #include <cairn/declaration.h>
 #include <cairn/object.h>

@@ -1,5 +1,5 @@
 /*
- * cairn lookup: everything that a file says about addresses of its code.
+ * cairn lookup: all that a file contains about addresses of its code.
  *
  * The tables are created once. Each address is answered when it is read, and the output is flushed
  * before the command waits for the next line. So another program can write one line at a time and
@@ -10,90 +10,57 @@
 #include "tools/lookup.h"
 
 #include "tools/addresses.h"
-#include "tools/progress.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 static const char help[] =
-    "usage: cairn lookup FILE [ADDRESS…] [--json] [--base ADDRESS]\n"
-    "                    [--section NAME --schema SCHEMA]…\n"
+    "usage: cairn lookup FILE [ADDRESS...] [--json] [--base ADDRESS]\n"
+    "                    [--section NAME --schema SCHEMA]...\n"
     "\n"
-    "Says everything that an ELF object, executable or shared library says about addresses of its\n"
-    "code: the function and the offset in it (symbol table); the basic block (address maps:\n"
-    "-fbasic-block-address-map, or -fbasic-block-sections=labels before clang 19); the function's\n"
-    "frame, and records there or of calls that return there (stack maps); where the code goes on\n"
-    "after a fault (fault maps); what sanitizers' metadata covers, and atomic accesses; and\n"
-    "entries of the PC sections that are named. What the file does not have is not looked for.\n"
+    "Prints all that an ELF object, executable or shared library contains about addresses of its\n"
+    "code: the function (symbol table); the basic block (address maps); the frame size, and the\n"
+    "records at the address or of a call that returns to it (stack maps); the handler of a fault,\n"
+    "and the faults that the address handles (fault maps); sanitizer metadata; and entries of PC\n"
+    "sections. Sections that the file does not have are ignored.\n"
     "\n"
-    "  ADDRESS   hexadecimal, with 0x or without, as the file has them; or FUNCTION,\n"
-    "            FUNCTION+OFFSET, SECTION:ADDRESS. 'add' is a number: the function is add+0.\n"
-    "            In a file that is not linked, addresses are offsets in a section:\n"
-    "            SECTION:ADDRESS or SECTION+OFFSET; alone they are in .text.\n"
-    "            Without any, they are read from standard input, one or several on a line, and\n"
-    "            answered line by line; lines of 'perf script -F ip' are taken, too. Invalid\n"
-    "            lines give an error message, and the status is 1 at the end\n"
+    "  ADDRESS   a hexadecimal address, with or without 0x; or FUNCTION, FUNCTION+OFFSET or\n"
+    "            SECTION:ADDRESS. A function whose name is a hexadecimal number, such as 'add',\n"
+    "            is written 'add+0'.\n"
+    "            In a relocatable file, addresses are offsets in a section: SECTION:ADDRESS or\n"
+    "            SECTION+OFFSET; without a section, they are offsets in .text.\n"
+    "            Without an ADDRESS, addresses are read from standard input, one or several on a\n"
+    "            line, or as 'perf script -F ip' prints them. Each line is answered at once. An\n"
+    "            invalid line gives an error message, and the exit status is 1 at the end\n"
     "  --base ADDRESS\n"
-    "            where a position-independent file was loaded: addresses are the process's\n"
+    "            the address at which a position-independent file was loaded: it is subtracted\n"
+    "            from each address\n"
     "  --section NAME --schema SCHEMA\n"
-    "            entries of this PC section, too: see 'cairn pcsections --help'. May be given\n"
-    "            several times\n"
-    "  --json    for machines: an array, with a line for each address\n"
+    "            also print entries of this PC section; see 'cairn pcsections --help'. May be\n"
+    "            given several times\n"
+    "  --json    print an array, with a line for each address\n"
     "              {address, section, symbol, offset, block, stack_size, records,\n"
     "               returning_from, fault, handles, covered, atomic, entries}\n"
-    "            cairn(1) says what they are. What is not known is null. The first character of\n"
-    "            each line is '[' or ',': the rest of it is complete before the next is "
-    "read\n" FILE_HELP;
+    "            Unknown values are null. Each line begins with '[' or ',' and is complete\n"
+    "            before the next address is read. cairn(1) explains all fields.\n" FILE_HELP;
 
-struct options {
-    struct file_options file;
-    char **words;
+struct lookup {
+    char **words; /* addresses that were given */
     size_t word_count;
     struct wanted_sections wanted;
     uint64_t base;
     bool has_base;
-};
-
-struct lookup {
-    const struct options *options;
     struct tables tables;
-    struct printer printer;
+    struct printer *printer; /* NULL until the first object is visited */
     struct line_reader reader;
     struct progress progress;
-    bool is_good;      /* whether all questions could be answered */
-    bool is_stripped;  /* whether the object has no symbol table, and the message about that was not
-                          yet printed */
-    bool was_visited;  /* whether the first object was visited */
-    bool was_answered; /* whether there may be answers */
+    bool is_good;     /* whether all questions could be answered */
+    bool is_stripped; /* whether the object has no symbol table, and the message about that was not
+                         yet printed */
 };
 
 /* ---- Answers ---- */
-
-static void answer(struct lookup *lookup, struct target target)
-{
-    const struct tables *tables = &lookup->tables;
-    struct answer answer = {
-        .tables = tables,
-        .target = target,
-        .place = layout_place(&tables->layout, target.address),
-        .has_base = lookup->options->has_base,
-    };
-    answer.has_function = layout_function(&tables->layout, target.address, &answer.function);
-    /* The message appears once and only when an answer lacks a name. */
-    if (!answer.has_function && lookup->is_stripped &&
-        layout_section(&tables->layout, target.address) != NULL) {
-        lookup->is_stripped = false;
-        progress_end(&lookup->progress);
-        complain("%s: there is no symbol table, so functions may have no names: the file was "
-                 "stripped",
-                 tables->input->name);
-    }
-    if (lookup->printer.is_json)
-        write_answer_json(&lookup->printer.json, &answer);
-    else
-        write_answer_text(&lookup->printer.output, &answer);
-}
 
 /* Prints an error message. `line` is 0 for a word of the command line. */
 static void refuse(struct lookup *lookup, uint64_t line, const char *complaint)
@@ -109,12 +76,27 @@ static void refuse(struct lookup *lookup, uint64_t line, const char *complaint)
 
 static void answer_word(struct lookup *lookup, uint64_t line, const char *word)
 {
+    static struct answer answer;
+    const struct tables *tables = &lookup->tables;
     char complaint[TARGET_COMPLAINT_BYTES];
     struct target target;
-    if (find_target(&lookup->tables, lookup->options->base, word, &target, complaint))
-        answer(lookup, target);
-    else
+    if (!find_target(tables, lookup->base, word, &target, complaint)) {
         refuse(lookup, line, complaint);
+        return;
+    }
+    find_answer(tables, &target, &answer);
+    /* The message appears once and only when an answer lacks a name. */
+    if (!answer.has_function && lookup->is_stripped &&
+        layout_section(&tables->layout, target.address) != NULL) {
+        lookup->is_stripped = false;
+        progress_end(&lookup->progress);
+        complain("%s: the file was stripped: without a symbol table, functions may have no names",
+                 tables->input->name);
+    }
+    if (lookup->printer->is_json)
+        write_answer_json(&lookup->printer->json, &answer, lookup->has_base);
+    else
+        write_answer_text(&lookup->printer->output, &answer, lookup->has_base);
 }
 
 /* ---- Lines ---- */
@@ -139,30 +121,25 @@ static size_t next_word(const char **text, const char *end, char *word)
     return length;
 }
 
-static bool holds_only_addresses(const char *text, const char *end)
-{
-    char word[WORD_BYTES];
-    uint64_t address;
-    while (next_word(&text, end, word) > 0)
-        if (!parse_address(word, &address))
-            return false;
-    return true;
-}
-
 /* Answers a line. A line with several addresses is not from perf, which prints one address on each
  * line. Words that are neither perf's nor addresses may be names of functions. */
 static void answer_line(struct lookup *lookup, const char *text, size_t length)
 {
     char word[WORD_BYTES];
     struct address_line line;
+    uint64_t address;
     uint64_t number = lookup->reader.line_number;
+    const char *end = text + length;
+    const char *at = text;
+    bool has_only_addresses = true;
     parse_address_line(text, length, &line);
     if (line.kind == ADDRESS_LINE_EMPTY || line.kind == ADDRESS_LINE_MAPPING)
         return;
-    const char *end = text + length;
+    while (has_only_addresses && next_word(&at, end, word) > 0)
+        has_only_addresses = parse_address(word, &address);
     if (memchr(text, '\0', length) != NULL) {
         refuse(lookup, number, "the line has bytes that are not text");
-    } else if (line.kind == ADDRESS_LINE_JUNK || holds_only_addresses(text, end)) {
+    } else if (line.kind == ADDRESS_LINE_JUNK || has_only_addresses) {
         while (next_word(&text, end, word) > 0)
             answer_word(lookup, number, word);
     } else {
@@ -176,7 +153,7 @@ static void answer_input(struct lookup *lookup)
     const char *text;
     size_t length;
     line_reader_open(&lookup->reader, STDIN_FILENO);
-    struct output *output = &lookup->printer.output;
+    struct output *output = &lookup->printer->output;
     progress_begin(&lookup->progress, output, "lines", 0);
     while (output->system_error == 0 && line_reader_next(&lookup->reader, &text, &length)) {
         answer_line(lookup, text, length);
@@ -187,7 +164,7 @@ static void answer_input(struct lookup *lookup)
     progress_end(&lookup->progress);
     if (lookup->reader.system_error == 0)
         return;
-    complain("standard input cannot be read: %s", strerror(lookup->reader.system_error));
+    complain("cannot read standard input: %s", strerror(lookup->reader.system_error));
     lookup->is_good = false;
 }
 
@@ -196,26 +173,24 @@ static void answer_input(struct lookup *lookup)
 static bool visit_object(const struct input *input, void *user)
 {
     struct lookup *lookup = user;
-    const struct options *options = lookup->options;
     struct cairn_object_function function;
     struct cairn_error error;
-    if (input->is_member && lookup->was_visited)
+    if (input->is_member && lookup->printer != NULL)
         return false;
-    lookup->was_visited = true;
+    lookup->printer = input->printer;
     if (input->is_member)
-        return complain("%s: this is an archive, with addresses of many objects: extract its "
-                        "members with 'ar x' and give one of them",
-                        options->file.path);
-    output_allow_names(&lookup->printer.output, input->size);
+        return complain("%s: the file is a member of an archive: extract it with 'ar x', because "
+                        "addresses in several members are equal",
+                        input->name);
     enum cairn_status status = cairn_object_find_function(input->object, 0, 0, &function, &error);
     lookup->is_good = status == CAIRN_OK || status == CAIRN_ERROR_NOT_FOUND ||
                       complain("%s: the names of functions: %s", input->name, error.message);
-    lookup->is_good = tables_read(input, &options->wanted, &lookup->tables) && lookup->is_good;
+    lookup->is_good = tables_read(input, &lookup->wanted, &lookup->tables) && lookup->is_good;
     lookup->is_stripped = !has_symbol_table(input->object);
-    lookup->was_answered = true;
-    for (size_t i = 0; i < options->word_count; i++)
-        answer_word(lookup, 0, options->words[i]);
-    if (options->word_count == 0)
+    input->printer->has_output = true;
+    for (size_t i = 0; i < lookup->word_count; i++)
+        answer_word(lookup, 0, lookup->words[i]);
+    if (lookup->word_count == 0)
         answer_input(lookup);
     tables_release(&lookup->tables);
     return lookup->is_good;
@@ -224,36 +199,28 @@ static bool visit_object(const struct input *input, void *user)
 enum exit_status command_lookup(int argc, char **argv)
 {
     static struct lookup lookup;
-    struct options options = {.base = 0};
     const char *base = NULL;
-    struct option_values names = {.count = 0};
-    struct option_values schemas = {.count = 0};
+    struct section_options sections = {.names.count = 0};
     const struct option known[] = {
         {.name = "--base", .value = &base, .needs = "an address"},
-        SECTION_OPTIONS(&names, &schemas),
+        SECTION_OPTIONS(&sections),
     };
-    struct command_line line = {.command = "lookup",
-                                .help = help,
-                                .options = known,
-                                .option_count = 3,
-                                .file = &options.file};
+    struct command_line line = {
+        .command = "lookup", .help = help, .options = known, .option_count = 3};
     enum exit_status status;
     if (!parse_command_line(argc, argv, &line, &status))
         return status;
-    options.words = line.operands + 1;
-    options.word_count = line.operand_count - 1;
-    options.has_base = base != NULL;
+    lookup.words = line.operands + 1;
+    lookup.word_count = line.operand_count - 1;
+    lookup.has_base = base != NULL;
     bool is_usable = true;
-    if (names.count == 0 && schemas.count > 0)
-        is_usable = complain("lookup: --schema is for --section, which is not given");
-    else if (base != NULL && !parse_address(base, &options.base))
-        is_usable = complain("lookup: --base needs an address in hexadecimal digits");
-    else if (options.word_count == 0 && strcmp(options.file.path, "-") == 0)
+    if (sections.names.count == 0 && sections.schemas.count > 0)
+        is_usable = complain("lookup: --schema needs --section, which is not given");
+    else if (base != NULL && !parse_address(base, &lookup.base))
+        is_usable = complain("lookup: --base needs an address in hexadecimal, not '%s'", base);
+    else if (lookup.word_count == 0 && strcmp(line.file.path, "-") == 0)
         is_usable = complain("lookup: standard input cannot be both the file and the addresses");
-    if (!is_usable || !parse_wanted_sections("lookup", &names, &schemas, &options.wanted))
+    if (!is_usable || !parse_wanted_sections("lookup", &sections, &lookup.wanted))
         return EXIT_BAD_USAGE;
-    lookup.options = &options;
-    printer_open(&lookup.printer, options.file.json);
-    bool is_good = visit_file(&options.file, visit_object, &lookup);
-    return lookup.was_answered ? printer_finish(&lookup.printer, is_good) : EXIT_BAD_INPUT;
+    return print_file(&line.file, visit_object, &lookup, "the archive has no members");
 }

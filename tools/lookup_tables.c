@@ -7,7 +7,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "tools/lookup_tables.h"
+#include "tools/lookup.h"
 
 #include "arch/arch.h"
 #include "tools/blocks.h"
@@ -15,34 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Memory ---- */
-
 static bool complain_of_memory(const struct input *input)
 {
-    return complain("%s: there is not enough memory for the tables of its sections", input->name);
-}
-
-/* Returns a copy of a section that is valid as long as the list; NULL after an error message. */
-static uint8_t *copy_section(const struct input *input, struct list *copies,
-                             const struct cairn_section *section)
-{
-    uint8_t *copy = malloc(section->size + 1);
-    uint8_t **item = copy == NULL ? NULL : list_add(copies, sizeof *item);
-    if (item == NULL) {
-        free(copy);
-        complain_of_memory(input);
-        return NULL;
-    }
-    memcpy(copy, section->bytes, section->size);
-    return *item = copy;
-}
-
-static void release_copies(struct list *list)
-{
-    uint8_t **copies = list->items;
-    for (size_t i = 0; i < list->count; i++)
-        free(copies[i]);
-    free(copies);
+    return complain("%s: no memory for the tables of its sections", input->name);
 }
 
 static void store(uint8_t *bytes, unsigned size, uint64_t value, enum cairn_byte_order byte_order)
@@ -55,27 +30,33 @@ static void store(uint8_t *bytes, unsigned size, uint64_t value, enum cairn_byte
 
 /* ---- Stack maps and fault maps ---- */
 
-/* Sections that are being gathered for a table. */
+/* Copies of sections for a table. */
 struct gathered {
     struct tables *tables;
-    struct list copies;
     struct list sections; /* items are struct cairn_section */
 };
 
-/* Adds the first `size` bytes of the copy. False after an error message. */
-static bool keep_section(struct gathered *gathered, const uint8_t *copy, size_t size,
-                         enum cairn_byte_order byte_order)
+/* Adds a copy of a section, whose bytes are at `*copy`. Returns it; NULL after an error message. */
+static struct cairn_section *copy_section(struct gathered *gathered,
+                                          const struct cairn_section *section, uint8_t **copy)
 {
-    struct cairn_section *section = list_add(&gathered->sections, sizeof *section);
-    if (section == NULL)
-        return complain_of_memory(gathered->tables->input);
-    *section = (struct cairn_section){copy, size, byte_order};
-    return true;
+    *copy = malloc(section->size + 1);
+    struct cairn_section *item = *copy == NULL ? NULL : list_add(&gathered->sections, sizeof *item);
+    if (item == NULL) {
+        free(*copy);
+        complain_of_memory(gathered->tables->input);
+        return NULL;
+    }
+    memcpy(*copy, section->bytes, section->size);
+    *item = (struct cairn_section){*copy, section->size, section->byte_order};
+    return item;
 }
 
 static void release_gathered(struct gathered *gathered)
 {
-    release_copies(&gathered->copies);
+    const struct cairn_section *sections = gathered->sections.items;
+    for (size_t i = 0; i < gathered->sections.count; i++)
+        free((void *)(uintptr_t)sections[i].bytes);
     free(gathered->sections.items);
 }
 
@@ -95,12 +76,13 @@ static bool add_stackmaps(const struct input *input, const struct cairn_object_s
 {
     struct gathered *gathered = user;
     const struct cairn_section *contents = &section->contents;
-    uint8_t *copy = copy_section(input, &gathered->copies, contents);
+    uint8_t *copy;
+    struct cairn_section *kept = copy_section(gathered, contents, &copy);
     struct cairn_error error = {.status = CAIRN_OK};
     struct lost_addresses lost = {0};
     struct cairn_stackmap map;
     size_t offset = 0;
-    if (copy == NULL)
+    if (kept == NULL)
         return false;
     while (offset < contents->size && error.status == CAIRN_OK) {
         error.status = cairn_stackmap_read(contents, &offset, &map, &error);
@@ -110,8 +92,8 @@ static bool add_stackmaps(const struct input *input, const struct cairn_object_s
                                i * cairn_stackmap_function_bytes(map.version),
                            copy, &lost);
     }
-    bool is_good = check_section(input, section, &lost, &error);
-    return keep_section(gathered, copy, offset, contents->byte_order) && is_good;
+    kept->size = offset;
+    return check_section(input, section, &lost, &error);
 }
 
 static bool read_records(struct tables *tables)
@@ -135,12 +117,13 @@ static bool add_fault_maps(const struct input *input, const struct cairn_object_
     enum { COUNT_OFFSET = 4 };
     struct gathered *gathered = user;
     const struct cairn_section *contents = &section->contents;
-    uint8_t *copy = copy_section(input, &gathered->copies, contents);
+    uint8_t *copy;
+    struct cairn_section *kept = copy_section(gathered, contents, &copy);
     struct cairn_error error = {.status = CAIRN_OK};
     struct lost_addresses lost = {0};
-    size_t end = 0;
-    if (copy == NULL)
+    if (kept == NULL)
         return false;
+    kept->size = 0;
     for (size_t offset = 0; offset < contents->size && error.status == CAIRN_OK;) {
         struct cairn_faultmap map;
         struct cairn_faultmap_function function = {0};
@@ -152,17 +135,10 @@ static bool add_fault_maps(const struct input *input, const struct cairn_object_
         while (cairn_faultmap_next(&map, &function))
             place_function(gathered->tables, section, map.section_offset + function.offset, copy,
                            &lost);
-        end = map.section_offset + map.size;
+        kept->size = map.section_offset + map.size;
     }
-    bool is_good = check_section(input, section, &lost, &error);
-    return keep_section(gathered, copy, end, contents->byte_order) && is_good;
+    return check_section(input, section, &lost, &error);
 }
-
-/* The address is next to the number because qsort passes no context to the comparison. */
-struct handler {
-    uint64_t address;
-    uint32_t entry;
-};
 
 static int compare_handlers(const void *left, const void *right)
 {
@@ -170,35 +146,13 @@ static int compare_handlers(const void *left, const void *right)
     const struct handler *b = right;
     if (a->address != b->address)
         return a->address < b->address ? -1 : 1;
-    return (a->entry > b->entry) - (a->entry < b->entry);
-}
-
-static bool sort_handlers(struct tables *tables)
-{
-    uint32_t count = cairn_fault_table_count(tables->faults);
-    if (count == 0)
-        return true;
-    struct handler *sorted = malloc(count * sizeof *sorted);
-    tables->handlers = malloc(count * sizeof *tables->handlers);
-    if (sorted == NULL || tables->handlers == NULL) {
-        free(sorted);
-        cairn_fault_table_destroy(tables->faults);
-        tables->faults = NULL;
-        return complain_of_memory(tables->input);
-    }
-    struct cairn_fault_entry entry;
-    for (uint32_t i = 0; cairn_fault_table_entry(tables->faults, i, &entry); i++)
-        sorted[i] = (struct handler){entry.handler_address, i};
-    qsort(sorted, count, sizeof *sorted, compare_handlers);
-    for (uint32_t i = 0; i < count; i++)
-        tables->handlers[i] = sorted[i].entry;
-    free(sorted);
-    return true;
+    return (a->fault > b->fault) - (a->fault < b->fault);
 }
 
 static bool read_faults(struct tables *tables)
 {
     struct gathered gathered = {.tables = tables};
+    struct cairn_fault_entry entry;
     struct cairn_error error;
     bool is_good = visit_named_sections(tables->input, CAIRN_FAULTMAP_SECTION,
                                         CAIRN_FAULTMAP_SECTION_DARWIN, add_fault_maps, &gathered);
@@ -208,7 +162,17 @@ static bool read_faults(struct tables *tables)
         is_good =
             complain("%s: " CAIRN_FAULTMAP_SECTION ": %s", tables->input->name, error.message);
     release_gathered(&gathered);
-    return sort_handlers(tables) && is_good;
+    uint32_t count = cairn_fault_table_count(tables->faults);
+    tables->handlers = malloc((count + (size_t)1) * sizeof *tables->handlers);
+    if (tables->handlers == NULL) {
+        cairn_fault_table_destroy(tables->faults);
+        tables->faults = NULL;
+        return complain_of_memory(tables->input);
+    }
+    for (uint32_t i = 0; cairn_fault_table_entry(tables->faults, i, &entry); i++)
+        tables->handlers[i] = (struct handler){entry.handler_address, i};
+    qsort(tables->handlers, count, sizeof *tables->handlers, compare_handlers);
+    return is_good;
 }
 
 /* ---- PC sections ---- */
@@ -217,90 +181,61 @@ static bool read_faults(struct tables *tables)
  * constants in the copies do not look like addresses of code. */
 #define COPIES_GAP (UINT64_C(1) << 30)
 
-struct entry_sections {
-    struct list list;      /* items are struct cairn_pc_table_section */
-    uint64_t next_address; /* of the next copy */
-};
-
-/* Finds how many bytes of a section are valid. False, after an error message, if not all of them
- * are. */
-static bool check_entries(const struct tables *tables, const struct wanted_section *wanted,
-                          const struct cairn_object_section *section, size_t *size)
+/* Copies a section of a relocatable object as if it were loaded at `added->address`, with distances
+ * to the code in the layout. */
+static bool place_entries(const struct tables *tables, const struct cairn_object_section *section,
+                          struct cairn_pc_table_section *added)
 {
+    const struct cairn_section *contents = &section->contents;
+    uint8_t width = added->schema.address_bytes;
+    uint8_t *copy = malloc(contents->size + 1);
+    if (copy == NULL)
+        return complain_of_memory(tables->input);
+    memcpy(copy, contents->bytes, contents->size);
+    for (size_t at = 0; at + width <= contents->size; at++) {
+        const uint8_t *bytes = contents->bytes + at;
+        uint32_t target = cairn_object_target_section(tables->input->object, section, at);
+        if (target == 0)
+            continue;
+        uint64_t distance =
+            width == 8 ? cairn_load_u64(bytes, contents->byte_order)
+                       : (uint64_t)(int64_t)(int32_t)cairn_load_u32(bytes, contents->byte_order);
+        uint64_t address = layout_address(&tables->layout, target, at + distance);
+        store(copy + at, width, address - (added->address + at), contents->byte_order);
+    }
+    added->section.bytes = copy;
+    return true;
+}
+
+/* Adds the entries before the first invalid one. `*next_address` is where the next copy is placed.
+ */
+static bool add_entries(struct tables *tables, const struct wanted_section *wanted,
+                        const struct cairn_object_section *section, uint64_t *next_address)
+{
+    struct cairn_pc_table_section added = {.name = section->name,
+                                           .section = section->contents,
+                                           .address = section->address,
+                                           .schema = wanted->schema};
     struct entry_reader reader;
     struct section_entry entry;
     struct cairn_error error;
     entry_reader_open(&reader, tables->input, &tables->layout, wanted, section);
     while (entry_reader_next(&reader, &entry, &error))
         ;
-    *size = reader.offset;
-    return error.status == CAIRN_OK || entry_reader_complain(&reader, &error);
-}
-
-static uint64_t load_distance(const uint8_t *bytes, uint8_t size, enum cairn_byte_order byte_order)
-{
-    if (size == 8)
-        return cairn_load_u64(bytes, byte_order);
-    return (uint64_t)(int64_t)(int32_t)cairn_load_u32(bytes, byte_order);
-}
-
-/* Copies a section as if it were loaded at `loaded_at`, with distances to the code in the
- * layout. */
-static bool place_entries(struct tables *tables, const struct cairn_object_section *section,
-                          const struct cairn_pcsection_schema *schema, uint64_t loaded_at,
-                          struct cairn_section *placed)
-{
-    const struct cairn_section *contents = &section->contents;
-    uint8_t width = schema->address_bytes;
-    uint8_t *copy = copy_section(tables->input, &tables->copies, contents);
-    if (copy == NULL)
-        return false;
-    for (size_t at = 0; at + width <= contents->size; at++) {
-        uint32_t target = cairn_object_target_section(tables->input->object, section, at);
-        if (target == 0)
-            continue;
-        uint64_t offset = at + load_distance(contents->bytes + at, width, contents->byte_order);
-        uint64_t address = layout_address(&tables->layout, target, offset);
-        store(copy + at, width, address - (loaded_at + at), contents->byte_order);
-    }
-    placed->bytes = copy;
-    return true;
-}
-
-static bool add_entries(struct tables *tables, struct entry_sections *sections,
-                        const struct wanted_section *wanted,
-                        const struct cairn_object_section *section)
-{
-    struct cairn_pc_table_section added = {.name = section->name,
-                                           .section = section->contents,
-                                           .address = section->address,
-                                           .schema = wanted->schema};
-    bool is_good = check_entries(tables, wanted, section, &added.section.size);
+    bool is_good = error.status == CAIRN_OK || entry_reader_complain(&reader, &error);
+    added.section.size = reader.offset;
     if (tables->layout.is_made_up) {
-        added.address = sections->next_address;
-        sections->next_address += section->contents.size + 1;
-        if (!place_entries(tables, section, &wanted->schema, added.address, &added.section))
+        added.address = *next_address;
+        *next_address += section->contents.size + 1;
+        if (!place_entries(tables, section, &added))
             return false;
     }
-    struct cairn_pc_table_section *item = list_add(&sections->list, sizeof *item);
-    if (item == NULL)
-        return complain_of_memory(tables->input);
-    *item = added;
-    return is_good;
-}
-
-static bool add_wanted(struct tables *tables, struct entry_sections *sections,
-                       const struct wanted_section *wanted)
-{
-    struct cairn_object_section section = {0};
-    struct cairn_error error;
-    const struct cairn_object_filter filter = {.name = wanted->name};
-    bool is_good = true;
-    while (cairn_object_next_section(tables->input->object, &filter, &section, &error) == CAIRN_OK)
-        is_good = add_entries(tables, sections, wanted, &section) && is_good;
-    if (error.status == CAIRN_ERROR_NOT_FOUND && section.index != 0)
-        return is_good;
-    return complain("%s: %s", tables->input->name, error.message);
+    struct cairn_pc_table_section *item = list_add(&tables->entry_sections, sizeof *item);
+    if (item != NULL)
+        *item = added;
+    else if (tables->layout.is_made_up)
+        free((void *)(uintptr_t)added.section.bytes);
+    return item != NULL ? is_good : complain_of_memory(tables->input);
 }
 
 static bool is_code(uint64_t address, void *user) { return layout_section(user, address) != NULL; }
@@ -309,46 +244,35 @@ static bool read_entries(struct tables *tables, const struct wanted_sections *wa
 {
     const struct layout *layout = &tables->layout;
     const struct cairn_pc_table_options options = {.is_code = is_code, .user = &tables->layout};
-    struct entry_sections sections = {.next_address = 0};
+    uint64_t next_address = 0;
     struct cairn_error error;
     bool is_good = true;
     if (layout->count > 0) {
         const struct code_section *last = &layout->sections[layout->count - 1];
-        sections.next_address = last->address + last->size + COPIES_GAP;
+        next_address = last->address + last->size + COPIES_GAP;
     }
-    for (size_t i = 0; i < wanted->count; i++)
-        is_good = add_wanted(tables, &sections, &wanted->sections[i]) && is_good;
-    if (sections.list.count > 0 &&
-        cairn_pc_table_create(sections.list.items, sections.list.count, &options, &tables->entries,
-                              &error) != CAIRN_OK)
+    for (size_t i = 0; i < wanted->count; i++) {
+        const struct cairn_object_filter filter = {.name = wanted->sections[i].name};
+        struct cairn_object_section section = {0};
+        while (cairn_object_next_section(tables->input->object, &filter, &section, &error) ==
+               CAIRN_OK)
+            is_good = add_entries(tables, &wanted->sections[i], &section, &next_address) && is_good;
+        if (error.status != CAIRN_ERROR_NOT_FOUND || section.index == 0)
+            is_good = complain("%s: %s", tables->input->name, error.message);
+    }
+    if (tables->entry_sections.count > 0 &&
+        cairn_pc_table_create(tables->entry_sections.items, tables->entry_sections.count, &options,
+                              &tables->entries, &error) != CAIRN_OK)
         is_good = complain("%s: PC sections: %s", tables->input->name, error.message);
-    free(sections.list.items);
     return is_good;
 }
 
-/* ---- Sanitizer metadata ---- */
+/* ---- All tables ---- */
 
 static void place_metadata(const struct layout *layout, struct sanmd_place *place)
 {
     *place = (struct sanmd_place){0, layout_address(layout, place->section, place->address)};
 }
-
-/* Reads the metadata, and sorts it by the addresses of the layout. Addresses outside code become 0.
- */
-static bool read_metadata(struct tables *tables)
-{
-    bool is_good = sanmd_read(tables->input, &tables->sanmd);
-    struct sanmd_function *functions = tables->sanmd.functions.items;
-    struct sanmd_place *atomics = tables->sanmd.atomics.items;
-    for (size_t i = 0; i < tables->sanmd.functions.count; i++)
-        place_metadata(&tables->layout, &functions[i].place);
-    for (size_t i = 0; i < tables->sanmd.atomics.count; i++)
-        place_metadata(&tables->layout, &atomics[i]);
-    sanmd_sort(&tables->sanmd);
-    return is_good;
-}
-
-/* ---- All tables ---- */
 
 bool tables_read(const struct input *input, const struct wanted_sections *wanted,
                  struct tables *tables)
@@ -359,7 +283,15 @@ bool tables_read(const struct input *input, const struct wanted_sections *wanted
     bool is_good = blocks_create(input, &tables->layout, &tables->blocks);
     is_good = read_records(tables) && is_good;
     is_good = read_faults(tables) && is_good;
-    is_good = read_metadata(tables) && is_good;
+    is_good = sanmd_read(input, &tables->sanmd) && is_good;
+    struct sanmd_function *functions = tables->sanmd.functions.items;
+    struct sanmd_place *atomics = tables->sanmd.atomics.items;
+    /* Metadata is sorted by the addresses of the layout; those outside code become 0. */
+    for (size_t i = 0; i < tables->sanmd.functions.count; i++)
+        place_metadata(&tables->layout, &functions[i].place);
+    for (size_t i = 0; i < tables->sanmd.atomics.count; i++)
+        place_metadata(&tables->layout, &atomics[i]);
+    sanmd_sort(&tables->sanmd);
     return read_entries(tables, wanted) && is_good;
 }
 
@@ -370,18 +302,15 @@ void tables_release(struct tables *tables)
     cairn_fault_table_destroy(tables->faults);
     free(tables->handlers);
     cairn_pc_table_destroy(tables->entries);
+    const struct cairn_pc_table_section *sections = tables->entry_sections.items;
+    for (size_t i = 0; tables->layout.is_made_up && i < tables->entry_sections.count; i++)
+        free((void *)(uintptr_t)sections[i].section.bytes);
+    free(tables->entry_sections.items);
     sanmd_release(&tables->sanmd);
-    release_copies(&tables->copies);
     layout_destroy(&tables->layout);
 }
 
-bool tables_has_metadata(const struct tables *tables)
-{
-    return tables->blocks != NULL || tables->records != NULL || tables->faults != NULL ||
-           tables->entries != NULL || tables->sanmd.section_count > 0;
-}
-
-/* ---- Lookups: records ---- */
+/* ---- Answers ---- */
 
 /* Returns the first of the records from `low` to `high` whose address is `address` or higher. */
 static uint32_t first_record(const struct tables *tables, uint32_t low, uint32_t high,
@@ -397,44 +326,19 @@ static uint32_t first_record(const struct tables *tables, uint32_t low, uint32_t
     return low;
 }
 
-uint32_t tables_find_records(const struct tables *tables, uint64_t address,
-                             struct cairn_record *first)
+/* Finds the record of the patch point whose call returns to `address`: the code at the record, up
+ * to there, must be LLVM's code for a patch point. The call may be followed by instructions that
+ * belong to it, such as the load of a TOC pointer. Statepoints are not found, because their records
+ * are at the return address. */
+static bool find_call(const struct tables *tables, uint64_t address, struct cairn_record *record)
 {
-    if (tables->records == NULL || !cairn_table_find_address(tables->records, address, first))
-        return 0;
-    uint32_t count = cairn_table_record_count(tables->records);
-    uint32_t end =
-        address == UINT64_MAX ? count : first_record(tables, first->index + 1, count, address + 1);
-    return end - first->index;
-}
-
-/* Whether the code at `address` is LLVM's code for a patch point whose call returns `distance`
- * bytes after it. The call may be followed by instructions that belong to it, such as the load of a
- * TOC pointer. */
-static bool is_call(const struct tables *tables, uint64_t address, size_t distance)
-{
-    enum { FOLLOWING_MAX = 8 };
-    const struct cairn_arch *arch = arch_find(cairn_object_architecture(tables->input->object));
-    struct place place = layout_place(&tables->layout, address);
+    enum { CALL_BYTES_MAX = 64, FOLLOWING_MAX = 8 };
+    cairn_object *object = tables->input->object;
+    const struct cairn_arch *arch = arch_find(cairn_object_architecture(object));
+    struct cairn_function function;
     struct cairn_object_code code;
     struct arch_patchpoint found;
-    if (arch == NULL || arch->recognise == NULL)
-        return false;
-    if (cairn_object_code(tables->input->object, place.section == NULL ? 0 : place.section->index,
-                          place.address, &code, NULL) != CAIRN_OK)
-        return false;
-    for (size_t size = distance; size <= distance + FOLLOWING_MAX && size <= code.size; size++)
-        if (arch->recognise(arch, code.bytes, size, code.address, &found, NULL) == CAIRN_OK &&
-            found.has_call && found.return_offset == distance)
-            return true;
-    return false;
-}
-
-bool tables_find_call(const struct tables *tables, uint64_t address, struct cairn_record *record)
-{
-    enum { CALL_BYTES_MAX = 64 };
-    struct cairn_function function;
-    if (tables->records == NULL || address == 0 ||
+    if (tables->records == NULL || address == 0 || arch == NULL || arch->recognise == NULL ||
         !cairn_table_find_function(tables->records, address - 1, &function))
         return false;
     uint32_t next = first_record(tables, function.first_record,
@@ -443,11 +347,21 @@ bool tables_find_call(const struct tables *tables, uint64_t address, struct cair
         return false;
     *record = (struct cairn_record){tables->records, next - 1};
     uint64_t distance = address - cairn_record_address(*record);
-    return distance <= CALL_BYTES_MAX &&
-           is_call(tables, cairn_record_address(*record), (size_t)distance);
+    struct place place = layout_place(&tables->layout, cairn_record_address(*record));
+    if (distance > CALL_BYTES_MAX ||
+        cairn_object_code(object, place.section == NULL ? 0 : place.section->index, place.address,
+                          &code, NULL) != CAIRN_OK)
+        return false;
+    for (size_t size = distance; size <= distance + FOLLOWING_MAX && size <= code.size; size++)
+        if (arch->recognise(arch, code.bytes, size, code.address, &found, NULL) == CAIRN_OK &&
+            found.has_call && found.return_offset == distance)
+            return true;
+    return false;
 }
 
-bool tables_find_frame(const struct tables *tables, uint64_t address,
+/* Finds the frame size of the function that contains `address`. `function` is the function from the
+ * symbol table, or NULL. */
+static bool find_frame(const struct tables *tables, uint64_t address,
                        const struct cairn_object_function *function, uint64_t *stack_size)
 {
     struct cairn_function found;
@@ -463,64 +377,63 @@ bool tables_find_frame(const struct tables *tables, uint64_t address,
     return address <= cairn_record_address(last);
 }
 
-/* ---- Lookups: faults ---- */
-
-/* Returns the number of the first fault, in the order of handlers, whose handler is at `address` or
- * higher. */
-static uint32_t first_handled(const struct tables *tables, uint64_t address)
+static void find_faults(const struct tables *tables, uint64_t address, struct answer *answer)
 {
-    uint32_t low = 0;
-    uint32_t high = cairn_fault_table_count(tables->faults);
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (tables_handled(tables, middle).handler_address < address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    const struct handler *handlers = tables->handlers;
+    size_t count = cairn_fault_table_count(tables->faults);
+    size_t begin = address == 0 ? 0 : first_above(handlers, sizeof *handlers, count, address - 1);
+    answer->has_fault = cairn_fault_table_find(tables->faults, address, &answer->fault);
+    answer->handled = handlers + begin;
+    answer->handled_count = first_above(handlers, sizeof *handlers, count, address) - begin;
 }
 
-uint32_t tables_find_handled(const struct tables *tables, uint64_t address, uint32_t *number)
+static void find_metadata(const struct sanmd_contents *sanmd, uint64_t address,
+                          struct answer *answer)
 {
-    *number = first_handled(tables, address);
-    uint32_t end = address == UINT64_MAX ? cairn_fault_table_count(tables->faults)
-                                         : first_handled(tables, address + 1);
-    return end - *number;
-}
-
-struct cairn_fault_entry tables_handled(const struct tables *tables, uint32_t number)
-{
-    struct cairn_fault_entry fault = {0};
-    (void)cairn_fault_table_entry(tables->faults, tables->handlers[number], &fault);
-    return fault;
-}
-
-/* ---- Lookups: sanitizer metadata ---- */
-
-const struct cairn_sanmd_entry *tables_find_covered(const struct tables *tables, uint64_t address,
-                                                    uint64_t *function)
-{
-    const struct sanmd_function *functions = tables->sanmd.functions.items;
-    size_t low = 0;
-    size_t high = tables->sanmd.functions.count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (functions[middle].place.address <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low == 0 || address - functions[low - 1].place.address >= functions[low - 1].covered.size)
-        return NULL;
-    *function = functions[low - 1].place.address;
-    return &functions[low - 1].covered;
-}
-
-bool tables_is_atomic(const struct tables *tables, uint64_t address)
-{
+    const struct sanmd_function *functions = sanmd->functions.items;
     const struct sanmd_place place = {0, address};
-    return tables->sanmd.atomics.count > 0 &&
-           bsearch(&place, tables->sanmd.atomics.items, tables->sanmd.atomics.count, sizeof place,
-                   sanmd_compare_places) != NULL;
+    size_t count = sanmd->functions.count;
+    size_t above =
+        count == 0 ? 0 : first_above(&functions->place.address, sizeof *functions, count, address);
+    if (above > 0 &&
+        address - functions[above - 1].place.address < functions[above - 1].covered.size) {
+        answer->covered = &functions[above - 1].covered;
+        answer->covered_address = functions[above - 1].place.address;
+    }
+    answer->is_atomic =
+        sanmd->atomics.count > 0 && bsearch(&place, sanmd->atomics.items, sanmd->atomics.count,
+                                            sizeof place, sanmd_compare_places) != NULL;
+}
+
+void find_answer(const struct tables *tables, const struct target *target, struct answer *answer)
+{
+    uint64_t address = target->address;
+    struct cairn_block_function function = {0};
+    *answer = (struct answer){
+        .tables = tables, .target = *target, .place = layout_place(&tables->layout, address)};
+    answer->has_function = layout_function(&tables->layout, address, &answer->function);
+    answer->has_block =
+        tables->blocks != NULL && cairn_block_table_find(tables->blocks, address, &answer->block);
+    if (answer->has_block) {
+        (void)cairn_block_table_function(tables->blocks, answer->block.function, &function);
+        (void)cairn_block_table_details(tables->blocks, answer->block.function, answer->block.index,
+                                        &answer->block_details);
+        answer->block_features = function.features;
+    }
+    answer->has_frame = find_frame(tables, address, answer->has_function ? &answer->function : NULL,
+                                   &answer->stack_size);
+    if (tables->records != NULL &&
+        cairn_table_find_address(tables->records, address, &answer->record)) {
+        uint32_t count = cairn_table_record_count(tables->records);
+        uint32_t end = address == UINT64_MAX
+                           ? count
+                           : first_record(tables, answer->record.index + 1, count, address + 1);
+        answer->record_count = end - answer->record.index;
+    }
+    answer->has_call = find_call(tables, address, &answer->call);
+    if (tables->faults != NULL)
+        find_faults(tables, address, answer);
+    find_metadata(&tables->sanmd, address, answer);
+    answer->entry_count =
+        cairn_pc_table_find(tables->entries, address, answer->entries, LOOKUP_ITEMS_MAX);
 }

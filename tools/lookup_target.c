@@ -9,17 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Returns the section to which addresses in a relocatable object refer if no section is named:
- * .text if there is exactly one section of this name, or the only section of code. */
-static const struct code_section *find_main_section(const struct layout *layout)
-{
-    bool is_only;
-    const struct code_section *text = layout_find_name(layout, ".text", 5, &is_only);
-    if (text != NULL && is_only)
-        return text;
-    return layout->count == 1 ? &layout->sections[0] : NULL;
-}
-
 /* Finds the place at `offset` in a section. */
 static bool find_in_section(const struct layout *layout, const struct code_section *section,
                             uint64_t offset, struct target *target, char *complaint)
@@ -33,21 +22,25 @@ static bool find_in_section(const struct layout *layout, const struct code_secti
     return false;
 }
 
-/* Finds the target of an address without a section. */
+/* Finds the target of an address without a section. In a relocatable object, it is in .text if
+ * there is exactly one section of this name, or in the only section of code. */
 static bool find_address(const struct tables *tables, uint64_t base, uint64_t address,
                          struct target *target, char *complaint)
 {
+    const struct layout *layout = &tables->layout;
+    bool is_only;
     *target = (struct target){.address = address - base, .loaded = address};
-    if (!tables->layout.is_made_up)
+    if (!layout->is_made_up)
         return true;
-    const struct code_section *section = find_main_section(&tables->layout);
+    const struct code_section *section = layout_find_name(layout, ".text", 5, &is_only);
+    if (section == NULL || !is_only)
+        section = layout->count == 1 ? layout->sections : NULL;
     if (section != NULL)
-        return find_in_section(&tables->layout, section, address, target, complaint);
+        return find_in_section(layout, section, address, target, complaint);
     snprintf(complaint, TARGET_COMPLAINT_BYTES,
-             "0x%llx of which section? The file is not linked: say SECTION:ADDRESS, such as "
-             "%.60s:%llx",
-             (unsigned long long)address,
-             tables->layout.sections == NULL ? ".text" : tables->layout.sections[0].name,
+             "the section of 0x%llx is not given: in a relocatable file, write SECTION:ADDRESS, "
+             "such as %.60s:%llx",
+             (unsigned long long)address, layout->count == 0 ? ".text" : layout->sections[0].name,
              (unsigned long long)address);
     return false;
 }
@@ -67,29 +60,15 @@ static bool split_section(const struct tables *tables, const char *word,
     return *section != NULL;
 }
 
-static bool find_function(const struct tables *tables, const char *word, size_t length,
-                          uint64_t offset, struct target *target)
-{
-    enum { NAME_BYTES = 4096 };
-    char name[NAME_BYTES];
-    struct cairn_object_function function;
-    if (length >= sizeof name)
-        return false;
-    memcpy(name, word, length);
-    name[length] = '\0';
-    if (cairn_object_find_name(tables->input->object, name, &function, NULL) != CAIRN_OK)
-        return false;
-    uint64_t entry = layout_address(&tables->layout, function.section, function.entry);
-    target->address = entry + offset;
-    return entry != 0 || !tables->layout.is_made_up;
-}
-
 static bool find_name(const struct tables *tables, const char *word, struct target *target,
                       char *complaint)
 {
+    enum { NAME_BYTES = 4096 };
+    char name[NAME_BYTES];
     uint64_t offset = 0;
     bool is_only;
     const struct code_section *section;
+    struct cairn_object_function function;
     if (split_section(tables, word, &section, &offset))
         return find_in_section(&tables->layout, section, offset, target, complaint);
     /* The name ends at a '+' before a number. */
@@ -100,8 +79,14 @@ static bool find_name(const struct tables *tables, const char *word, struct targ
     section = layout_find_name(&tables->layout, word, length, &is_only);
     if (section != NULL)
         return find_in_section(&tables->layout, section, offset, target, complaint);
-    if (find_function(tables, word, length, offset, target))
-        return true;
+    snprintf(name, sizeof name, "%.*s", length < sizeof name ? (int)length : 0, word);
+    if (name[0] != '\0' &&
+        cairn_object_find_name(tables->input->object, name, &function, NULL) == CAIRN_OK) {
+        uint64_t entry = layout_address(&tables->layout, function.section, function.entry);
+        target->address = entry + offset;
+        if (entry != 0 || !tables->layout.is_made_up)
+            return true;
+    }
     snprintf(complaint, TARGET_COMPLAINT_BYTES,
              "'%.100s' is neither a hexadecimal address nor a function or section of the file",
              word);

@@ -14,21 +14,15 @@ __extension__ typedef unsigned __int128 wide;
 
 static wide join(uint64_t low, uint64_t high) { return (wide)high << 64 | low; }
 
-static int digit_value(char digit)
-{
-    if (digit >= '0' && digit <= '9')
-        return digit - '0';
-    int lower = tolower((unsigned char)digit);
-    return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : 16;
-}
-
 /* Parses digits. False if there is no digit, or if another character is among them. */
 static bool parse_magnitude(const char *digits, unsigned base, wide *magnitude, bool *fits)
 {
+    static const char values[] = "0123456789abcdef";
     *magnitude = 0;
     *fits = true;
     for (const char *at = digits; *at != '\0'; at++) {
-        unsigned digit = (unsigned)digit_value(*at);
+        const char *value = strchr(values, tolower((unsigned char)*at));
+        unsigned digit = value == NULL ? base : (unsigned)(value - values);
         if (digit >= base)
             return false;
         *fits = *fits && *magnitude <= (~(wide)0 - digit) / base;
@@ -125,16 +119,6 @@ char *number_normalise_floating(const char *word)
 
 /* ---- Formatting floating-point numbers ---- */
 
-/* Rounds to `precision` binary digits, in a type whose smallest normal number has this exponent. */
-static double round_to(double value, int precision, int least_exponent)
-{
-    int exponent;
-    frexp(value, &exponent);
-    if (exponent < least_exponent)
-        exponent = least_exponent;
-    return ldexp(nearbyint(ldexp(value, precision - exponent)), exponent - precision);
-}
-
 /* Formats with the fewest digits that identify the number: in a type of fewer bits than a double,
  * given by its precision and the exponent of its smallest normal number; in a double, or, if
  * `precision` is LDBL_MANT_DIG, in a long double. Numbers that are integers and not too long have
@@ -151,8 +135,13 @@ static void format_shortest(long double value, int precision, int least_exponent
     for (int digits = 1; digits <= most && !same; digits++) {
         snprintf(text, NUMBER_TEXT_BYTES, "%.*Lg", digits, value);
         long double parsed = is_long ? strtold(text, NULL) : (long double)strtod(text, NULL);
-        if (precision < DBL_MANT_DIG)
-            parsed = (long double)round_to((double)parsed, precision, least_exponent);
+        if (precision < DBL_MANT_DIG) {
+            int exponent;
+            frexp((double)parsed, &exponent);
+            exponent = exponent < least_exponent ? least_exponent : exponent;
+            double scaled = nearbyint(ldexp((double)parsed, precision - exponent));
+            parsed = (long double)ldexp(scaled, exponent - precision);
+        }
         same = parsed == value;
     }
 }
@@ -190,15 +179,6 @@ static void format_hexadecimal(wide fraction, int exponent, bool is_negative, ch
              (is_normal ? exponent : 1) - QUAD_BIAS);
 }
 
-static bool fits_long_double(wide fraction, int exponent)
-{
-    int spare = QUAD_FRACTION_BITS + 1 - LDBL_MANT_DIG;
-    if (exponent == 0 || exponent == QUAD_SPECIAL)
-        return fraction == 0 || exponent == QUAD_SPECIAL;
-    return exponent - QUAD_BIAS + 1 >= LDBL_MIN_EXP && exponent - QUAD_BIAS + 1 <= LDBL_MAX_EXP &&
-           (spare <= 0 || (fraction & (((wide)1 << spare) - 1)) == 0);
-}
-
 static void format_quad(const uint8_t *bytes, char *text)
 {
     uint64_t words[2];
@@ -207,7 +187,13 @@ static void format_quad(const uint8_t *bytes, char *text)
     wide fraction = bits & (((wide)1 << QUAD_FRACTION_BITS) - 1);
     int exponent = (int)(bits >> QUAD_FRACTION_BITS & QUAD_SPECIAL);
     bool is_negative = bits >> 127 != 0;
-    if (!fits_long_double(fraction, exponent)) {
+    int spare = QUAD_FRACTION_BITS + 1 - LDBL_MANT_DIG;
+    bool fits = exponent == 0 || exponent == QUAD_SPECIAL
+                    ? fraction == 0 || exponent == QUAD_SPECIAL
+                    : exponent - QUAD_BIAS + 1 >= LDBL_MIN_EXP &&
+                          exponent - QUAD_BIAS + 1 <= LDBL_MAX_EXP &&
+                          (spare <= 0 || (fraction & (((wide)1 << spare) - 1)) == 0);
+    if (!fits) { /* a long double */
         format_hexadecimal(fraction, exponent, is_negative, text);
         return;
     }

@@ -178,16 +178,6 @@ void output_escaped(struct output *output, const char *prefix, uint8_t byte)
 
 /* ---- Formats ---- */
 
-static void write_style(struct output *output, char style)
-{
-    static const char *const codes[] = {
-        [0] = "\033[0m",  [1] = "\033[1m",  [2] = "\033[36m",
-        [3] = "\033[33m", [4] = "\033[31m", [5] = "\033[2m",
-    };
-    if (output->has_colour)
-        output_text(output, codes[style - PLAIN[0]]);
-}
-
 uint64_t take_number(char modifier, va_list *arguments)
 {
     if (modifier == 'j')
@@ -249,14 +239,19 @@ static const char *convert(struct output *output, const char *at, va_list *argum
 
 void output_arguments(struct output *output, const char *format, va_list *arguments)
 {
+    /* Indexed by the distance from PLAIN. */
+    static const char *const styles[] = {"\033[0m",  "\033[1m",  "\033[36m",
+                                         "\033[33m", "\033[31m", "\033[2m"};
     while (*format != '\0') {
         size_t plain = strcspn(format, "%" PLAIN HEADING NAME NUMBER WARNING FAINT);
         output_bytes(output, format, plain);
         format += plain;
         if (*format == '%')
             format = convert(output, format + 1, arguments);
+        else if (*format != '\0' && output->has_colour)
+            output_text(output, styles[*format++ - PLAIN[0]]);
         else if (*format != '\0')
-            write_style(output, *format++);
+            format++;
     }
 }
 
@@ -266,4 +261,52 @@ void output_format(struct output *output, const char *format, ...)
     va_start(arguments, format);
     output_arguments(output, format, &arguments);
     va_end(arguments);
+}
+
+/* ---- Progress ---- */
+
+enum { CALLS_A_LOOK = 1024, MILLISECONDS_BEFORE = 1000, MILLISECONDS_BETWEEN = 100 };
+
+void progress_begin(struct progress *progress, const struct output *output, const char *what,
+                    uint64_t total)
+{
+    const char *terminal = getenv("TERM");
+    *progress = (struct progress){.what = what, .total = total};
+    progress->is_shown = isatty(STDERR_FILENO) == 1 && terminal != NULL &&
+                         strcmp(terminal, "dumb") != 0 &&
+                         (output == NULL || isatty(output->descriptor) != 1);
+    clock_gettime(CLOCK_MONOTONIC, &progress->begun);
+    progress->drawn = progress->begun;
+}
+
+static int64_t milliseconds_between(const struct timespec *from, const struct timespec *to)
+{
+    return (int64_t)(to->tv_sec - from->tv_sec) * 1000 + (to->tv_nsec - from->tv_nsec) / 1000000;
+}
+
+void progress_move(struct progress *progress, uint64_t done)
+{
+    if (!progress->is_shown || ++progress->asked % CALLS_A_LOOK != 0)
+        return;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (milliseconds_between(&progress->begun, &now) < MILLISECONDS_BEFORE ||
+        milliseconds_between(&progress->drawn, &now) < MILLISECONDS_BETWEEN)
+        return;
+    progress->drawn = now;
+    progress->is_drawn = true;
+    if (progress->total > 0)
+        fprintf(stderr, "\r\033[K%3.0f %% of %llu %s",
+                100.0 * (double)done / (double)progress->total, (unsigned long long)progress->total,
+                progress->what);
+    else
+        fprintf(stderr, "\r\033[K%llu %s", (unsigned long long)done, progress->what);
+    fflush(stderr);
+}
+
+void progress_end(struct progress *progress)
+{
+    if (progress->is_drawn)
+        fwrite("\r\033[K", 1, 4, stderr);
+    progress->is_drawn = false;
 }

@@ -1,5 +1,6 @@
 /*
- * tools/output.h - buffered writing to standard output that remembers errors until the end.
+ * tools/output.h - buffered writing to standard output that remembers errors until the end, and a
+ * progress line on standard error.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -10,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 /* Names are cut after OUTPUT_NAME_BYTES_MAX bytes, because names in a file can overlap and be far
  * longer in total than the file. One long name can also be that of all entries. So names that are
@@ -82,5 +84,30 @@ char *put_digits(char *at, uint64_t value);
 
 /* Writes the buffer. False if any write has failed. */
 bool output_flush(struct output *output);
+
+/* ---- Progress ---- */
+
+/* A progress line on standard error that is overwritten, and erased at the end. It appears only on
+ * a terminal, and only if the work takes more than a second. */
+struct progress {
+    const char *what; /* plural noun for what is counted, such as "bytes" */
+    uint64_t total;   /* 0 if unknown */
+    bool is_shown;    /* whether progress may be shown */
+    bool is_drawn;
+    uint64_t asked; /* number of calls since the clock was last read */
+    struct timespec begun;
+    struct timespec drawn;
+};
+
+/* Begins work that writes to `output`, which may be NULL. If that is a terminal, no progress is
+ * shown, because the output itself shows it. */
+void progress_begin(struct progress *progress, const struct output *output, const char *what,
+                    uint64_t total);
+
+/* Reports progress. May be called millions of times. */
+void progress_move(struct progress *progress, uint64_t done);
+
+/* Erases the line. Must be called before anything else is written to standard error. */
+void progress_end(struct progress *progress);
 
 #endif

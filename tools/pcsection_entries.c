@@ -15,12 +15,14 @@
 
 /* ---- Command lines ---- */
 
-bool parse_wanted_sections(const char *command, const struct option_values *names,
-                           const struct option_values *schemas, struct wanted_sections *wanted)
+bool parse_wanted_sections(const char *command, const struct section_options *options,
+                           struct wanted_sections *wanted)
 {
+    const struct option_values *names = &options->names;
+    const struct option_values *schemas = &options->schemas;
     if (names->count > 0 && schemas->count != names->count && schemas->count != 1)
-        return complain("%s: %zu of --section and %zu of --schema: each section needs its schema, "
-                        "or one schema is for all of them; see 'cairn %s --help'",
+        return complain("%s: --section is given %zu times and --schema %zu times: give one schema "
+                        "for each section, or one for all; see 'cairn %s --help'",
                         command, names->count, schemas->count, command);
     wanted->count = names->count;
     for (size_t i = 0; i < names->count; i++) {
@@ -69,7 +71,7 @@ static enum cairn_status refuse(const struct entry_reader *reader, const char *r
 {
     error->offset = reader->offset;
     snprintf(error->message, sizeof error->message,
-             "the entry at byte %zu: %s: is the schema this section's?", reader->offset, reason);
+             "the entry at byte %zu does not fit the schema: %s", reader->offset, reason);
     return error->status = CAIRN_ERROR_CORRUPT;
 }
 
@@ -99,7 +101,7 @@ static enum cairn_status read_run(struct entry_reader *reader, struct cairn_erro
     size_t last = reader->offset;
     if (section->contents.size - last >= schema->address_bytes &&
         !read_address(reader, last, &address))
-        return refuse(reader, "an address should be here, but this does not lead to code", error);
+        return refuse(reader, "its address does not lead to code", error);
     if (!schema->has_size && schema->constant_count > 0)
         while (read_address(reader, last + schema->address_bytes, &address))
             last += schema->address_bytes;
@@ -143,7 +145,7 @@ bool entry_reader_complain(const struct entry_reader *reader, const struct cairn
     if (read_address(reader, reader->offset, &address) &&
         layout_function(reader->layout, address, &function))
         name = function.name;
-    return complain("%s: %s, byte %llu: %s%s%s, with the schema '%s'", reader->input->name,
+    return complain("%s: %s, byte %llu: %s%s%s; the schema is '%s'", reader->input->name,
                     reader->section.name, (unsigned long long)error->offset, error->message,
                     name == NULL ? "" : "; it is about ", name == NULL ? "" : name,
                     reader->wanted->text);

@@ -1,5 +1,5 @@
 /*
- * tools/pcsection_entries.h - the entries of the PC sections that a command was asked for, with
+ * tools/pcsection_entries.h - the entries of the PC sections that were given to a command, with
  * their schemas.
  *
  * SPDX-License-Identifier: MIT
@@ -23,17 +23,23 @@ struct wanted_sections {
     size_t count;
 };
 
-/* The options that give names and schemas; both are struct option_values. */
-#define SECTION_OPTIONS(NAMES, SCHEMAS)                                                            \
-    {.name = "--section", .values = (NAMES), .needs = "a section's name"},                         \
+/* The options that give names and schemas. */
+struct section_options {
+    struct option_values names;
+    struct option_values schemas;
+};
+
+#define SECTION_OPTIONS(OPTIONS)                                                                   \
+    {.name = "--section", .values = &(OPTIONS)->names, .needs = "the name of a section"},          \
     {                                                                                              \
-        .name = "--schema", .values = (SCHEMAS), .needs = "a schema, such as 'instruction 4 u32'"  \
+        .name = "--schema", .values = &(OPTIONS)->schemas,                                         \
+        .needs = "a schema, such as 'instruction 4 u32'"                                           \
     }
 
 /* Pairs names and schemas in order. A single schema applies to all names. Without names there are
  * no sections. False, after an error message that begins with `command`. */
-bool parse_wanted_sections(const char *command, const struct option_values *names,
-                           const struct option_values *schemas, struct wanted_sections *wanted);
+bool parse_wanted_sections(const char *command, const struct section_options *options,
+                           struct wanted_sections *wanted);
 
 /* The state of reading a section. */
 struct entry_reader {

@@ -14,38 +14,34 @@
 static const char help[] =
     "usage: cairn pcsections FILE --section NAME --schema SCHEMA [--json]\n"
     "\n"
-    "Prints PC sections of an ELF object, executable or shared library: what the metadata\n"
-    "!pcsections says about functions or instructions. The format of entries is not in the\n"
-    "file, so the schema has to be given. FILE - is standard input.\n"
+    "Prints PC sections of an ELF object, executable, shared library or archive: the constants "
+    "that\n"
+    "!pcsections metadata attaches to functions and instructions. If FILE is '-', standard input\n"
+    "is read.\n"
     "\n"
-    "  --section NAME   the section; of several with this name all are printed\n"
-    "  --schema SCHEMA  what its entries are like, in words:\n"
-    "              function or instruction   what entries are about; a function has its size\n"
+    "  --section NAME   print all sections with this name\n"
+    "  --schema SCHEMA  the format of the entries, which the file does not contain, in words:\n"
+    "              function or instruction   what entries are about; an entry for a function\n"
+    "                                        contains its size\n"
     "              4 or 8                    bytes of an address: 4 in the small code model\n"
-    "              u8, u16 … u64             each constant, by its bits\n"
+    "              u8, u16, ... u64          each constant, by its number of bits\n"
     "              !C                        the size, and constants of more than 8 bits, are\n"
     "                                        ULEB128 numbers\n"
-    "            such as 'instruction 4', 'function 4 u32 !C'. Unless they are ULEB128 numbers,\n"
-    "            LLVM takes 4 bytes for 24 bits, and 8 for 40, 48 and 56, followed by zeros:\n"
-    "            that is u24 u8, u40 u24, u48 u16, u56 u8\n"
+    "            For example: 'instruction 4', 'function 4 u32 !C'. Constants that are not\n"
+    "            ULEB128 numbers have 4 bytes for 24 bits, and 8 bytes for 40, 48 and 56 bits,\n"
+    "            with trailing zeros: write u24 u8, u40 u24, u48 u16, u56 u8\n"
     "            Both options may be given several times, in pairs, or with one schema for all\n"
-    "  --json    for machines: an array of sections\n"
-    "              {name, code, schema, entries}, of an archive's member also file\n"
-    "            entries:  {address, section, symbol, offset, size, constants}\n"
-    "            size is null unless it is a function's; section is null unless the file is\n"
-    "            relocatable: address is then an offset in that section.\n"
-    "            Integers above 2^53 - 1 are strings of decimal digits\n" FILE_HELP "\n"
+    "  --json    print an array of sections\n"
+    "              section: {name, code, schema, entries}; in archives also file, the member\n"
+    "              entry:   {address, section, symbol, offset, size, constants}\n"
+    "            size is null for instructions. section is null unless the file is relocatable;\n"
+    "            address is then an offset in that section.\n"
+    "            Integers above 2^53 - 1 are strings of decimal digits.\n" FILE_HELP "\n"
     "Instructions of one function that share their metadata have one entry with all of their\n"
-    "addresses: each is printed by itself, with the constants of all.\n";
-
-struct options {
-    struct file_options file;
-    struct wanted_sections wanted;
-};
+    "addresses. Each address is printed on its own line, with the constants.\n";
 
 struct printing {
-    const struct options *options;
-    struct printer printer;
+    struct wanted_sections wanted;
     struct layout layout;
     size_t section_count;
 };
@@ -54,7 +50,7 @@ struct printing {
 
 static void begin_section(struct printing *printing, const struct entry_reader *reader)
 {
-    struct printer *printer = &printing->printer;
+    struct printer *printer = reader->input->printer;
     struct output *output = &printer->output;
     struct json *json = &printer->json;
     cairn_object *object = reader->input->object;
@@ -63,7 +59,7 @@ static void begin_section(struct printing *printing, const struct entry_reader *
         bool has_code = cairn_object_section_header(object, reader->section.linked_section, &code);
         json_line(json, 0);
         json_begin_object(json, NULL);
-        write_json_member(json, reader->input);
+        write_member(reader->input);
         json_fields(json, "name %s", reader->section.name);
         json_name(json, "code", has_code ? code.name : NULL);
         json_fields(json, "schema %s", reader->wanted->text);
@@ -71,22 +67,21 @@ static void begin_section(struct printing *printing, const struct entry_reader *
         return;
     }
     output_text(output, printing->section_count > 0 ? "\n" : "");
-    write_member(output, reader->input);
+    write_member(reader->input);
     output_format(output, HEADING "section %s" PLAIN ": %s, %s, %zu byte%s\n", reader->section.name,
                   reader->wanted->text, cairn_architecture_name(cairn_object_architecture(object)),
                   reader->section.contents.size, plural(reader->section.contents.size));
 }
 
-static void print_entry(struct printing *printing, const struct entry_reader *reader,
-                        const struct section_entry *entry)
+static void print_entry(const struct entry_reader *reader, const struct section_entry *entry)
 {
-    struct output *output = &printing->printer.output;
-    struct json *json = &printing->printer.json;
+    struct output *output = &reader->input->printer->output;
+    struct json *json = &reader->input->printer->json;
     const struct cairn_pcsection_schema *schema = &reader->wanted->schema;
     struct cairn_object_function function = {.name = NULL};
-    bool is_known = layout_function(&printing->layout, entry->value.address, &function);
+    bool is_known = layout_function(reader->layout, entry->value.address, &function);
     uint64_t offset = entry->place.address - function.entry;
-    if (printing->printer.is_json) {
+    if (reader->input->printer->is_json) {
         json_line(json, 1);
         json_begin_object(json, NULL);
         json_fields(json, "address %ju", entry->place.address);
@@ -118,11 +113,12 @@ static bool print_section(struct printing *printing, const struct wanted_section
     entry_reader_open(&reader, input, &printing->layout, wanted, section);
     begin_section(printing, &reader);
     printing->section_count++;
+    input->printer->has_output = true;
     while (entry_reader_next(&reader, &entry, &error))
-        print_entry(printing, &reader, &entry);
-    if (printing->printer.is_json) {
-        json_end_array(&printing->printer.json);
-        json_end_object(&printing->printer.json);
+        print_entry(&reader, &entry);
+    if (input->printer->is_json) {
+        json_end_array(&input->printer->json);
+        json_end_object(&input->printer->json);
     }
     return error.status == CAIRN_OK || entry_reader_complain(&reader, &error);
 }
@@ -142,109 +138,73 @@ static bool is_candidate(const struct cairn_object_section_header *header)
     return true;
 }
 
-/* Limits of the list of names. Each name takes at least three bytes of the text. */
-enum { LIST_BYTES = 1000, LISTED_MAX = LIST_BYTES / 3 };
-
-struct candidates {
-    char text[LIST_BYTES]; /* such as "a, b, c" */
-    size_t used;
-    const char *names[LISTED_MAX];
-    size_t count;
-};
-
-static bool is_listed(const struct candidates *candidates, const char *name)
-{
-    for (size_t i = 0; i < candidates->count; i++)
-        if (strcmp(candidates->names[i], name) == 0)
-            return true;
-    return false;
-}
-
-/* Adds a name to the list. False if it does not fit. */
-static bool list_name(struct candidates *candidates, const char *name)
-{
-    size_t left = LIST_BYTES - candidates->used;
-    size_t length = strnlen(name, LIST_BYTES);
-    if (length + 3 > left || candidates->count == LISTED_MAX)
-        return false;
-    candidates->used += (size_t)snprintf(candidates->text + candidates->used, left, "%s%s",
-                                         candidates->count > 0 ? ", " : "", name);
-    candidates->names[candidates->count++] = name;
-    return true;
-}
-
+/* Prints an error message with the names that may be wanted, as many as fit. Each takes at least
+ * three bytes of the text. */
 static bool complain_of_candidates(const struct input *input, const char *wrong)
 {
-    struct candidates candidates = {.used = 0};
+    enum { LIST_BYTES = 1000, LISTED_MAX = LIST_BYTES / 3 };
     struct cairn_object_section_header header;
-    for (uint32_t i = 1; cairn_object_section_header(input->object, i, &header); i++)
-        if (is_candidate(&header) && !is_listed(&candidates, header.name) &&
-            !list_name(&candidates, header.name))
+    char text[LIST_BYTES]; /* such as "a, b, c" */
+    const char *names[LISTED_MAX];
+    size_t used = 0;
+    size_t count = 0;
+    for (uint32_t i = 1; cairn_object_section_header(input->object, i, &header); i++) {
+        size_t listed = 0;
+        while (listed < count && strcmp(names[listed], header.name) != 0)
+            listed++;
+        if (listed < count || !is_candidate(&header))
+            continue;
+        if (strnlen(header.name, LIST_BYTES) + 3 > LIST_BYTES - used || count == LISTED_MAX)
             break;
-    if (candidates.count > 0)
-        return complain("%s: %s; these may be PC sections: %s", input->name, wrong,
-                        candidates.text);
+        used += (size_t)snprintf(text + used, LIST_BYTES - used, "%s%s", count > 0 ? ", " : "",
+                                 header.name);
+        names[count++] = header.name;
+    }
+    if (count > 0)
+        return complain("%s: %s; these may be PC sections: %s", input->name, wrong, text);
     return complain("%s: %s, and no section looks like a PC section", input->name, wrong);
-}
-
-static bool print_wanted(struct printing *printing, const struct input *input,
-                         const struct wanted_section *wanted)
-{
-    bool is_good = true;
-    struct cairn_error error = {0};
-    struct cairn_object_section section = {0};
-    const struct cairn_object_filter filter = {.name = wanted->name};
-    while (cairn_object_next_section(input->object, &filter, &section, &error) == CAIRN_OK)
-        is_good = print_section(printing, wanted, input, &section) && is_good;
-    if (error.status != CAIRN_ERROR_NOT_FOUND)
-        return complain("%s: %s: %s", input->name, wanted->name, error.message);
-    /* A member of an archive need not have the section. */
-    return section.index != 0 || input->is_member ? is_good
-                                                  : complain_of_candidates(input, error.message);
 }
 
 static bool print_object(const struct input *input, void *user)
 {
     struct printing *printing = user;
-    const struct wanted_sections *wanted = &printing->options->wanted;
-    if (wanted->count == 0)
-        return complain_of_candidates(input, "no section is asked for");
+    bool is_good = true;
+    if (printing->wanted.count == 0)
+        return complain_of_candidates(input, "--section is not given");
     if (!layout_create(input, &printing->layout))
         return false;
-    output_allow_names(&printing->printer.output, input->size);
-    bool is_good = true;
-    for (size_t i = 0; i < wanted->count; i++)
-        is_good = print_wanted(printing, input, &wanted->sections[i]) && is_good;
+    for (size_t i = 0; i < printing->wanted.count; i++) {
+        const struct wanted_section *wanted = &printing->wanted.sections[i];
+        struct cairn_error error = {0};
+        const struct cairn_object_filter filter = {.name = wanted->name};
+        struct cairn_object_section section = {0};
+        while (cairn_object_next_section(input->object, &filter, &section, &error) == CAIRN_OK)
+            is_good = print_section(printing, wanted, input, &section) && is_good;
+        if (error.status != CAIRN_ERROR_NOT_FOUND)
+            is_good = complain("%s: %s: %s", input->name, wanted->name, error.message);
+        else if (section.index == 0 && !input->is_member) /* a member need not have the section */
+            is_good = complain_of_candidates(input, error.message);
+    }
     layout_destroy(&printing->layout);
     return is_good;
 }
 
 enum exit_status command_pcsections(int argc, char **argv)
 {
-    static struct printing printing;
-    struct options options = {.wanted = {.count = 0}};
-    struct option_values names = {.count = 0};
-    struct option_values schemas = {.count = 0};
-    const struct option known[] = {SECTION_OPTIONS(&names, &schemas)};
+    struct printing printing = {.section_count = 0};
+    struct section_options sections = {.names.count = 0};
+    const struct option known[] = {SECTION_OPTIONS(&sections)};
     struct command_line line = {.command = "pcsections",
                                 .help = help,
                                 .options = known,
                                 .option_count = 2,
-                                .operand_limit = 1,
-                                .file = &options.file};
+                                .operand_limit = 1};
     enum exit_status status;
     if (!parse_command_line(argc, argv, &line, &status))
         return status;
-    if (!parse_wanted_sections("pcsections", &names, &schemas, &options.wanted))
+    if (!parse_wanted_sections("pcsections", &sections, &printing.wanted))
         return EXIT_BAD_USAGE;
-    printing.options = &options;
-    printer_open(&printing.printer, options.file.json);
-    bool is_good = visit_file(&options.file, print_object, &printing);
-    if (options.wanted.count == 0)
-        return EXIT_BAD_USAGE;
-    if (printing.section_count > 0)
-        return printer_finish(&printing.printer, is_good);
-    if (is_good)
-        complain("%s: no member has a section of such a name", options.file.path);
-    return EXIT_BAD_INPUT;
+    status =
+        print_file(&line.file, print_object, &printing, "no member has a section of this name");
+    return printing.wanted.count == 0 ? EXIT_BAD_USAGE : status;
 }

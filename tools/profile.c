@@ -6,39 +6,42 @@
 #include "tools/profile.h"
 
 #include "tools/addresses.h"
-#include "tools/new_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const char help[] =
-    "usage: cairn profile [OPTION…] FILE [SAMPLES]\n"
+    "usage: cairn profile [OPTION...] FILE [SAMPLES]\n"
     "\n"
-    "Counts sampled addresses by the basic blocks of an executable or shared library that has a\n"
-    "basic-block address map (clang -fbasic-block-address-map, before version 19\n"
-    "-fbasic-block-sections=labels), and prints the hottest functions and blocks. SAMPLES is a\n"
-    "file with an address a line, in hexadecimal, or what 'perf script' prints; without it, or\n"
-    "if it is -, samples are read from standard input:\n"
+    "Counts sampled addresses by the basic blocks of an executable or shared library, and prints\n"
+    "the hottest functions and blocks. FILE needs a basic-block address map (clang\n"
+    "-fbasic-block-address-map, before version 19 -fbasic-block-sections=labels). SAMPLES is a\n"
+    "file with a hexadecimal address on each line, or with the output of 'perf script'. Without\n"
+    "SAMPLES, or if it is '-', samples are read from standard input:\n"
     "\n"
     "  perf record ./program\n"
     "  perf script -F ip --show-mmap-events | cairn profile ./program\n"
     "\n"
-    "  --base ADDRESS    where the file's address 0 was loaded; it is subtracted from each\n"
-    "                    sample. Without it lines of /proc/PID/maps and of perf's mmap events,\n"
-    "                    before the samples, say where; and without those too samples are the\n"
-    "                    file's own addresses, as those of fixed executables are\n"
-    "  --limit N         print N functions and N blocks (10; with --json all); 0 is all\n"
+    "  --base ADDRESS    the address at which address 0 of the file was loaded: it is subtracted\n"
+    "                    from each sample. Without --base, mappings among the samples, as in\n"
+    "                    /proc/PID/maps or perf's mmap events, determine it; without mappings,\n"
+    "                    samples are addresses of the file, as in fixed executables\n"
+    "  --limit N         print N functions and N blocks, or all if N is 0 (default: 10; with\n"
+    "                    --json all)\n"
     "  --svg OUT         also draw the blocks of the hottest function with their samples\n"
-    "  --function NAME   draw this function, a name or an address\n"
-    "  --debug-file PATH the separate debug file that has the symbols\n"
-    "  --json            for machines: totals, functions and blocks; cairn(1) has the details\n"
-    "  --memory SIZE     how much memory FILE may take, such as 500M\n"
-    "  --help            this text\n"
+    "  --function NAME   with --svg: draw this function, given by its name or address\n"
+    "  --debug-file PATH\n"
+    "                    read the names of functions from this separate debug file\n"
+    "  --json            print an object with totals, functions and blocks; see cairn(1)\n"
+    "  --memory SIZE     limit the memory for the contents of FILE, for example to 500M\n"
+    "  --help            print this text\n"
     "\n"
-    "Lines that cannot be read are counted and reported. The exit status is 1 without samples.\n";
+    "Lines without an address are counted and reported. Without samples, the exit status is 1.\n";
 
 struct options {
     struct file_options file;
@@ -53,31 +56,25 @@ struct options {
 
 /* ---- Warnings ---- */
 
-static const char *find_advice(const struct profile *profile)
-{
-    if (profile->caller_count > 0)
-        return "perf writes places in files, not addresses, into call chains: 'perf script -G -F "
-               "ip --show-mmap-events' leaves the chains out";
-    if (profile->has_base)
-        return "is --base the place where the file's address 0 was loaded?";
-    if (profile->loaded_count > 0)
-        return "the rest of the time went to libraries or the kernel";
-    return "if the program was loaded elsewhere, as position-independent ones and libraries are, "
-           "--base ADDRESS says where, or 'perf script -F ip --show-mmap-events'";
-}
-
 static void warn(const struct profile *profile, const char *samples_path)
 {
     uint64_t elsewhere = profile_elsewhere_count(profile);
-    bool is_one = profile->junk_count == 1;
+    const char *advice = "if the file is position-independent, give --base ADDRESS, or use 'perf "
+                         "script -F ip --show-mmap-events'";
+    if (profile->caller_count > 0)
+        advice = "call chains have offsets instead of addresses: use 'perf script -G -F ip "
+                 "--show-mmap-events', which prints no chains";
+    else if (profile->has_base)
+        advice = "check that --base is the address at which address 0 of the file was loaded";
+    else if (profile->loaded_count > 0)
+        advice = "they are in libraries or the kernel";
     if (profile->junk_count > 0)
-        complain("%s: %llu %s no address and %s left out; the first is line %llu", samples_path,
-                 (unsigned long long)profile->junk_count, is_one ? "line has" : "lines have",
-                 is_one ? "was" : "were", (unsigned long long)profile->first_junk_line);
+        complain("%s: ignored %llu line%s without an address; the first is line %llu", samples_path,
+                 (unsigned long long)profile->junk_count, plural(profile->junk_count),
+                 (unsigned long long)profile->first_junk_line);
     if (elsewhere > profile->sample_count / 2)
         complain("%s: %llu of %llu samples are not in its code: %s", profile->input->name,
-                 (unsigned long long)elsewhere, (unsigned long long)profile->sample_count,
-                 find_advice(profile));
+                 (unsigned long long)elsewhere, (unsigned long long)profile->sample_count, advice);
 }
 
 /* ---- The picture ---- */
@@ -108,55 +105,78 @@ static bool find_named_function(const struct profile *profile, const char *name,
     return is_found;
 }
 
+/* Writes the picture under a temporary name in the same folder and renames it to `path`, so that it
+ * appears only when it is complete. A file that is not regular, such as a pipe, is written
+ * directly.
+ */
+static bool write_picture(const char *path, const struct profile *profile, uint32_t function)
+{
+    static struct output output;
+    struct stat status;
+    char *temporary = NULL;
+    bool is_special = stat(path, &status) == 0 && !S_ISREG(status.st_mode);
+    if (!is_special && asprintf(&temporary, "%s.XXXXXX", path) < 0)
+        return complain("%s: cannot be written: no memory", path);
+    int descriptor = is_special ? open(path, O_WRONLY | O_CLOEXEC) : mkstemp(temporary);
+    if (descriptor < 0) {
+        complain("%s: cannot be written: %s", path, strerror(errno));
+        free(temporary);
+        return false;
+    }
+    output_open(&output, descriptor);
+    bool is_drawn = write_profile_svg(&output, profile, function);
+    output_flush(&output);
+    int system_error = output.system_error;
+    mode_t mask = umask(0); /* the mode is the one that open would give a new file */
+    umask(mask);
+    if (system_error == 0 && !is_special && fchmod(descriptor, 0666 & ~mask) != 0)
+        system_error = errno;
+    if (close(descriptor) != 0 && system_error == 0)
+        system_error = errno;
+    if (is_drawn && system_error == 0 && !is_special && rename(temporary, path) != 0)
+        system_error = errno;
+    if (!is_special && (!is_drawn || system_error != 0))
+        unlink(temporary);
+    free(temporary);
+    if (is_drawn && system_error != 0)
+        complain("%s: cannot be written: %s", path, strerror(system_error));
+    return is_drawn && system_error == 0;
+}
+
 static bool draw(const struct profile *profile, const struct ranking *ranking,
                  const struct options *options)
 {
-    static struct new_file file;
     uint32_t function;
     const char *path = profile->input->name;
-    if (options->function != NULL) {
-        if (!find_named_function(profile, options->function, &function))
-            return complain("%s: no function '%s' has a map of its blocks", path,
-                            options->function);
-    } else if (ranking->function_count == 0) {
-        return complain("%s: no sample is in a block: there is no hottest function to draw", path);
-    } else {
+    if (options->function == NULL && ranking->function_count == 0)
+        return complain("%s: no sample is in a block, so there is no hottest function to draw",
+                        path);
+    if (options->function == NULL)
         function = ranking->functions[0].index;
-    }
-    if (!new_file_open(&file, options->svg_path))
-        return false;
-    if (write_profile_svg(&file.output, profile, function))
-        return new_file_finish(&file);
-    new_file_abandon(&file);
-    return false;
+    else if (!find_named_function(profile, options->function, &function))
+        return complain("%s: no function '%s' has a basic-block address map", path,
+                        options->function);
+    return write_picture(options->svg_path, profile, function);
 }
 
 /* ---- The command ---- */
 
-static bool print_ranking(const struct profile *profile, const struct ranking *ranking,
-                          const struct options *options)
-{
-    static struct output output;
-    output_open(&output, STDOUT_FILENO);
-    output_allow_names(&output, profile->input->size);
-    if (options->file.json)
-        write_profile_json(&output, profile, ranking, options->limit);
-    else
-        write_profile_text(&output, profile, ranking, options->limit);
-    if (finish_output(&output) != EXIT_DONE)
-        return false;
-    return options->svg_path == NULL || draw(profile, ranking, options);
-}
-
 static bool print_profile(struct profile *profile, const struct options *options)
 {
     struct ranking ranking;
+    struct printer *printer = profile->input->printer;
     profile->has_base = options->has_base;
     profile->base = options->base;
     if (!profile_read(profile, options->descriptor, options->samples_path))
         return false;
     warn(profile, options->samples_path);
-    bool is_good = ranking_create(&ranking, profile) && print_ranking(profile, &ranking, options);
+    bool is_good = ranking_create(&ranking, profile);
+    if (is_good && options->file.json)
+        write_profile_json(&printer->json, profile, &ranking, options->limit);
+    else if (is_good)
+        write_profile_text(&printer->output, profile, &ranking, options->limit);
+    is_good = is_good && finish_output(&printer->output) == EXIT_DONE &&
+              (options->svg_path == NULL || draw(profile, &ranking, options));
     ranking_release(&ranking);
     return is_good;
 }
@@ -169,7 +189,8 @@ static bool visit_object(const struct input *input, void *user)
     struct profile profile;
     cairn_block_table *table;
     if (cairn_object_is_relocatable(input->object))
-        return complain("%s: it is not linked: its code has no addresses that could be sampled",
+        return complain("%s: the file is not linked, so its code has no addresses that could be "
+                        "sampled",
                         input->name);
     if (!layout_create(input, &layout))
         return false;
@@ -180,10 +201,7 @@ static bool visit_object(const struct input *input, void *user)
         profile_release(&profile);
         cairn_block_table_destroy(table);
     } else if (is_good) {
-        is_good = complain("%s: there is no basic-block address map: clang writes one with "
-                           "-fbasic-block-address-map, before version 19 with "
-                           "-fbasic-block-sections=labels",
-                           input->name);
+        is_good = complain("%s: " NO_BLOCK_MAPS, input->name);
     }
     layout_destroy(&layout);
     return is_good;
@@ -191,16 +209,19 @@ static bool visit_object(const struct input *input, void *user)
 
 static enum exit_status run(struct options *options)
 {
+    static struct printer printer;
+    output_open(&printer.output, STDOUT_FILENO);
+    printer.json.output = &printer.output;
     options->descriptor = STDIN_FILENO;
     if (strcmp(options->samples_path, "-") == 0)
         options->samples_path = "standard input";
     else
         options->descriptor = open(options->samples_path, O_RDONLY | O_CLOEXEC);
     if (options->descriptor < 0) {
-        complain("%s: %s", options->samples_path, strerror(errno));
+        complain("%s: cannot be opened: %s", options->samples_path, strerror(errno));
         return EXIT_BAD_INPUT;
     }
-    bool is_good = visit_file(&options->file, visit_object, options);
+    bool is_good = visit_file(&options->file, &printer, visit_object, options);
     if (options->descriptor != STDIN_FILENO)
         close(options->descriptor);
     return is_good ? EXIT_DONE : EXIT_BAD_INPUT;
@@ -220,7 +241,7 @@ static bool parse_limit(const char *word, struct options *options)
     unsigned long value = strtoul(word, &end, 10);
     options->limit = value == 0 ? SIZE_MAX : value;
     return (word[0] >= '0' && word[0] <= '9' && *end == '\0' && errno == 0) ||
-           complain("profile: --limit needs " LIMIT_NEEDS);
+           complain("profile: --limit needs " LIMIT_NEEDS ", not '%s'", word);
 }
 
 enum exit_status command_profile(int argc, char **argv)
@@ -238,21 +259,20 @@ enum exit_status command_profile(int argc, char **argv)
                                 .help = help,
                                 .options = known,
                                 .option_count = sizeof known / sizeof *known,
-                                .operand_limit = 2,
-                                .file = &options.file};
+                                .operand_limit = 2};
     enum exit_status status;
+    bool is_usable = true;
     if (!parse_command_line(argc, argv, &line, &status))
         return status;
+    options.file = line.file;
+    options.has_base = base != NULL;
     if (line.operand_count > 1)
         options.samples_path = line.operands[1];
-    options.has_base = base != NULL;
-    bool is_usable = true;
     if (strcmp(options.file.path, "-") == 0 && strcmp(options.samples_path, "-") == 0)
-        is_usable = complain("profile: the file and the samples cannot both come from standard "
-                             "input");
+        is_usable = complain("profile: standard input cannot be both the file and the samples");
     else if (options.function != NULL && options.svg_path == NULL)
-        is_usable = complain("profile: --function is for --svg, which is not given");
+        is_usable = complain("profile: --function needs --svg, which is not given");
     else if (base != NULL && !parse_address(base, &options.base))
-        is_usable = complain("profile: --base needs " BASE_NEEDS);
+        is_usable = complain("profile: --base needs " BASE_NEEDS ", not '%s'", base);
     return is_usable && parse_limit(limit, &options) ? run(&options) : EXIT_BAD_USAGE;
 }

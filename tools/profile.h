@@ -110,7 +110,7 @@ const char *profile_function_name(const struct profile *profile, uint64_t addres
 
 void write_profile_text(struct output *output, const struct profile *profile,
                         const struct ranking *ranking, size_t limit);
-void write_profile_json(struct output *output, const struct profile *profile,
+void write_profile_json(struct json *json, const struct profile *profile,
                         const struct ranking *ranking, size_t limit);
 /* Writes a picture of one function's blocks, with their samples. False without memory, after an
  * error message. */

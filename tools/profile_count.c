@@ -6,7 +6,6 @@
  */
 #include "tools/addresses.h"
 #include "tools/profile.h"
-#include "tools/progress.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -116,21 +115,13 @@ static bool take_mapping(struct profile *profile, const struct mapping *mapping)
 static const struct loaded *find_in_list(const struct loaded_list *list, uint64_t address,
                                          struct loaded *gap)
 {
-    size_t low = 0;
-    size_t high = list->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (list->items[middle].end <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low < list->count && list->items[low].begin <= address)
-        return &list->items[low];
-    if (low < list->count && list->items[low].begin < gap->end)
-        gap->end = list->items[low].begin;
-    if (low > 0 && list->items[low - 1].end > gap->begin)
-        gap->begin = list->items[low - 1].end;
+    size_t next = first_above(&list->items->end, sizeof *list->items, list->count, address);
+    if (next < list->count && list->items[next].begin <= address)
+        return &list->items[next];
+    if (next < list->count && list->items[next].begin < gap->end)
+        gap->end = list->items[next].begin;
+    if (next > 0 && list->items[next - 1].end > gap->begin)
+        gap->begin = list->items[next - 1].end;
     return NULL;
 }
 
@@ -161,6 +152,11 @@ static bool find_file_address(struct profile *profile, uint64_t *address)
     return true;
 }
 
+static int compare_values(uint64_t left, uint64_t right)
+{
+    return left < right ? -1 : left > right;
+}
+
 /* A mapping with its number, to restore the order after sorting. */
 struct numbered {
     struct loaded loaded;
@@ -171,20 +167,18 @@ static int compare_mappings(const void *left, const void *right)
 {
     const struct numbered *a = left;
     const struct numbered *b = right;
-    if (a->loaded.begin != b->loaded.begin)
-        return a->loaded.begin < b->loaded.begin ? -1 : 1;
-    if (a->loaded.end != b->loaded.end)
-        return a->loaded.end < b->loaded.end ? -1 : 1;
-    if (a->loaded.base != b->loaded.base)
-        return a->loaded.base < b->loaded.base ? -1 : 1;
-    return (a->number > b->number) - (a->number < b->number);
+    int order = compare_values(a->loaded.begin, b->loaded.begin);
+    if (order == 0)
+        order = compare_values(a->loaded.end, b->loaded.end);
+    if (order == 0)
+        order = compare_values(a->loaded.base, b->loaded.base);
+    return order != 0 ? order : compare_values(a->number, b->number);
 }
 
 static int compare_numbers(const void *left, const void *right)
 {
-    const struct numbered *a = left;
-    const struct numbered *b = right;
-    return (a->number > b->number) - (a->number < b->number);
+    return compare_values(((const struct numbered *)left)->number,
+                          ((const struct numbered *)right)->number);
 }
 
 uint64_t *profile_bases(const struct profile *profile, size_t *count)
@@ -291,11 +285,11 @@ bool profile_read(struct profile *profile, int descriptor, const char *name)
     if (profile->sample_count > 0)
         return true;
     if (profile->junk_count == 0)
-        return complain("%s: there are no samples in it", name);
-    return complain("%s: there is no address in it, nor in line %llu, which is the first that says "
-                    "anything: 'perf script -F ip' writes what is read here, and so does whatever "
-                    "prints an address a line in hexadecimal",
-                    name, (unsigned long long)profile->first_junk_line);
+        return complain("%s: there are no samples", name);
+    return complain(
+        "%s: there are no addresses; line %llu is the first that is not empty: a line must "
+        "have a hexadecimal address, as 'perf script -F ip' prints it",
+        name, (unsigned long long)profile->first_junk_line);
 }
 
 uint64_t profile_elsewhere_count(const struct profile *profile)
@@ -356,11 +350,6 @@ uint8_t profile_block_flags(const struct cairn_block *block)
 
 /* ---- Ranking ---- */
 
-static int compare_values(uint64_t left, uint64_t right)
-{
-    return left < right ? -1 : left > right;
-}
-
 /* Compares functions. Their numbers are in the order of addresses. */
 static int compare_functions(const void *left, const void *right)
 {
@@ -382,25 +371,6 @@ static int compare_blocks(const void *left, const void *right)
     return order != 0 ? order : compare_values(a->index, b->index);
 }
 
-static void add_function(struct ranking *ranking, const struct profile *profile, uint32_t function)
-{
-    struct hot_function hot = {.index = function};
-    uint32_t first = profile->first_blocks[function];
-    uint32_t end = profile->first_blocks[function + 1];
-    for (uint32_t i = first; i < end; i++) {
-        struct cairn_block block = {0};
-        if (profile->counts[i] == 0)
-            continue;
-        cairn_block_table_block(profile->table, function, i - first, &block);
-        ranking->blocks[ranking->block_count++] = (struct hot_block){
-            profile->counts[i], block.address, .function = function, .index = i - first};
-        hot.samples += profile->counts[i];
-        hot.sampled_blocks++;
-    }
-    if (hot.samples > 0)
-        ranking->functions[ranking->function_count++] = hot;
-}
-
 bool ranking_create(struct ranking *ranking, const struct profile *profile)
 {
     uint32_t function_count = cairn_block_table_counts(profile->table).functions;
@@ -413,8 +383,22 @@ bool ranking_create(struct ranking *ranking, const struct profile *profile)
     ranking->blocks = calloc(sampled + 1, sizeof *ranking->blocks);
     if (ranking->functions == NULL || ranking->blocks == NULL)
         return complain("profile: no memory for the order of blocks");
-    for (uint32_t i = 0; i < function_count; i++)
-        add_function(ranking, profile, i);
+    for (uint32_t function = 0; function < function_count; function++) {
+        struct hot_function hot = {.index = function};
+        uint32_t first = profile->first_blocks[function];
+        for (uint32_t i = first; i < profile->first_blocks[function + 1]; i++) {
+            struct cairn_block block = {0};
+            if (profile->counts[i] == 0)
+                continue;
+            cairn_block_table_block(profile->table, function, i - first, &block);
+            ranking->blocks[ranking->block_count++] = (struct hot_block){
+                profile->counts[i], block.address, .function = function, .index = i - first};
+            hot.samples += profile->counts[i];
+            hot.sampled_blocks++;
+        }
+        if (hot.samples > 0)
+            ranking->functions[ranking->function_count++] = hot;
+    }
     qsort(ranking->functions, ranking->function_count, sizeof *ranking->functions,
           compare_functions);
     qsort(ranking->blocks, ranking->block_count, sizeof *ranking->blocks, compare_blocks);

@@ -52,7 +52,7 @@ static void write_functions(struct output *output, const struct profile *profile
                       profile_function_name(profile, function.address), function.address,
                       hot->sampled_blocks, function.block_count, plural(function.block_count));
         if ((function.features & CAIRN_BBMAP_ENTRY_COUNT) != 0)
-            output_format(output, ", entered %ju times by its map", function.entry_count);
+            output_format(output, ", entry count %ju", function.entry_count);
         output_character(output, '\n');
     }
 }
@@ -68,25 +68,6 @@ static int format_block(const struct profile *profile, const struct hot_block *h
     cairn_block_table_block(profile->table, hot->function, hot->index, block);
     return snprintf(text, RANGE_BYTES, "0x%llx-0x%llx", (unsigned long long)block->address,
                     (unsigned long long)block->address + block->size);
-}
-
-static void write_block(struct output *output, const struct profile *profile,
-                        const struct cairn_block *block)
-{
-    struct cairn_block_function function = {0};
-    struct cairn_block_details details = {0};
-    cairn_block_table_function(profile->table, block->function, &function);
-    (void)cairn_block_table_details(profile->table, block->function, block->index, &details);
-    output_format(output, "  %6u  " NAME "%s" PLAIN " block %u", block->size,
-                  profile_function_name(profile, block->function_address), block->id);
-    if (function.range_count > 1)
-        output_format(output, " of range %u", block->range);
-    write_block_flags(output, ": ", profile_block_flags(block));
-    if ((function.features & CAIRN_BBMAP_FREQUENCIES) != 0)
-        output_format(output, " (frequency %ju)", block->frequency);
-    if ((function.features & CAIRN_BBMAP_POST_LINK) != 0)
-        output_format(output, " (after linking %ju)", details.post_link_frequency);
-    output_character(output, '\n');
 }
 
 static void write_blocks(struct output *output, const struct profile *profile,
@@ -109,7 +90,20 @@ static void write_blocks(struct output *output, const struct profile *profile,
         sum += ranking->blocks[i].samples;
         write_share(output, profile, ranking->blocks[i].samples, sum);
         output_format(output, "%-*s", width, range);
-        write_block(output, profile, &block);
+        struct cairn_block_function function = {0};
+        struct cairn_block_details details = {0};
+        cairn_block_table_function(profile->table, block.function, &function);
+        (void)cairn_block_table_details(profile->table, block.function, block.index, &details);
+        output_format(output, "  %6u  " NAME "%s" PLAIN " block %u", block.size,
+                      profile_function_name(profile, block.function_address), block.id);
+        if (function.range_count > 1)
+            output_format(output, " of range %u", block.range);
+        write_block_flags(output, ": ", profile_block_flags(&block));
+        if ((function.features & CAIRN_BBMAP_FREQUENCIES) != 0)
+            output_format(output, " (frequency %ju)", block.frequency);
+        if ((function.features & CAIRN_BBMAP_POST_LINK) != 0)
+            output_format(output, " (after linking %ju)", details.post_link_frequency);
+        output_character(output, '\n');
     }
 }
 
@@ -120,7 +114,7 @@ void write_profile_text(struct output *output, const struct profile *profile,
                   plural(profile->sample_count), profile->input->name);
     write_part(output, profile, profile->block_sample_count, "in basic blocks");
     write_part(output, profile, profile->code_sample_count,
-               "in code whose blocks no map describes");
+               "in code without a basic-block address map");
     write_part(output, profile, profile_elsewhere_count(profile), "elsewhere");
     if (ranking->block_count == 0)
         return;
@@ -157,22 +151,6 @@ static void write_totals(struct json *json, const struct profile *profile)
     json_optional(json, "first_unreadable_line", profile->junk_count > 0, profile->first_junk_line);
 }
 
-static void write_function_json(struct json *json, const struct profile *profile,
-                                const struct hot_function *hot, uint64_t sum)
-{
-    struct cairn_block_function function = {0};
-    cairn_block_table_function(profile->table, hot->index, &function);
-    json_begin_object(json, NULL);
-    json_fields(json, "address %ju symbol %s", function.address,
-                profile_function_name(profile, function.address));
-    write_shares(json, profile, hot->samples, sum);
-    json_fields(json, "sampled_block_count %u block_count %u", hot->sampled_blocks,
-                function.block_count);
-    if ((function.features & CAIRN_BBMAP_ENTRY_COUNT) != 0)
-        json_fields(json, "entry_count %ju", function.entry_count);
-    json_end_object(json);
-}
-
 static void write_block_json(struct json *json, const struct profile *profile,
                              const struct hot_block *hot, uint64_t sum)
 {
@@ -198,30 +176,40 @@ static void write_block_json(struct json *json, const struct profile *profile,
     json_end_object(json);
 }
 
-void write_profile_json(struct output *output, const struct profile *profile,
+void write_profile_json(struct json *json, const struct profile *profile,
                         const struct ranking *ranking, size_t limit)
 {
-    struct json json = {.output = output};
     uint64_t sum = 0;
-    json_begin_object(&json, NULL);
-    write_totals(&json, profile);
-    json_line(&json, 1);
-    json_begin_array(&json, "functions");
+    json_begin_object(json, NULL);
+    write_totals(json, profile);
+    json_line(json, 1);
+    json_begin_array(json, "functions");
     for (size_t i = 0; i < ranking->function_count && i < limit; i++) {
-        sum += ranking->functions[i].samples;
-        json_line(&json, 2);
-        write_function_json(&json, profile, &ranking->functions[i], sum);
+        const struct hot_function *hot = &ranking->functions[i];
+        struct cairn_block_function function = {0};
+        cairn_block_table_function(profile->table, hot->index, &function);
+        sum += hot->samples;
+        json_line(json, 2);
+        json_begin_object(json, NULL);
+        json_fields(json, "address %ju symbol %s", function.address,
+                    profile_function_name(profile, function.address));
+        write_shares(json, profile, hot->samples, sum);
+        json_fields(json, "sampled_block_count %u block_count %u", hot->sampled_blocks,
+                    function.block_count);
+        if ((function.features & CAIRN_BBMAP_ENTRY_COUNT) != 0)
+            json_fields(json, "entry_count %ju", function.entry_count);
+        json_end_object(json);
     }
-    json_end_array(&json);
-    json_line(&json, 1);
-    json_begin_array(&json, "blocks");
+    json_end_array(json);
+    json_line(json, 1);
+    json_begin_array(json, "blocks");
     sum = 0;
     for (size_t i = 0; i < ranking->block_count && i < limit; i++) {
         sum += ranking->blocks[i].samples;
-        json_line(&json, 2);
-        write_block_json(&json, profile, &ranking->blocks[i], sum);
+        json_line(json, 2);
+        write_block_json(json, profile, &ranking->blocks[i], sum);
     }
-    json_end_array(&json);
-    json_end_object(&json);
-    output_character(output, '\n');
+    json_end_array(json);
+    json_end_object(json);
+    output_character(json->output, '\n');
 }

@@ -59,13 +59,6 @@ static struct colour scale_colour(uint64_t value, uint64_t greatest)
                            .blue = mix(from->blue, to->blue, part)};
 }
 
-/* Whether white text is easier to read on this colour than black text. */
-static bool colour_is_dark(struct colour colour)
-{
-    enum { MIDDLE = 130000 };
-    return 299 * colour.red + 587 * colour.green + 114 * colour.blue < MIDDLE;
-}
-
 /* ---- Writing SVG 1.1, without scripts, external fonts and styles ---- */
 
 /* Writes one character. Returns how many bytes of `text` it has. XML does not allow control
@@ -120,7 +113,7 @@ static void write_xml_cut(struct output *output, const char *text, size_t column
     output_text(output, "\xe2\x80\xa6");
 }
 
-/* Positions and sizes in pixels, and in tenths where the name says so. */
+/* Positions and sizes in pixels, and in tenths of a pixel if the name ends in _tenths. */
 struct box {
     unsigned x;
     unsigned width;
@@ -241,20 +234,6 @@ static struct cairn_block block_at(const struct picture *picture, uint32_t index
     return block;
 }
 
-static void measure(struct picture *picture)
-{
-    for (uint32_t i = 0; i < picture->function.block_count; i++) {
-        struct cairn_block block = block_at(picture, i);
-        uint64_t samples = picture->counts[i];
-        picture->samples += samples;
-        picture->size += block.size;
-        if (samples > picture->greatest)
-            picture->greatest = samples;
-        if (block.size > picture->largest_size)
-            picture->largest_size = block.size;
-    }
-}
-
 static int compare_downwards(const void *left, const void *right)
 {
     uint64_t a = *(const uint64_t *)left;
@@ -262,27 +241,7 @@ static int compare_downwards(const void *left, const void *right)
     return a < b ? 1 : -(a > b);
 }
 
-/* Finds the KEPT_MAX hottest blocks. */
-static void choose_kept(struct picture *picture, uint64_t *sorted)
-{
-    uint32_t count = picture->function.block_count;
-    for (uint32_t i = 0; i < count; i++)
-        sorted[i] = picture->counts[i];
-    qsort(sorted, count, sizeof *sorted, compare_downwards);
-    uint64_t least = sorted[KEPT_MAX - 1];
-    uint32_t left = KEPT_MAX;
-    for (uint32_t i = 0; i < count && sorted[i] > least; i++)
-        left--;
-    for (uint32_t i = 0; i < count; i++) {
-        uint64_t samples = picture->counts[i];
-        bool is_kept = samples > least || (samples == least && samples > 0 && left > 0);
-        if (is_kept && samples == least)
-            left--;
-        picture->is_folded[i] = !is_kept;
-    }
-}
-
-/* Decides which blocks are folded. False without memory. */
+/* Decides which blocks are folded: all but the KEPT_MAX hottest ones. False without memory. */
 static bool fold(struct picture *picture)
 {
     uint32_t count = picture->function.block_count;
@@ -290,10 +249,21 @@ static bool fold(struct picture *picture)
     picture->folds = count > UNFOLDED_MAX;
     if (picture->is_folded == NULL || !picture->folds)
         return picture->is_folded != NULL;
-    uint64_t *sorted = calloc(count, sizeof *sorted);
+    uint64_t *sorted = malloc(count * sizeof *sorted);
     if (sorted == NULL)
         return false;
-    choose_kept(picture, sorted);
+    memcpy(sorted, picture->counts, count * sizeof *sorted);
+    qsort(sorted, count, sizeof *sorted, compare_downwards);
+    uint64_t least = sorted[KEPT_MAX - 1];
+    uint32_t left = KEPT_MAX; /* number of blocks with `least` samples that are kept */
+    while (left > 0 && sorted[KEPT_MAX - left] > least)
+        left--;
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t samples = picture->counts[i];
+        bool is_kept = samples > least || (samples == least && samples > 0 && left > 0);
+        left -= is_kept && samples == least;
+        picture->is_folded[i] = !is_kept;
+    }
     free(sorted);
     return true;
 }
@@ -307,15 +277,6 @@ static uint64_t square_root(uint64_t value)
         if ((root + bit) * (root + bit) <= value)
             root += bit;
     return root;
-}
-
-/* Returns the height of a bar. Sizes are scaled before the square root for precision. */
-static unsigned height_of(const struct picture *picture, uint32_t size)
-{
-    uint64_t largest = square_root((uint64_t)picture->largest_size << 24);
-    if (largest == 0)
-        return ROW_LEAST;
-    return ROW_LEAST + (unsigned)(ROW_GROWTH * square_root((uint64_t)size << 24) / largest);
 }
 
 /* Returns the row that begins with block `index`. It depends on the following blocks, too. */
@@ -332,7 +293,12 @@ static struct row row_from(const struct picture *picture, uint32_t index)
         index++;
         is_in_range = index < end && block_at(picture, index).range == row.first.range;
     } while (is_in_range && picture->is_folded[index] && picture->is_folded[index - 1]);
-    row.height_tenths = row.block_count > 1 ? ROW_LEAST : height_of(picture, row.first.size);
+    /* Sizes are scaled before the square root for precision. */
+    uint64_t largest = square_root((uint64_t)picture->largest_size << 24);
+    row.height_tenths = ROW_LEAST;
+    if (row.block_count == 1 && largest > 0)
+        row.height_tenths +=
+            (unsigned)(ROW_GROWTH * square_root((uint64_t)row.first.size << 24) / largest);
     row.leads_on = is_in_range && (row.last.flags & CAIRN_BBMAP_CAN_FALL_THROUGH) != 0;
     return row;
 }
@@ -382,13 +348,14 @@ static void write_tooltip(const struct picture *picture, const struct row *row)
     if (row->block_count == 1) {
         write_block_flags(output, "; ", profile_block_flags(&row->first));
         if ((picture->function.features & CAIRN_BBMAP_FREQUENCIES) != 0)
-            output_format(output, "; frequency of its map %ju", row->first.frequency);
+            output_format(output, "; frequency %ju", row->first.frequency);
     }
     output_text(output, "</title>");
 }
 
 static void draw_bar(const struct picture *picture, const struct row *row, unsigned middle)
 {
+    enum { MIDDLE = 130000 };
     struct output *output = picture->output;
     bool is_folded = row->block_count > 1;
     struct colour fill = is_folded ? COLOUR_OF_NONE : scale_colour(row->samples, picture->greatest);
@@ -398,8 +365,9 @@ static void draw_bar(const struct picture *picture, const struct row *row, unsig
                       .height_tenths = row->height_tenths};
     write_box(output, box, fill,
               is_folded ? "class=\"folded\" rx=\"3\"" : "class=\"bar\" rx=\"3\"");
-    write_text_begin(output, colour_is_dark(fill) ? "middle light" : "middle",
-                     BAR_X + BAR_WIDTH / 2, middle);
+    /* White text is easier to read on a dark colour. */
+    bool is_dark = 299 * fill.red + 587 * fill.green + 114 * fill.blue < MIDDLE;
+    write_text_begin(output, is_dark ? "middle light" : "middle", BAR_X + BAR_WIDTH / 2, middle);
     write_title(picture, row);
     output_format(output, ", %ju byte%s", row->size, plural(row->size));
     write_text_end(output);
@@ -534,8 +502,9 @@ static void write_legend(const struct picture *picture)
                 profile_percent(picture->profile, picture->greatest));
     output_character(output, '\n');
     write_text_begin(output, "heading", MARGIN, NOTE_Y);
-    output_text(output, "Blocks in the order of memory, a bar as high as the square root of its "
-                        "size; an arrow: can fall through to the next one.");
+    output_text(output,
+                "Blocks in the order of their addresses. The height of a bar grows with the "
+                "square root of the size. An arrow: can fall through to the next block.");
     if (picture->folds)
         output_format(output, " The hottest %u are shown; runs of colder ones are folded.",
                       KEPT_MAX);
@@ -553,7 +522,7 @@ static void write_headings(struct output *output)
         {"heading", MARGIN, "address"},
         {"heading right", DISTANCE_X, "offset"},
         {"heading middle", BAR_X + BAR_WIDTH / 2, "block"},
-        {"heading", HEAT_X, "beside the hottest"},
+        {"heading", HEAT_X, "relative to hottest"},
         {"heading right", SHARE_X, "of all"},
         {"heading right", SAMPLES_X, "samples"},
         {"heading", WORDS_X, "how it is entered and ends"},
@@ -570,7 +539,15 @@ bool write_profile_svg(struct output *output, const struct profile *profile, uin
                               .counts = profile->counts + profile->first_blocks[function]};
     cairn_block_table_function(profile->table, function, &picture.function);
     picture.name = profile_function_name(profile, picture.function.address);
-    measure(&picture);
+    for (uint32_t i = 0; i < picture.function.block_count; i++) {
+        struct cairn_block block = block_at(&picture, i);
+        picture.samples += picture.counts[i];
+        picture.size += block.size;
+        if (picture.counts[i] > picture.greatest)
+            picture.greatest = picture.counts[i];
+        if (block.size > picture.largest_size)
+            picture.largest_size = block.size;
+    }
     bool is_good = fold(&picture) || complain("profile: no memory for the picture");
     if (is_good) {
         write_beginning(&picture, visit_rows(&picture, NULL) + GAP);

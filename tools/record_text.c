@@ -64,6 +64,26 @@ void write_liveout(struct output *output, enum cairn_architecture architecture, 
     output_format(output, " %u byte%s", liveout.size, plural(liveout.size));
 }
 
+void write_location_json(struct json *json, struct cairn_location location)
+{
+    json_begin_object(json, NULL);
+    json_fields(json, "kind %s dwarf %u size %u offset %i", cairn_location_kind_name(location.kind),
+                location.dwarf, location.size, location.offset);
+    if (location.kind == CAIRN_LOCATION_CONSTANT)
+        json_fields(json, "value %i", location.offset);
+    else
+        json_optional(json, "value", location.kind == CAIRN_LOCATION_CONSTANT_INDEX,
+                      location.constant);
+    json_end_object(json);
+}
+
+void write_liveout_json(struct json *json, struct cairn_liveout liveout)
+{
+    json_begin_object(json, NULL);
+    json_fields(json, "dwarf %u size %u", liveout.dwarf, liveout.size);
+    json_end_object(json);
+}
+
 /* ---- Types ---- */
 
 static void write_type(struct output *output, struct cairn_type type)

@@ -1,12 +1,12 @@
 /*
- * tools/record_text.h - text forms of the parts of records.
+ * tools/record_text.h - the parts of records as text and JSON.
  *
  * SPDX-License-Identifier: MIT
  */
 #ifndef TOOLS_RECORD_TEXT_H
 #define TOOLS_RECORD_TEXT_H
 
-#include "tools/output.h"
+#include "tools/json.h"
 
 #include <cairn/architecture.h>
 #include <cairn/declaration.h>
@@ -21,11 +21,12 @@ void write_frame(struct output *output, uint64_t stack_size);
 void write_location(struct output *output, enum cairn_architecture architecture, uint32_t index,
                     struct cairn_location location);
 
-/* Writes number `index` of a record's live-outs, with what precedes it: "live across: rax 8 bytes"
- * or
- * ", rax 8 bytes". */
+/* Writes number `index` of a record's live-outs: "live across: rax 8 bytes" or ", rax 8 bytes". */
 void write_liveout(struct output *output, enum cairn_architecture architecture, uint32_t index,
                    struct cairn_liveout liveout);
+
+void write_location_json(struct json *json, struct cairn_location location);
+void write_liveout_json(struct json *json, struct cairn_liveout liveout);
 
 /* The types of a record's locations, known if there is one location for each declared value; and
  * the parts of a statepoint. */

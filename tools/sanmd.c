@@ -1,5 +1,5 @@
 /*
- * cairn sanmd: the metadata that clang's -fexperimental-sanitize-metadata has written to a file.
+ * cairn sanmd: the metadata that clang's -fexperimental-sanitize-metadata writes.
  *
  * All sections of an object are read, and functions and accesses are sorted. Then each function is
  * printed with the accesses in it. Everything that precedes an invalid part of a section is
@@ -7,45 +7,156 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "tools/sanmd_read.h"
+#include "tools/sanmd.h"
+
+#include <stdlib.h>
 
 static const char help[] =
     "usage: cairn sanmd [--json] [--debug-file PATH] FILE\n"
     "\n"
-    "Prints what clang's -fexperimental-sanitize-metadata left in an ELF object, executable,\n"
-    "shared library, or archive of objects: the functions that were compiled with it, what is "
-    "known about\n"
-    "each, and the instructions in it that are atomic accesses. FILE - is standard input.\n"
+    "Prints the sanitizer metadata of an ELF object, executable, shared library or archive, which\n"
+    "clang writes with -fexperimental-sanitize-metadata: each function that was compiled with it,\n"
+    "its features, and its atomic accesses. If FILE is '-', standard input is read.\n"
     "\n"
-    "  --json    for machines: an array of functions\n"
+    "  --json    print an array of functions\n"
     "              {address, section, symbol, size, features, stack_argument_bytes, atomics}\n"
-    "            section:  number of the section of the addresses, which are offsets in it, in\n"
-    "                      relocatable objects; otherwise null\n"
-    "            features: of \"atomics\", \"use-after-return\", \"stack arguments\"\n"
-    "            atomics:  addresses\n"
-    "            Accesses in none of the functions are in an element whose address is null. In an\n"
-    "            archive each element also has \"file\". cairn(1) has the details.\n" FILE_HELP;
+    "            section:  in relocatable objects, the number of the section in which addresses\n"
+    "                      are offsets; otherwise null\n"
+    "            features: any of \"atomics\", \"use-after-return\", \"stack arguments\"\n"
+    "            atomics:  addresses of atomic accesses\n"
+    "            Accesses outside all functions are in an element whose address is null. In\n"
+    "            archives, each element also has file, the member.\n" FILE_HELP;
 
-/* What is being printed. */
-struct printing {
-    struct printer printer;
-    const struct input *input;
-    struct sanmd_contents contents;
-    size_t section_count;
-};
+/* ---- Reading ---- */
+
+int sanmd_compare_places(const void *left, const void *right)
+{
+    const struct sanmd_place *one = left;
+    const struct sanmd_place *other = right;
+    if (one->section != other->section)
+        return one->section < other->section ? -1 : 1;
+    return (one->address > other->address) - (one->address < other->address);
+}
+
+/* Compares functions. Empty functions come first among those at one address, so that accesses
+ * belong to the last one. */
+static int compare_functions(const void *left, const void *right)
+{
+    const struct sanmd_function *one = left;
+    const struct sanmd_function *other = right;
+    int order = sanmd_compare_places(&one->place, &other->place);
+    if (order != 0)
+        return order;
+    return (one->covered.size > other->covered.size) - (one->covered.size < other->covered.size);
+}
+
+/* Whether a relocatable object's section can be read in this form, with a relocation at each
+ * entry. */
+static bool fits_relocations(cairn_object *object, const struct cairn_object_section *section,
+                             struct cairn_sanmd_format format)
+{
+    struct cairn_sanmd_entry entry;
+    for (size_t offset = 0; offset < section->contents.size;)
+        if (cairn_object_target_section(object, section, offset) == 0 ||
+            cairn_sanmd_read(&section->contents, 0, format, &offset, &entry, NULL) != CAIRN_OK)
+            return false;
+    return true;
+}
+
+/* Returns the form with the width of addresses, which the section's name may lack. */
+static struct cairn_sanmd_format find_format(cairn_object *object,
+                                             const struct cairn_object_section *section,
+                                             struct cairn_sanmd_format named)
+{
+    struct cairn_sanmd_format wide = {named.kind, named.version | CAIRN_SANMD_WIDE_ADDRESSES};
+    bool is_wide =
+        cairn_object_is_relocatable(object)
+            ? !fits_relocations(object, section, named) && fits_relocations(object, section, wide)
+            : cairn_sanmd_has_wide_addresses(&section->contents, section->address, named);
+    return is_wide ? wide : named;
+}
+
+/* Returns the place of an address. If the relocation does not tell its section (on RISC-V), it is
+ * the section to which the metadata section is linked. */
+static struct sanmd_place find_place(const struct input *input,
+                                     const struct cairn_object_section *section, size_t offset,
+                                     uint64_t address)
+{
+    uint32_t target = cairn_object_target_section(input->object, section, offset);
+    if (target == 0 && cairn_object_is_relocatable(input->object))
+        target = section->linked_section;
+    return (struct sanmd_place){target, address};
+}
+
+static bool read_section(const struct input *input, const struct cairn_object_section *section,
+                         void *user)
+{
+    struct sanmd_contents *contents = user;
+    const struct lost_addresses no_lost = {0};
+    struct cairn_sanmd_format format;
+    struct cairn_error error = {.status = CAIRN_OK};
+    struct cairn_sanmd_entry entry;
+    if (!cairn_sanmd_parse_name(section->name, &format))
+        return true;
+    contents->section_count++;
+    format = find_format(input->object, section, format);
+    for (size_t offset = 0; offset < section->contents.size && error.status == CAIRN_OK;) {
+        bool is_covered = format.kind == CAIRN_SANMD_COVERED;
+        error.status =
+            cairn_sanmd_read(&section->contents, section->address, format, &offset, &entry, &error);
+        if (error.status != CAIRN_OK)
+            break;
+        struct sanmd_place place = find_place(input, section, entry.offset, entry.address);
+        void *item = is_covered ? list_add(&contents->functions, sizeof(struct sanmd_function))
+                                : list_add(&contents->atomics, sizeof(struct sanmd_place));
+        if (item == NULL)
+            error = (struct cairn_error){.status = CAIRN_ERROR_MEMORY,
+                                         .offset = offset,
+                                         .message = "there is not enough memory"};
+        else if (is_covered)
+            *(struct sanmd_function *)item = (struct sanmd_function){place, entry};
+        else
+            *(struct sanmd_place *)item = place;
+    }
+    return check_section(input, section, &no_lost, &error);
+}
+
+void sanmd_sort(struct sanmd_contents *contents)
+{
+    if (contents->functions.count > 1)
+        qsort(contents->functions.items, contents->functions.count, sizeof(struct sanmd_function),
+              compare_functions);
+    if (contents->atomics.count > 1)
+        qsort(contents->atomics.items, contents->atomics.count, sizeof(struct sanmd_place),
+              sanmd_compare_places);
+}
+
+bool sanmd_read(const struct input *input, struct sanmd_contents *contents)
+{
+    const struct cairn_object_filter filter = {.prefix = CAIRN_SANMD_PREFIX};
+    *contents = (struct sanmd_contents){.section_count = 0};
+    bool is_good = visit_sections(input, &filter, CAIRN_SANMD_PREFIX, read_section, contents);
+    sanmd_sort(contents);
+    return is_good;
+}
+
+void sanmd_release(struct sanmd_contents *contents)
+{
+    free(contents->functions.items);
+    free(contents->atomics.items);
+}
+
+/* ---- Printing ---- */
 
 static const uint32_t all_features[] = {CAIRN_SANMD_FEATURE_ATOMICS,
                                         CAIRN_SANMD_FEATURE_USE_AFTER_RETURN,
                                         CAIRN_SANMD_FEATURE_STACK_ARGUMENTS};
 enum { FEATURE_COUNT = sizeof all_features / sizeof *all_features };
 
-static const char *name_of(const struct printing *printing, const struct sanmd_function *function)
+static const char *name_of(const struct input *input, const struct sanmd_function *function)
 {
-    return cairn_object_symbol(printing->input->object, function->place.section,
-                               function->place.address);
+    return cairn_object_symbol(input->object, function->place.section, function->place.address);
 }
-
-/* ---- Text ---- */
 
 static void write_place(struct output *output, const struct sanmd_place *place)
 {
@@ -55,11 +166,11 @@ static void write_place(struct output *output, const struct sanmd_place *place)
 }
 
 /* Writes a function, such as "f at 0x1140, 21 bytes, atomics". */
-static void write_function(struct printing *printing, const struct sanmd_function *function)
+static void write_function(const struct input *input, const struct sanmd_function *function)
 {
-    struct output *output = &printing->printer.output;
+    struct output *output = &input->printer->output;
     const struct cairn_sanmd_entry *covered = &function->covered;
-    output_format(output, NAME "%s" PLAIN " at ", name_of(printing, function));
+    output_format(output, NAME "%s" PLAIN " at ", name_of(input, function));
     write_place(output, &function->place);
     output_format(output, ", %u byte%s%s", covered->size, plural(covered->size),
                   covered->features == 0 ? ", no features" : "");
@@ -75,139 +186,118 @@ static void write_function(struct printing *printing, const struct sanmd_functio
     output_character(output, '\n');
 }
 
-/* Writes an access, such as " atomic access at 0x1146, f + 0x6". */
-static void write_atomic(struct printing *printing, const struct sanmd_place *place,
+/* Begins a JSON element for a function; if it is NULL, for accesses in `section` that are in no
+ * function. */
+static void begin_json(const struct input *input, const struct sanmd_function *function,
+                       uint32_t section)
+{
+    struct json *json = &input->printer->json;
+    const struct sanmd_function none = {0};
+    const struct sanmd_function *shown = function != NULL ? function : &none;
+    json_line(json, 2);
+    json_begin_object(json, NULL);
+    write_member(input);
+    json_optional(json, "address", function != NULL, shown->place.address);
+    json_optional(json, "section", section != 0, section);
+    json_name(json, "symbol", function != NULL ? name_of(input, function) : NULL);
+    json_optional(json, "size", function != NULL, shown->covered.size);
+    if (function != NULL) {
+        json_begin_array(json, "features");
+        for (unsigned i = 0; i < FEATURE_COUNT; i++)
+            if ((shown->covered.features & all_features[i]) != 0)
+                json_string(json, cairn_sanmd_feature_name(all_features[i]));
+        json_end_array(json);
+    } else {
+        json_name(json, "features", NULL);
+    }
+    json_optional(json, "stack_argument_bytes", function != NULL,
+                  shown->covered.stack_argument_bytes);
+    json_begin_array(json, "atomics");
+}
+
+static void end_json(const struct input *input)
+{
+    json_end_array(&input->printer->json);
+    json_end_object(&input->printer->json);
+}
+
+/* Prints an access, such as " atomic access at 0x1146, f + 0x6". */
+static void print_atomic(const struct input *input, const struct sanmd_place *place,
                          const struct sanmd_function *function)
 {
-    struct output *output = &printing->printer.output;
+    struct output *output = &input->printer->output;
+    if (input->printer->is_json) {
+        json_unsigned(&input->printer->json, place->address);
+        return;
+    }
     output_text(output, "  atomic access at ");
     write_place(output, place);
     if (function != NULL)
-        output_format(output, ", " NAME "%s" PLAIN " + 0x%jx\n", name_of(printing, function),
+        output_format(output, ", " NAME "%s" PLAIN " + 0x%jx\n", name_of(input, function),
                       place->address - function->place.address);
     else
         output_text(output, ", in no covered function\n");
 }
 
-/* ---- JSON ---- */
-
-/* Begins an element for a function; if it is NULL, for accesses in `section` that are in no
- * function. */
-static void begin_json(struct printing *printing, const struct sanmd_function *function,
-                       uint32_t section)
-{
-    struct json *json = &printing->printer.json;
-    json_line(json, 2);
-    json_begin_object(json, NULL);
-    write_json_member(json, printing->input);
-    json_optional(json, "address", function != NULL,
-                  function != NULL ? function->place.address : 0);
-    json_optional(json, "section", section != 0, section);
-    json_name(json, "symbol", function != NULL ? name_of(printing, function) : NULL);
-    if (function != NULL) {
-        json_fields(json, "size %u", function->covered.size);
-        json_begin_array(json, "features");
-        for (unsigned i = 0; i < FEATURE_COUNT; i++)
-            if ((function->covered.features & all_features[i]) != 0)
-                json_string(json, cairn_sanmd_feature_name(all_features[i]));
-        json_end_array(json);
-        json_fields(json, "stack_argument_bytes %u", function->covered.stack_argument_bytes);
-    } else {
-        json_optional(json, "size", false, 0);
-        json_optional(json, "features", false, 0);
-        json_optional(json, "stack_argument_bytes", false, 0);
-    }
-    json_begin_array(json, "atomics");
-}
-
-static void end_json(struct printing *printing)
-{
-    json_end_array(&printing->printer.json);
-    json_end_object(&printing->printer.json);
-}
-
-/* ---- All functions and accesses ---- */
-
-static void print_atomic(struct printing *printing, const struct sanmd_place *place,
-                         const struct sanmd_function *function)
-{
-    if (printing->printer.is_json)
-        json_unsigned(&printing->printer.json, place->address);
-    else
-        write_atomic(printing, place, function);
-}
-
 /* Prints the accesses from number `next` on that precede `function`, and so are in no function; all
  * remaining ones if `function` is NULL. Returns the number of the first access that was not
  * printed. */
-static size_t print_strays(struct printing *printing, size_t next,
-                           const struct sanmd_function *function)
+static size_t print_strays(const struct input *input, const struct sanmd_contents *contents,
+                           size_t next, const struct sanmd_function *function)
 {
-    const struct sanmd_place *places = printing->contents.atomics.items;
-    bool is_json = printing->printer.is_json;
+    const struct sanmd_place *places = contents->atomics.items;
+    bool is_json = input->printer->is_json;
     size_t first = next;
-    for (; next < printing->contents.atomics.count; next++) {
+    for (; next < contents->atomics.count; next++) {
         if (function != NULL && sanmd_compare_places(&places[next], &function->place) >= 0)
             break;
         bool is_new = next == first || places[next].section != places[next - 1].section;
         if (is_json && is_new && next > first)
-            end_json(printing);
+            end_json(input);
         if (is_json && is_new)
-            begin_json(printing, NULL, places[next].section);
-        print_atomic(printing, &places[next], NULL);
+            begin_json(input, NULL, places[next].section);
+        print_atomic(input, &places[next], NULL);
     }
     if (is_json && next > first)
-        end_json(printing);
+        end_json(input);
     return next;
 }
 
 static bool print_object(const struct input *input, void *user)
 {
-    struct printing *printing = user;
-    struct sanmd_contents *contents = &printing->contents;
-    bool is_json = printing->printer.is_json;
-    printing->input = input;
-    bool is_good = sanmd_read(input, contents);
-    const struct sanmd_function *functions = contents->functions.items;
-    const struct sanmd_place *places = contents->atomics.items;
+    struct sanmd_contents contents;
+    bool is_json = input->printer->is_json;
+    bool is_good = sanmd_read(input, &contents);
+    const struct sanmd_function *functions = contents.functions.items;
+    const struct sanmd_place *places = contents.atomics.items;
     size_t next = 0;
-    output_allow_names(&printing->printer.output, input->size);
-    if (!is_json && contents->section_count > 0)
-        write_member(&printing->printer.output, input);
-    for (size_t i = 0; i < contents->functions.count; i++) {
+    (void)user;
+    input->printer->has_output |= contents.section_count > 0;
+    if (!is_json && contents.section_count > 0)
+        write_member(input);
+    for (size_t i = 0; i < contents.functions.count; i++) {
         const struct sanmd_function *function = &functions[i];
-        next = print_strays(printing, next, function);
+        next = print_strays(input, &contents, next, function);
         if (is_json)
-            begin_json(printing, function, function->place.section);
+            begin_json(input, function, function->place.section);
         else
-            write_function(printing, function);
-        for (; next < contents->atomics.count && places[next].section == function->place.section &&
+            write_function(input, function);
+        for (; next < contents.atomics.count && places[next].section == function->place.section &&
                places[next].address - function->place.address < function->covered.size;
              next++)
-            print_atomic(printing, &places[next], function);
+            print_atomic(input, &places[next], function);
         if (is_json)
-            end_json(printing);
+            end_json(input);
     }
-    print_strays(printing, next, NULL);
-    printing->section_count += contents->section_count;
-    sanmd_release(contents);
+    print_strays(input, &contents, next, NULL);
+    sanmd_release(&contents);
     return is_good;
 }
 
 enum exit_status command_sanmd(int argc, char **argv)
 {
-    static struct printing printing;
-    struct file_options options = {0};
-    struct command_line line = {
-        .command = "sanmd", .help = help, .operand_limit = 1, .file = &options};
-    enum exit_status status;
-    if (!parse_command_line(argc, argv, &line, &status))
-        return status;
-    printer_open(&printing.printer, options.json);
-    bool is_good = visit_file(&options, print_object, &printing);
-    if (is_good && printing.section_count == 0)
-        is_good = complain("%s: there is no section " CAIRN_SANMD_PREFIX
-                           "…: no code was compiled with -fexperimental-sanitize-metadata",
-                           options.path);
-    return printer_finish(&printing.printer, is_good);
+    struct command_line line = {.command = "sanmd", .help = help, .operand_limit = 1};
+    return print_command(argc, argv, &line, print_object, NULL,
+                         "there are no sections " CAIRN_SANMD_PREFIX
+                         "*: no code was compiled with -fexperimental-sanitize-metadata");
 }

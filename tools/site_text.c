@@ -33,20 +33,6 @@ bool code_next(struct disassembler *disassembler, unsigned columns, const uint8_
     return false;
 }
 
-/* Writes the address, in a column of `digits` digits, and the bytes. */
-static void write_instruction_bytes(const struct code_writer *writer, const uint8_t *bytes,
-                                    size_t length, uint64_t address, int digits)
-{
-    struct output *output = writer->output;
-    output_spaces(output, writer->indentation + 2);
-    output_format(output, "0x%-*jx" FAINT, digits, address);
-    for (size_t i = 0; i < length; i++)
-        output_escaped(output, " ", bytes[i]);
-    output_format(output, PLAIN);
-    if (length < writer->columns)
-        output_spaces(output, 3 * (writer->columns - (unsigned)length));
-}
-
 void write_code(const struct code_writer *writer, const char *title, enum code_form form,
                 const uint8_t *bytes, size_t size, uint64_t address)
 {
@@ -60,8 +46,13 @@ void write_code(const struct code_writer *writer, const char *title, enum code_f
         struct instruction instruction;
         bool is_whole = code_next(writer->disassembler, writer->columns, bytes + offset,
                                   size - offset, address + offset, &instruction);
-        write_instruction_bytes(writer, bytes + offset, instruction.length, address + offset,
-                                digits);
+        output_spaces(output, writer->indentation + 2);
+        output_format(output, "0x%-*jx" FAINT, digits, address + offset);
+        for (size_t i = 0; i < instruction.length; i++)
+            output_escaped(output, " ", bytes[offset + i]);
+        output_format(output, PLAIN);
+        if (instruction.length < writer->columns)
+            output_spaces(output, 3 * (writer->columns - instruction.length));
         output_text(output, "  ");
         if (is_whole) {
             const char *name =

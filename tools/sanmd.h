@@ -1,10 +1,10 @@
 /*
- * tools/sanmd_read.h - reading all sanitizer metadata of an object.
+ * tools/sanmd.h - reading all sanitizer metadata of an object.
  *
  * SPDX-License-Identifier: MIT
  */
-#ifndef TOOLS_SANMD_READ_H
-#define TOOLS_SANMD_READ_H
+#ifndef TOOLS_SANMD_H
+#define TOOLS_SANMD_H
 
 #include "tools/files.h"
 
