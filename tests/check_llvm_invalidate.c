@@ -325,13 +325,15 @@ static void load_form(enum cairn_code_mode mode, const struct form *form)
 }
 
 /* Loads a module with patch points and the other functions. */
-static void load_all(void)
+static void load_all_in(enum cairn_code_mode mode)
 {
     char text[TEXT_BYTES];
     write_function(text, &forms[0]);
     strcat(text, others);
-    load(CAIRN_CODE_MODE_AUTOMATIC, text);
+    load(mode, text);
 }
+
+static void load_all(void) { load_all_in(CAIRN_CODE_MODE_AUTOMATIC); }
 
 static cairn_site *site(uint64_t id)
 {
@@ -979,7 +981,7 @@ END_TEST
 START_TEST(an_invalidation_without_memory_changes_nothing)
 {
     size_t failures = 0;
-    load_all();
+    load_all_in(site_modes[_i]);
     struct cairn_invalidation_options options = options_for(code_of(ENTRY));
     for (size_t fail_at = 1;; fail_at++) {
         cairn_invalidation *invalidation = NULL;
@@ -1039,7 +1041,8 @@ int main(void)
     tcase_add_test(refusals, a_chosen_site_that_is_not_live_is_refused_and_nothing_changed);
     tcase_add_test(refusals, a_list_with_a_site_that_calls_or_twice_the_same_is_refused);
     tcase_add_test(refusals, what_is_not_said_clearly_is_refused);
-    tcase_add_test(refusals, an_invalidation_without_memory_changes_nothing);
+    tcase_add_loop_test(refusals, an_invalidation_without_memory_changes_nothing,
+                        site_first_mode(), SITE_MODES);
     suite_add_tcase(suite, refusals);
     return support_main(suite);
 }
