@@ -35,9 +35,10 @@ struct change {
     void *user;
     size_t count;
 
-    struct run *runs;
+    struct run *runs; /* `only` if there is one, so that changing one page allocates nothing */
     size_t run_count;
-    size_t run_capacity;
+    size_t run_capacity; /* 0 for up to one run */
+    struct run only;
     /* If there are several runs: copies of their old pages, one run after the other. */
     uint8_t *old;
     size_t old_bytes;
@@ -82,14 +83,24 @@ static enum cairn_status find_runs(struct change *change, struct code_slab *slab
         if (end <= last)
             find_bounds(change, slab, first, end, &first, &last);
         end = last + 1;
-        struct run *runs = array_reserve(&change->space->allocator, change->runs, change->run_count,
-                                         1, &change->run_capacity, sizeof *runs);
+        const struct run run = {slab, first * slab->page_size, (end - first) * slab->page_size};
+        if (change->run_count == 0) {
+            change->only = run;
+            change->runs = &change->only;
+            change->run_count = 1;
+            continue;
+        }
+        bool is_second = change->run_count == 1;
+        struct run *runs = array_reserve(&change->space->allocator, is_second ? NULL : change->runs,
+                                         is_second ? 0 : change->run_count, 2,
+                                         &change->run_capacity, sizeof *runs);
         if (runs == NULL)
             return error_set(error, CAIRN_ERROR_MEMORY, 0,
                              "no memory to change more than %zu runs of pages", change->run_count);
+        if (is_second)
+            runs[0] = change->only;
+        runs[change->run_count++] = run;
         change->runs = runs;
-        runs[change->run_count++] =
-            (struct run){slab, first * slab->page_size, (end - first) * slab->page_size};
     }
     return CAIRN_OK;
 }
@@ -223,7 +234,8 @@ enum cairn_status code_space_write_all(struct code_space *space, code_write_sour
         status = find_runs(&change, slab, error);
     if (status == CAIRN_OK)
         status = change_runs(&change, error);
-    memory_free(&space->allocator, change.runs, change.run_capacity * sizeof *change.runs);
+    if (change.run_capacity > 0)
+        memory_free(&space->allocator, change.runs, change.run_capacity * sizeof *change.runs);
     space_leave(space);
     return status;
 }
