@@ -60,8 +60,8 @@ struct table {
 void *memory_map(size_t bytes);
 void memory_unmap(void *memory, size_t bytes);
 
-/* Creates the table of the section in [start, end), which the caller unmaps. Returns NULL if there
- * is no memory. Errors in the section are stored in range.error. */
+/* Creates the table of the section in [start, end). The caller unmaps the table. Returns NULL if
+ * memory runs out. Errors in the section are stored in range.error. */
 struct table *table_create(enum cairn_sanmd_kind kind, uint32_t version, const void *start,
                            const void *end);
 
