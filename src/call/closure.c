@@ -167,9 +167,8 @@ static void read_argument(const struct signature_argument *argument, void **byte
         /* The bits above the type's width are unspecified. */
         uint64_t word;
         memcpy(&word, bytes[0], sizeof word);
-        *value = type.kind == CAIRN_TYPE_POINTER ? cairn_value_of_pointer((void *)(uintptr_t)word)
-                                                 : cairn_value_of_integer(type.bits, (int64_t)word);
-        value->type = type;
+        word &= UINT64_MAX >> (WORD_BYTES * 8 - type.bits);
+        value_copy_low(value->bytes, value->size, &word, sizeof word);
     } else if (argument->kind == SIGNATURE_PAIR && arch_host()->arguments.pair == ARCH_PAIR_SPLIT) {
         memcpy(value->bytes, bytes[0], WORD_BYTES);
         memcpy(value->bytes + WORD_BYTES, bytes[1], WORD_BYTES);

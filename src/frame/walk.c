@@ -123,6 +123,19 @@ static inline enum cairn_status step_plainly(struct cairn_walk *walk, uint64_t s
     return CAIRN_OK;
 }
 
+/* Not inlined, so that steps by plain rules save fewer registers. */
+static __attribute__((noinline)) enum cairn_status step_by_rules(struct cairn_walk *walk,
+                                                                 uint64_t stack_end,
+                                                                 struct cairn_error *error)
+{
+    struct cairn_frame *frame = &walk->frame;
+    const struct unwind_row *row = unwind_find_exact(frame->module->unwind, key_of(frame));
+    enum cairn_status status = step_by(row, frame, stack_end, error);
+    if (status == CAIRN_OK && walk->misses != MISSES_MAX)
+        look_up(walk);
+    return status;
+}
+
 /* ---- Foreign frames ---- */
 
 static uint64_t end_of_stack(const struct cairn_walk *walk)
@@ -179,16 +192,10 @@ enum cairn_status cairn_walk_next(struct cairn_walk *walk, struct cairn_error *e
 {
     enum cairn_status status = CAIRN_OK;
     if (walk->has_begun && walk->frame.module != NULL) {
-        struct cairn_frame *frame = &walk->frame;
-        uint64_t key = key_of(frame);
-        if (walk->known[walk->at].pc == key && walk->known[walk->at].is_plain)
-            status = step_plainly(walk, end_of_stack(walk), error);
-        else {
-            const struct unwind_row *row = unwind_find_exact(frame->module->unwind, key);
-            status = step_by(row, frame, end_of_stack(walk), error);
-            if (status == CAIRN_OK && walk->misses != MISSES_MAX)
-                look_up(walk);
-        }
+        bool is_known = walk->known[walk->at].pc == key_of(&walk->frame);
+        status = is_known && walk->known[walk->at].is_plain
+                     ? step_plainly(walk, end_of_stack(walk), error)
+                     : step_by_rules(walk, end_of_stack(walk), error);
     }
     walk->has_begun = true;
     while (status == CAIRN_OK && walk->frame.module == NULL && !walk->has_ended)
