@@ -215,6 +215,13 @@ static inline void cairn_stackmap_load_record(const struct cairn_stackmap *map,
 static inline bool cairn_stackmap_next(const struct cairn_stackmap *map,
                                        struct cairn_stackmap_record *record)
 {
+    if (record->records_left_in_function > 0) {
+        record->records_left_in_function--;
+        record->index++;
+        record->offset = record->end_offset;
+        cairn_stackmap_load_record(map, record);
+        return true;
+    }
     const bool is_first = record->end_offset == 0;
     const uint32_t index = is_first ? 0 : record->index + 1;
     const uint32_t previous_code_offset = record->code_offset;
@@ -224,14 +231,12 @@ static inline bool cairn_stackmap_next(const struct cairn_stackmap *map,
     record->offset = is_first ? map->records_offset : record->end_offset;
     cairn_stackmap_load_record(map, record);
     if (map->functions == CAIRN_STACKMAP_FUNCTIONS_COUNTED) {
-        if (!is_first && record->records_left_in_function-- > 0)
-            return true;
-        record->function += !is_first;
         /* Some functions have no records. The counts were checked, so a later one has records. */
-        uint64_t count = cairn_stackmap_function(map, record->function).record_count;
-        while (count == 0)
-            count = cairn_stackmap_function(map, ++record->function).record_count;
-        record->records_left_in_function = count - 1;
+        uint32_t function = is_first ? 0 : record->function + 1;
+        while (cairn_stackmap_function(map, function).record_count == 0)
+            function++;
+        record->function = function;
+        record->records_left_in_function = cairn_stackmap_function(map, function).record_count - 1;
     } else if (map->functions == CAIRN_STACKMAP_FUNCTIONS_UNKNOWN) {
         record->function = CAIRN_STACKMAP_NO_FUNCTION;
     } else if (!is_first && (map->functions == CAIRN_STACKMAP_FUNCTIONS_EACH ||

@@ -84,12 +84,27 @@ enum cairn_status cairn_pcsection_parse_schema(const char *text,
 
 /* ---- Entries ---- */
 
-/* Sets the error of a number that read_number has refused, with what it has set `value` to. */
-static __attribute__((noinline, cold)) enum cairn_status say(size_t at, size_t entry,
-                                                             const char *part, bool is_compressed,
-                                                             uint64_t value,
-                                                             struct cairn_error *error)
+bool pcsection_is_schema(const struct cairn_pcsection_schema *schema)
 {
+    bool is_address = schema->address_bytes == 4 || schema->address_bytes == 8;
+    if (!is_address || schema->constant_count > CAIRN_PCSECTION_CONSTANTS_MAX)
+        return false;
+    for (uint8_t i = 0; i < schema->constant_count; i++)
+        if (schema->constant_bytes[i] < 1 ||
+            schema->constant_bytes[i] > CAIRN_PCSECTION_CONSTANT_BYTES_MAX)
+            return false;
+    return true;
+}
+
+/* Sets the error of a number that read_number has refused, with what it has set `value` to. If the
+ * schema is invalid, this is the error. */
+static __attribute__((noinline, cold)) enum cairn_status say(
+    const struct cairn_pcsection_schema *schema, size_t at, size_t entry, const char *part,
+    bool is_compressed, uint64_t value, struct cairn_error *error)
+{
+    if (!pcsection_is_schema(schema))
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "a schema has addresses of 4 or 8 bytes and constants of 1 to 8");
     if (value != 0)
         return error_set(error, CAIRN_ERROR_CORRUPT, at,
                          "the entry at byte %zu: %s has more bits than the schema says", entry,
@@ -101,7 +116,8 @@ static __attribute__((noinline, cold)) enum cairn_status say(size_t at, size_t e
 }
 
 /* Reads a number at `at`, and returns the address after it. Returns NULL if the number goes beyond
- * `end`, with `*value` 0, or if it has more than `size` bytes, with another `*value`. */
+ * `end`, with `*value` 0, or if it has more than `size` bytes, with another `*value`. Any `size` is
+ * safe. */
 static inline __attribute__((always_inline)) const uint8_t *read_number(
     const uint8_t *at, const uint8_t *end, enum cairn_byte_order byte_order, bool is_compressed,
     uint8_t size, uint64_t *value)
@@ -114,12 +130,12 @@ static inline __attribute__((always_inline)) const uint8_t *read_number(
             return at + 1;
         }
         const uint8_t *next = uleb128_read_long(at, end, value);
-        return size == sizeof *value || *value >> 8 * size == 0 ? next : NULL;
+        return size >= sizeof *value || *value >> 8 * size == 0 ? next : NULL;
     }
-    if (left < size)
+    if (left < size || size > sizeof *value)
         return NULL;
     if (left >= sizeof *value && byte_order == CAIRN_LITTLE_ENDIAN) {
-        const unsigned unused_bits = 64 - 8u * size;
+        const unsigned unused_bits = (64 - 8u * size) % 64;
         *value = cairn_load_u64(at, CAIRN_LITTLE_ENDIAN) << unused_bits >> unused_bits;
         return at + size;
     }
@@ -154,12 +170,13 @@ static inline __attribute__((always_inline)) enum cairn_status read_values(
     const uint8_t *at = begin + offset;
     const uint8_t *next;
     uint64_t value;
+    unsigned invalid_sizes = 0;
     if (schema->has_size) {
         next = is_compressed ? read_size(at, end, &value)
                              : read_number(at, end, byte_order, false, SIZE_BYTES, &value);
         if (next == NULL)
-            return say((size_t)(at - begin), entry->offset, "the function's size", is_compressed,
-                       value, error);
+            return say(schema, (size_t)(at - begin), entry->offset, "the function's size",
+                       is_compressed, value, error);
         entry->size = value;
         at = next;
     }
@@ -167,11 +184,14 @@ static inline __attribute__((always_inline)) enum cairn_status read_values(
         uint8_t size = schema->constant_bytes[i];
         next = read_number(at, end, byte_order, is_compressed, size, &value);
         if (next == NULL)
-            return say((size_t)(at - begin), entry->offset, "a constant", is_compressed && size > 1,
-                       value, error);
+            return say(schema, (size_t)(at - begin), entry->offset, "a constant",
+                       is_compressed && size > 1, value, error);
         entry->constants[i] = value;
         at = next;
+        invalid_sizes |= size - 1u;
     }
+    if (invalid_sizes >= CAIRN_PCSECTION_CONSTANT_BYTES_MAX)
+        return say(schema, 0, 0, NULL, false, 0, error);
     *end_offset = (size_t)(at - begin);
     return CAIRN_OK;
 }
@@ -199,27 +219,16 @@ enum cairn_status pcsection_read_values(const struct cairn_section *section,
                                  : read_values(section, schema, false, at, entry, end, error);
 }
 
-bool pcsection_is_schema(const struct cairn_pcsection_schema *schema)
-{
-    bool is_address = schema->address_bytes == 4 || schema->address_bytes == 8;
-    if (!is_address || schema->constant_count > CAIRN_PCSECTION_CONSTANTS_MAX)
-        return false;
-    for (uint8_t i = 0; i < schema->constant_count; i++)
-        if (schema->constant_bytes[i] < 1 ||
-            schema->constant_bytes[i] > CAIRN_PCSECTION_CONSTANT_BYTES_MAX)
-            return false;
-    return true;
-}
-
 enum cairn_status cairn_pcsection_read(const struct cairn_section *section,
                                        uint64_t section_address,
                                        const struct cairn_pcsection_schema *schema, size_t *offset,
                                        struct cairn_pcsection_entry *entry,
                                        struct cairn_error *error)
 {
-    if (!pcsection_is_schema(schema))
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "a schema has addresses of 4 or 8 bytes and constants of 1 to 8");
+    /* Constants are checked while they are read. */
+    if ((schema->address_bytes != 4 && schema->address_bytes != 8) ||
+        schema->constant_count > CAIRN_PCSECTION_CONSTANTS_MAX)
+        return say(schema, 0, 0, NULL, false, 0, error);
     if (*offset >= section->size)
         return error_set(error, CAIRN_ERROR_ARGUMENT, *offset,
                          "there is no byte %zu in a section of %zu bytes", *offset, section->size);
@@ -227,7 +236,7 @@ enum cairn_status cairn_pcsection_read(const struct cairn_section *section,
     entry->size = 0;
     if (!pcsection_read_address(section, section_address, schema->address_bytes, *offset,
                                 &entry->address))
-        return say(*offset, *offset, "the address", false, 0, error);
+        return say(schema, *offset, *offset, "the address", false, 0, error);
     if (schema->has_size || schema->constant_count > 0)
         return pcsection_read_values(section, schema, *offset + schema->address_bytes, entry,
                                      offset, error);

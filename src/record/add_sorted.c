@@ -93,16 +93,6 @@ static void free_order(const struct cairn_allocator *allocator, struct order *or
     *order = (struct order){.keys = NULL};
 }
 
-static void free_found(struct found *found)
-{
-    const struct cairn_allocator *allocator = &found->allocator;
-    free_order(allocator, &found->run_order);
-    free_order(allocator, &found->function_order);
-    memory_free(allocator, found->functions, found->function_capacity * sizeof *found->functions);
-    memory_free(allocator, found->runs, found->run_capacity * sizeof *found->runs);
-    memory_free(allocator, found->maps, found->map_capacity * sizeof *found->maps);
-}
-
 /* ---- Checking all maps ---- */
 
 static enum cairn_status add_map(struct found *found, const struct cairn_stackmap *map,
@@ -443,6 +433,11 @@ enum cairn_status builder_add_sorted(struct builder *builder, struct cairn_error
         .totals = {.first_address = UINT64_MAX},
     };
     enum cairn_status status = add_found(builder, &found, error);
-    free_found(&found);
+    const struct cairn_allocator *allocator = &found.allocator;
+    free_order(allocator, &found.run_order);
+    free_order(allocator, &found.function_order);
+    memory_free(allocator, found.functions, found.function_capacity * sizeof *found.functions);
+    memory_free(allocator, found.runs, found.run_capacity * sizeof *found.runs);
+    memory_free(allocator, found.maps, found.map_capacity * sizeof *found.maps);
     return status;
 }

@@ -158,15 +158,4 @@ static inline uint64_t table_id(const cairn_table *table, uint32_t index)
 /* Multiplier for Fibonacci hashing, which distributes both adjacent and random IDs. */
 #define ID_MULTIPLIER UINT64_C(0x9E3779B97F4A7C15)
 
-static inline uint32_t table_id_bucket(const cairn_table *table, uint64_t id)
-{
-    uint64_t key = table->ids_ascend ? id - table->id_min : id * ID_MULTIPLIER;
-    return (uint32_t)(key >> table->id_shift);
-}
-
-static inline uint32_t table_id_place(const cairn_table *table, uint32_t place)
-{
-    return table->ids_ascend ? place : table->id_order[place];
-}
-
 #endif

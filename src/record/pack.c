@@ -48,12 +48,6 @@ struct packing packing_of(const struct cairn_stackmap *map, uint32_t first_const
 
 /* ---- Larger forms ---- */
 
-static bool is_valid(const struct packing *packing, struct location location)
-{
-    return record_is_kind(location.kind) && (location.kind != CAIRN_LOCATION_CONSTANT_INDEX ||
-                                             location.offset < packing->map->constant_count);
-}
-
 uint32_t *pack_large(const struct packing *packing, const uint8_t *locations, uint32_t count,
                      uint32_t *words, uint32_t *flags)
 {
@@ -62,7 +56,9 @@ uint32_t *pack_large(const struct packing *packing, const uint8_t *locations, ui
     enum value_form form = VALUES_WIDE;
     for (const uint8_t *at = locations; at != end; at += packing->stride) {
         struct location location = location_load(at, packing->stride, byte_order);
-        if (!is_valid(packing, location))
+        const bool is_index = location.kind == CAIRN_LOCATION_CONSTANT_INDEX;
+        if (!record_is_kind(location.kind) ||
+            (is_index && location.offset >= packing->map->constant_count))
             return NULL;
         if (location.size > WIDE_SIZE_MAX)
             form = VALUES_FULL;

@@ -111,21 +111,6 @@ static uint32_t skip_consecutive(const cairn_pc_table *table, uint32_t range, ui
     return begin;
 }
 
-/* Returns the number of the first row after `row` with another offset. */
-static uint32_t end_of_rows(const cairn_pc_table *table, uint32_t row, uint32_t offset)
-{
-    uint32_t begin = row;
-    uint32_t end = table->offsets.count;
-    /* In most tables, few entries have one address. */
-    for (uint32_t step = 1; step < end - begin; step *= 2) {
-        if (table->rows[begin + step].key != offset)
-            end = begin + step;
-        else
-            begin += step;
-    }
-    return search_u32(table->rows, sizeof *table->rows, begin, end, offset + UINT64_C(1));
-}
-
 /* Adds the entries of instructions at `pc`, until there is no more space. Returns how many there
  * are. */
 static uint32_t find_instructions(struct finding *finding, uint64_t pc)
@@ -136,7 +121,16 @@ static uint32_t find_instructions(struct finding *finding, uint64_t pc)
     uint32_t row = offsets_first(&table->offsets, pc);
     if (row >= table->offsets.count || table->rows[row].key != offset)
         return 0;
-    uint32_t end = end_of_rows(table, row, offset);
+    /* The end of the rows with this offset. In most tables, few entries have one address. */
+    uint32_t begin = row;
+    uint32_t end = table->offsets.count;
+    for (uint32_t step = 1; step < end - begin; step *= 2) {
+        if (table->rows[begin + step].key != offset)
+            end = begin + step;
+        else
+            begin += step;
+    }
+    end = search_u32(table->rows, sizeof *table->rows, begin, end, offset + UINT64_C(1));
     /* The ranges of the functions among the rows. */
     const uint32_t *rows = table->range_count == 0 ? NULL : &ranges->row;
     uint32_t range = search_u32(rows, sizeof *ranges, 0, table->range_count, row);

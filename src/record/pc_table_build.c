@@ -163,20 +163,20 @@ static enum cairn_status read_next(struct pc_group_reader *reader, struct pc_gro
     const struct cairn_pc_table_section *section = reader->section;
     struct cairn_pcsection_entry entry;
     struct cairn_error reason = {0};
-    enum cairn_status status = CAIRN_OK;
     group->end = group->offset;
-    if (knows_code)
+    enum cairn_status status = CAIRN_OK;
+    if (knows_code) {
         status = read_group(reader, group);
-    else if (cairn_pcsection_read(&section->section, section->address, &section->schema,
-                                  &group->end, &entry, &reason) != CAIRN_OK)
-        status = complain(reader, &reason);
-    if (status != CAIRN_OK)
-        return status;
-    if (!knows_code) {
+    } else if (cairn_pcsection_read(&section->section, section->address, &section->schema,
+                                    &group->end, &entry, &reason) == CAIRN_OK) {
         group->values = group->offset + section->schema.address_bytes;
         group->address = entry.address;
         group->size = entry.size;
+    } else {
+        status = complain(reader, &reason);
     }
+    if (status != CAIRN_OK)
+        return status;
     reader->offset = group->end;
     reader->number += count_of(reader->section, group);
     return CAIRN_OK;
@@ -301,31 +301,17 @@ static enum cairn_status allocate(struct pc_builder *builder, struct cairn_error
 
 /* ---- Filling in ---- */
 
-static void copy_sections(const struct pc_builder *builder)
+/* Adds the sections, the rows of all groups, and a run for each group of several addresses. */
+static void add_sections(const struct pc_builder *builder)
 {
     cairn_pc_table *table = builder->table;
     char *names = (char *)(table->ends + table->range_count);
     uint32_t start = 0;
+    uint32_t row = 0;
     for (size_t i = 0; i < builder->section_count; i++) {
         const struct cairn_pc_table_section *section = &builder->sections[i];
-        size_t size = strlen(section->name) + 1;
-        table->sections[i] = *section;
-        table->sections[i].name = memcpy(names, section->name, size);
-        table->starts[i] = start;
-        names += size;
-        start += (uint32_t)section->section.size;
-    }
-}
-
-/* Adds the rows of all groups, and a run for each group of several addresses. */
-static void add_rows(const struct pc_builder *builder)
-{
-    cairn_pc_table *table = builder->table;
-    uint32_t row = 0;
-    for (uint32_t i = 0; i < table->section_count; i++) {
-        const struct cairn_pc_table_section *section = &table->sections[i];
+        const uint8_t width = section->schema.address_bytes;
         struct pc_group_reader reader = reader_of(section, &builder->options, NULL);
-        const uint32_t start = table->starts[i];
         struct pc_group group;
         bool found = has_schema(section);
         /* This cannot fail, because the groups have been read before. */
@@ -333,14 +319,19 @@ static void add_rows(const struct pc_builder *builder)
             if (count_of(section, &group) > 1)
                 table->runs[table->run_count++] =
                     (struct pc_run){start + (uint32_t)group.offset, start + (uint32_t)group.values};
-            for (size_t at = group.offset; at < group.values; at += section->schema.address_bytes) {
+            for (size_t at = group.offset; at < group.values; at += width) {
                 uint64_t address;
-                pcsection_read_address(&section->section, section->address,
-                                       section->schema.address_bytes, at, &address);
+                pcsection_read_address(&section->section, section->address, width, at, &address);
                 table->rows[row++] =
                     (pc_row){(uint32_t)(address - table->offsets.base), start + (uint32_t)at};
             }
         }
+        size_t name_size = strlen(section->name) + 1;
+        table->sections[i] = *section;
+        table->sections[i].name = memcpy(names, section->name, name_size);
+        table->starts[i] = start;
+        names += name_size;
+        start += (uint32_t)section->section.size;
     }
 }
 
@@ -424,8 +415,7 @@ enum cairn_status cairn_pc_table_create(const struct cairn_pc_table_section *sec
     if (status == CAIRN_OK)
         status = allocate(&builder, error);
     if (status == CAIRN_OK) {
-        copy_sections(&builder);
-        add_rows(&builder);
+        add_sections(&builder);
         status = sort(builder.table, builder.table->rows, builder.row_count, error);
     }
     if (status == CAIRN_OK) {

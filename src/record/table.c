@@ -183,27 +183,6 @@ struct cairn_function cairn_record_function(struct cairn_record record)
 
 /* ---- IDs ---- */
 
-/* Finds the places in the ID order that may hold the ID. Long ranges are sorted, so they are
- * narrowed to the ID. */
-static void candidate_places(const cairn_table *table, uint64_t id, uint32_t *begin, uint32_t *end)
-{
-    uint32_t bucket = table_id_bucket(table, id);
-    *begin = table->id_buckets[bucket];
-    *end = table->id_buckets[bucket + 1];
-    if (*end - *begin <= ID_BUCKET_SCAN)
-        return;
-    uint32_t low = *begin;
-    uint32_t high = *end;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (table_id(table, table_id_place(table, middle)) < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    *begin = low;
-}
-
 /* Visits the records with an ID; the visitor is inlined. Returns whether the visitor has always
  * returned true. */
 static inline __attribute__((always_inline)) bool visit_id(const cairn_table *table, uint64_t id,
@@ -211,21 +190,30 @@ static inline __attribute__((always_inline)) bool visit_id(const cairn_table *ta
 {
     if (table->record_count == 0 || id < table->id_min || id > table->id_max)
         return true;
-    uint32_t begin;
-    uint32_t end;
-    candidate_places(table, id, &begin, &end);
-    bool sorted = end - begin > ID_BUCKET_SCAN || table->ids_ascend;
+    const uint32_t *order = table->id_order;
+    uint64_t key = table->ids_ascend ? id - table->id_min : id * ID_MULTIPLIER;
+    const uint32_t *bucket = &table->id_buckets[key >> table->id_shift];
+    uint32_t place = bucket[0];
+    const uint32_t end = bucket[1];
+    const bool is_long = end - place > ID_BUCKET_SCAN;
+    /* Long buckets are sorted by ID, so the first place is found by binary search. */
+    for (uint32_t high = end; is_long && place < high;) {
+        uint32_t middle = place + (high - place) / 2;
+        if (table_id(table, order == NULL ? middle : order[middle]) < id)
+            place = middle + 1;
+        else
+            high = middle;
+    }
     bool found = false;
-    for (uint32_t place = begin; place < end; place++) {
-        uint32_t index = table_id_place(table, place);
-        if (table_id(table, index) != id) {
-            if (sorted && found)
-                break;
-            continue;
+    for (; place < end; place++) {
+        uint32_t index = order == NULL ? place : order[place];
+        if (table_id(table, index) == id) {
+            found = true;
+            if (!visit((struct cairn_record){table, index}, user))
+                return false;
+        } else if (found && (is_long || table->ids_ascend)) {
+            break;
         }
-        found = true;
-        if (!visit((struct cairn_record){table, index}, user))
-            return false;
     }
     return true;
 }
