@@ -1,12 +1,8 @@
 /*
  * cairn/cairn.h - all headers of libcairn. (libcairn-llvm has cairn/llvm.h.)
  *
- * Conventions:
+ * There is one idiom for what can be iterated:
  *
- *   - Errors are an enum cairn_status, with details in the caller's struct cairn_error
- *     (cairn/status.h). An output parameter is written only on success, unless its function's
- *     documentation differs.
- *   - A created object is freed by the function …_destroy, which accepts NULL.
  *   - The items of a table have numbers from 0. One function returns item number `index`, and false
  *     after the last one:
  *

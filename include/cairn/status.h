@@ -19,11 +19,9 @@ extern "C" {
 #if defined(__GNUC__)
 #define CAIRN_API __attribute__((visibility("default")))
 #define CAIRN_MUST_CHECK __attribute__((warn_unused_result))
-#define CAIRN_PURE __attribute__((pure))
 #else
 #define CAIRN_API
 #define CAIRN_MUST_CHECK
-#define CAIRN_PURE
 #endif
 
 /* The result of a function. The numbers are part of the ABI: they never change and are never

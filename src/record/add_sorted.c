@@ -95,42 +95,29 @@ static void free_order(const struct cairn_allocator *allocator, struct order *or
 
 /* ---- Checking all maps ---- */
 
-static enum cairn_status add_map(struct found *found, const struct cairn_stackmap *map,
-                                 size_t section, struct cairn_error *error)
+static enum cairn_status read_section(const struct builder *builder, size_t section,
+                                      struct found *found, struct cairn_error *error)
 {
-    if (map->functions == CAIRN_STACKMAP_FUNCTIONS_UNKNOWN)
-        return error_set(error, CAIRN_ERROR_UNSUPPORTED, map->section_offset,
-                         "a version 1 map of %u functions does not say which of its %u records "
-                         "belong to which: their addresses are not known",
-                         map->function_count, map->record_count);
-    struct found_map *maps = array_reserve(&found->allocator, found->maps, found->map_count, 1,
-                                           &found->map_capacity, sizeof *maps);
-    if (maps == NULL)
-        return no_memory(found, error);
-    found->maps = maps;
-    maps[found->map_count++] = (struct found_map){
-        .map = *map,
-        .section = section,
-        .first_constant = (uint32_t)found->totals.constants,
-    };
-    totals_add(&found->totals, map, map->size);
-    return CAIRN_OK;
-}
-
-static enum cairn_status read_maps(const struct builder *builder, struct found *found,
-                                   struct cairn_error *error)
-{
-    for (size_t i = 0; i < builder->section_count; i++) {
-        size_t offset = 0;
-        while (!builder_is_end(builder, &builder->sections[i], offset)) {
-            struct cairn_stackmap map;
-            enum cairn_status status =
-                cairn_stackmap_read(&builder->sections[i], &offset, &map, error);
-            if (status == CAIRN_OK)
-                status = add_map(found, &map, i, error);
-            if (status != CAIRN_OK)
-                return builder_name_section(builder, i, status, error);
-        }
+    size_t offset = 0;
+    while (!builder_is_end(builder, &builder->sections[section], offset)) {
+        struct cairn_stackmap map;
+        enum cairn_status status =
+            cairn_stackmap_read(&builder->sections[section], &offset, &map, error);
+        if (status != CAIRN_OK)
+            return status;
+        if (map.functions == CAIRN_STACKMAP_FUNCTIONS_UNKNOWN)
+            return error_set(error, CAIRN_ERROR_UNSUPPORTED, map.section_offset,
+                             "a version 1 map of %u functions does not say which of its %u records "
+                             "belong to which: their addresses are not known",
+                             map.function_count, map.record_count);
+        struct found_map *maps = array_reserve(&found->allocator, found->maps, found->map_count, 1,
+                                               &found->map_capacity, sizeof *maps);
+        if (maps == NULL)
+            return no_memory(found, error);
+        found->maps = maps;
+        maps[found->map_count++] =
+            (struct found_map){map, section, (uint32_t)found->totals.constants};
+        totals_add(&found->totals, &map, map.size);
     }
     return found->totals.records < UINT32_MAX ? CAIRN_OK : no_memory(found, error);
 }
@@ -252,8 +239,8 @@ static bool sort(const struct found *found, struct order *order, size_t count,
 
 static bool sort_runs(struct found *found)
 {
-    return sort(found, &found->run_order, found->run_count, &found->runs->first_address,
-                sizeof *found->runs);
+    const uint64_t *addresses = found->run_count == 0 ? NULL : &found->runs->first_address;
+    return sort(found, &found->run_order, found->run_count, addresses, sizeof *found->runs);
 }
 
 /* Marks runs that share addresses. Single records keep their order. */
@@ -406,9 +393,12 @@ static bool note_owners(struct builder *builder, const struct found *found)
 static enum cairn_status add_found(struct builder *builder, struct found *found,
                                    struct cairn_error *error)
 {
-    enum cairn_status status = read_maps(builder, found, error);
-    if (status == CAIRN_OK)
-        status = find_all_runs(builder, found, error);
+    for (size_t i = 0; i < builder->section_count; i++) {
+        enum cairn_status read = read_section(builder, i, found, error);
+        if (read != CAIRN_OK)
+            return builder_name_section(builder, i, read, error);
+    }
+    enum cairn_status status = find_all_runs(builder, found, error);
     if (status != CAIRN_OK)
         return status;
     if (!sort_runs(found) ||

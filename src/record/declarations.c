@@ -287,18 +287,15 @@ void cairn_declarations_truncate(cairn_declarations *declarations, size_t count)
         hash_set_put(&declarations->ids, hash_of(declarations, declarations->entries[i].id), i);
 }
 
-/* ---- Names ---- */
-
-static const char *const kind_names[] = {
-    [CAIRN_RECORD_UNDECLARED] = "undeclared",
-    [CAIRN_RECORD_STACKMAP] = "stackmap",
-    [CAIRN_RECORD_PATCHPOINT] = "patchpoint",
-    [CAIRN_RECORD_STATEPOINT] = "statepoint",
-};
-_Static_assert(sizeof kind_names / sizeof *kind_names == CAIRN_RECORD_STATEPOINT + 1,
-               "one name for each kind");
-
 const char *cairn_record_kind_name(enum cairn_record_kind kind)
 {
+    static const char *const kind_names[] = {
+        [CAIRN_RECORD_UNDECLARED] = "undeclared",
+        [CAIRN_RECORD_STACKMAP] = "stackmap",
+        [CAIRN_RECORD_PATCHPOINT] = "patchpoint",
+        [CAIRN_RECORD_STATEPOINT] = "statepoint",
+    };
+    _Static_assert(sizeof kind_names / sizeof *kind_names == CAIRN_RECORD_STATEPOINT + 1,
+                   "one name for each kind");
     return (unsigned)kind > CAIRN_RECORD_STATEPOINT ? "unknown" : kind_names[kind];
 }

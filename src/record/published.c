@@ -107,15 +107,10 @@ void index_destroy(struct index *index)
 
 /* ---- Writers ---- */
 
-static struct list *current(const struct index *index)
-{
-    return atomic_load_explicit(&index->list, memory_order_relaxed);
-}
-
 /* Replaces the list by one with space for as many tables again as are published. */
 static bool replace_list(struct index *index)
 {
-    struct list *old = current(index);
+    struct list *old = atomic_load_explicit(&index->list, memory_order_relaxed);
     uint32_t count = atomic_load_explicit(&old->count, memory_order_relaxed);
     uint32_t capacity = 0;
     for (uint32_t i = 0; i < count; i++)
@@ -140,17 +135,17 @@ static bool replace_list(struct index *index)
 enum cairn_status index_publish(struct index *index, const cairn_table *table,
                                 struct cairn_error *error)
 {
-    struct list *list = current(index);
+    struct list *list = atomic_load_explicit(&index->list, memory_order_relaxed);
     bool full = atomic_load_explicit(&list->count, memory_order_relaxed) == list->capacity;
     if (full && !replace_list(index))
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to publish one more module");
-    append(current(index), table);
+    append(atomic_load_explicit(&index->list, memory_order_relaxed), table);
     return CAIRN_OK;
 }
 
 void index_unpublish(struct index *index, const cairn_table *table)
 {
-    struct list *list = current(index);
+    struct list *list = atomic_load_explicit(&index->list, memory_order_relaxed);
     uint32_t count = atomic_load_explicit(&list->count, memory_order_relaxed);
     for (uint32_t i = 0; i < count; i++)
         if (atomic_load_explicit(&list->entries[i].table, memory_order_relaxed) == table)
