@@ -486,10 +486,8 @@ sub complains {
     my $path = spit('readable.c', "int g(int);\nint f(int x) { return x > 2 ? g(x) + 1 : 7; }\n");
     my $object = compile($compilers[-1], $path, '-O1', $compilers[-1] < 19 ? '-fbasic-block-sections=labels' : '-fbasic-block-address-map');
     my ($status, $text) = run_cairn($object);
-    like $text, qr/\Afunction f at 0x0, \d+ blocks\n  block 0 at 0x0, \d+ bytes, can fall through\n/, 'readable';
-    like $text, qr/, return\n/, 'with what ends blocks';
-    my ($help_status, $help) = run_cairn('--help');
-    like $help, qr/\Ausage: cairn bbmap/, 'help';
+    like $text, qr/\Afunction f at 0x0, \d+ blocks\n  block 0 at 0x0, \d+ bytes, can fall through\n/, 'the text form';
+    like $text, qr/, returns\n/, 'the flags of a block';
 }
 
 # ---- JSON ----
