@@ -379,23 +379,19 @@ static void read_range(const struct cairn_bbmap_function *function, struct curso
     range->blocks = offset_in(function, cursor);
 }
 
-/* Reads the first block of the range at `offset`, or of the next range that is not empty. Returns
- * false if no range from there on has blocks. */
-static bool enter_range(const struct cairn_bbmap_function *function, size_t offset, uint32_t index,
+/* Reads the first block of the range at `offset`, or of the next range that is not empty. There
+ * must be such a range. */
+static void enter_range(const struct cairn_bbmap_function *function, size_t offset, uint32_t index,
                         struct cairn_bbmap_block *block)
 {
     struct cursor cursor = cursor_at(function, offset);
-    struct cairn_bbmap_range range = {.block_count = 0};
-    for (; index < function->range_count && range.block_count == 0; index++)
+    struct cairn_bbmap_range range;
+    for (read_range(function, &cursor, &range); range.block_count == 0; index++)
         read_range(function, &cursor, &range);
-    if (range.block_count == 0)
-        return false;
-    block->range = index - 1;
+    block->range = index;
     block->base = range.base;
     block->left = range.block_count - 1;
     read_block(function, cursor, 0, block);
-    read_profile(function, block);
-    return true;
 }
 
 bool cairn_bbmap_next(const struct cairn_bbmap_function *function, struct cairn_bbmap_block *block)
@@ -406,13 +402,14 @@ bool cairn_bbmap_next(const struct cairn_bbmap_function *function, struct cairn_
     block->index = next;
     if (next == 0) {
         block->next_profile = function->profiles_offset;
-        return enter_range(function, function->ranges_offset, 0, block);
+        enter_range(function, function->ranges_offset, 0, block);
+    } else if (block->left == 0) {
+        enter_range(function, block->end, block->range + 1, block);
+    } else {
+        block->left--;
+        uint32_t before = has_differences(function->version) ? block->offset + block->size : 0;
+        read_block(function, cursor_at(function, block->end), before, block);
     }
-    if (block->left == 0)
-        return enter_range(function, block->end, block->range + 1, block);
-    block->left--;
-    uint32_t before = has_differences(function->version) ? block->offset + block->size : 0;
-    read_block(function, cursor_at(function, block->end), before, block);
     read_profile(function, block);
     return true;
 }
