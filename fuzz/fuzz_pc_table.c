@@ -33,7 +33,7 @@ static void compare(const cairn_pc_table *table, const struct cairn_section *sec
 {
     static struct cairn_pc_table_entry entries[ENTRIES_MAX];
     static struct cairn_pc_table_entry found[ENTRIES_MAX];
-    uint32_t count = cairn_pc_table_entry_count(table);
+    uint32_t count = support_pc_entry_count(table);
     if (count > ENTRIES_MAX)
         return;
     for (uint32_t i = 0; i < count; i++) {

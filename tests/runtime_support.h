@@ -45,6 +45,16 @@ static inline struct cairn_fault_entry support_fault_entry(const cairn_fault_tab
     return cairn_fault_table_entry(table, index, &entry) ? entry : (struct cairn_fault_entry){0};
 }
 
+/* Returns the number of entries of a table of PC sections. */
+static inline uint32_t support_pc_entry_count(const cairn_pc_table *table)
+{
+    struct cairn_pc_table_entry entry;
+    uint32_t count = 0;
+    while (cairn_pc_table_entry(table, count, &entry))
+        count++;
+    return count;
+}
+
 static inline struct cairn_pc_table_entry support_pc_entry(const cairn_pc_table *table,
                                                            uint32_t index)
 {

@@ -103,9 +103,6 @@ struct cairn_pc_table_entry {
     struct cairn_pcsection_entry value;
 };
 
-/** Returns the number of entries of all sections. */
-CAIRN_API uint32_t cairn_pc_table_entry_count(const cairn_pc_table *table);
-
 /** Sets `*entry` to entry number `index`, in order of address; false if there are no more. Entries
  *  at the same address are in the order of the sections, and in the order of each section. */
 CAIRN_API bool cairn_pc_table_entry(const cairn_pc_table *table, uint32_t index,

@@ -9,6 +9,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "base/array.h"
 #include "base/error.h"
 #include "llvm/ir.h"
 #include "llvm/version.h"
@@ -137,15 +138,13 @@ struct operands {
 
 static void push(struct operands *operands, LLVMMetadataRef operand)
 {
-    if (operands->count == operands->capacity) {
-        size_t capacity = operands->capacity == 0 ? 16 : 2 * operands->capacity;
-        LLVMMetadataRef *grown = realloc(operands->entries, capacity * sizeof *grown);
-        operands->failed |= grown == NULL;
-        if (grown == NULL)
-            return;
-        operands->entries = grown;
-        operands->capacity = capacity;
-    }
+    const struct cairn_allocator allocator = memory_allocator(NULL);
+    LLVMMetadataRef *entries = array_reserve(&allocator, operands->entries, operands->count, 1,
+                                             &operands->capacity, sizeof *entries);
+    operands->failed |= entries == NULL;
+    if (entries == NULL)
+        return;
+    operands->entries = entries;
     operands->entries[operands->count++] = operand;
 }
 

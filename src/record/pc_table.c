@@ -21,11 +21,6 @@ const struct cairn_pc_table_section *cairn_pc_table_section(const cairn_pc_table
     return table != NULL && index < table->section_count ? &table->sections[index] : NULL;
 }
 
-uint32_t cairn_pc_table_entry_count(const cairn_pc_table *table)
-{
-    return table == NULL ? 0 : table->offsets.count;
-}
-
 /* ---- Entries ---- */
 
 struct cairn_pc_table_entry pc_table_entry_at(const cairn_pc_table *table, uint32_t index)
@@ -57,7 +52,7 @@ struct cairn_pc_table_entry pc_table_entry_at(const cairn_pc_table *table, uint3
 bool cairn_pc_table_entry(const cairn_pc_table *table, uint32_t index,
                           struct cairn_pc_table_entry *entry)
 {
-    if (index >= cairn_pc_table_entry_count(table))
+    if (table == NULL || index >= table->offsets.count)
         return false;
     *entry = pc_table_entry_at(table, index);
     return true;
