@@ -109,7 +109,7 @@ int main(void)
         return 1;
     }
     bench_exits(arch, memory, (struct arch_exit *)(void *)(memory + page));
-    compare("context.capture.resume", time_capture, NULL, 0);
+    compare("context.save.resume", time_capture, NULL, 0);
     munmap(memory, 2 * page);
     return 0;
 }
