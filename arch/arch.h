@@ -159,7 +159,6 @@ struct words_target;
 
 struct cairn_arch {
     enum cairn_architecture architecture;
-    const char *name;
     enum cairn_byte_order byte_order;
 
     /* Size and alignment of the patch word, and size of the instruction in it. */
@@ -246,12 +245,12 @@ struct cairn_arch {
     /* Encodes one instruction of `length` bytes at `address`, as an integer in the host's byte
      * order. `length` is at least `instruction_bytes` and at most `instruction_bytes_max`; a longer
      * instruction is padded with prefixes. False if `target` is out of reach; no-ops ignore it. */
-    bool (*encode_branch)(enum arch_branch branch, uint64_t address, uint64_t target, size_t length,
-                          uint64_t *bits);
+    bool (*encode_branch)(const struct cairn_arch *arch, enum arch_branch branch, uint64_t address,
+                          uint64_t target, size_t length, uint64_t *bits);
 
     /* Decodes such an instruction. False if it is not one of the three. */
-    bool (*decode_branch)(uint64_t bits, uint64_t address, size_t length, enum arch_branch *branch,
-                          uint64_t *target);
+    bool (*decode_branch)(const struct cairn_arch *arch, uint64_t bits, uint64_t address,
+                          size_t length, enum arch_branch *branch, uint64_t *target);
 
     /* Fills `size` bytes with no-ops. Where all instructions have one size, a remainder smaller
      * than an instruction is left unchanged. */
@@ -302,17 +301,14 @@ struct cairn_arch {
 
     /* Encodes a function `int f(void)` that returns `value` (0 to 1000). Returns its size. */
     size_t (*encode_self_test)(const struct cairn_arch *arch, int value, uint8_t *code);
-
-    /* Returns the name of a DWARF register, or NULL. */
-    const char *(*register_name)(uint16_t dwarf);
-
-    /* Returns the register that contains the register with this number in a stack map, because LLVM
-     * numbers some halves of registers separately. */
-    uint16_t (*whole_register)(uint16_t dwarf);
 };
 
 /* Returns the table of an architecture, or NULL. */
 const struct cairn_arch *arch_find(enum cairn_architecture architecture);
+
+/* Returns the register that contains the register with this number in a stack map, because LLVM
+ * numbers some halves of registers separately. */
+uint16_t arch_whole_register(const struct cairn_arch *arch, uint16_t dwarf);
 
 /* Returns the table of the host's architecture; NULL if Cairn cannot patch code on the host. */
 const struct cairn_arch *arch_host(void);
@@ -350,6 +346,8 @@ struct arch_register {
     /* For a field of flags in the low 4 bytes of an integer: its highest bit, counted from the
      * lowest bit of the integer. 0 for other registers. */
     uint8_t first_flag;
+    /* The bits of that integer that a function restores if it has saved this field. */
+    uint32_t saved_flags;
     /* Whether the register controls how the machine computes: calls preserve it, and LLVM does not
      * list it. */
     bool is_control;
@@ -360,15 +358,15 @@ struct arch_register {
 bool arch_host_register(const struct cairn_context *context, uint16_t dwarf,
                         struct arch_register *found);
 
-/* Returns the DWARF number of the stack pointer. */
-uint16_t arch_host_stack_pointer(void);
-
 /*
- * The places of registers in contexts, as a table: what arch_host_register returns, without a
- * call. A context need not hold all of these registers.
+ * The places of registers in contexts and in signal frames, as a table. A context need not hold all
+ * of these registers. Hosts without contexts have a table of zeros.
  */
 struct arch_context_layout {
     uint16_t stack_pointer; /* its DWARF number */
+    /* Size of the start of a context that holds all registers with a meaning at the entry of a
+     * function: arguments and callee-saved registers. */
+    uint16_t entered_bytes;
     /* Registers with lower numbers hold a scalar of at most 8 bytes in the low bytes of an integer,
      * which is their first 8 bytes. */
     uint16_t scalars_end;
@@ -376,6 +374,13 @@ struct arch_context_layout {
     /* Offset of a register's first byte, by DWARF number; 0 for registers that only
      * arch_host_register knows, or whose first bytes are not what functions store of them. */
     uint16_t offsets[ARCH_CONTEXT_REGISTERS];
+    /* Offsets of 8 bytes in a ucontext_t, the third argument of a signal handler: of the registers
+     * that contexts hold at `offsets` (0 for other registers), and of the program counter. */
+    uint16_t in_signal[ARCH_CONTEXT_REGISTERS];
+    uint16_t pc_in_signal;
+    /* Offset of the flags, and which of their bits are flags. */
+    uint16_t flags_in_signal;
+    uint64_t flags_mask;
 };
 extern const struct arch_context_layout arch_host_layout;
 
@@ -387,10 +392,6 @@ extern const struct arch_context_layout arch_host_layout;
     ARCH_OFFSETS_OF_4((offset) + 4 * (stride), stride),                                            \
     ARCH_OFFSETS_OF_4((offset) + 8 * (stride), stride),                                            \
     ARCH_OFFSETS_OF_4((offset) + 12 * (stride), stride)
-
-/* Restores a callee-saved register from the slot's 8 bytes, as a function has stored them. */
-void arch_host_restore_slot(struct cairn_context *context, const struct arch_unwind_slot *slot,
-                            uint64_t bytes);
 
 /* A function that a thread enters as if it were called from the place of a context. */
 struct arch_entry {
@@ -406,10 +407,6 @@ struct arch_entry {
  * resuming the context after that. */
 size_t arch_host_entry_reach(size_t stack_bytes);
 
-/* Returns the size of the start of a context that holds all registers with a meaning at the entry
- * of a function: arguments and callee-saved registers. */
-size_t arch_host_entered_bytes(void);
-
 /* Makes the context that of the function's entry, except for the registers that hold arguments,
  * and writes the stack. */
 void arch_host_enter(struct cairn_context *context, const struct arch_entry *entry);
@@ -423,17 +420,22 @@ enum cairn_status arch_host_from_signal(struct cairn_context *context, const voi
 enum cairn_status arch_host_to_signal(const struct cairn_context *context, void *ucontext,
                                       struct cairn_error *error);
 
+/* Copy the program counter, the flags and the registers of the layout's `in_signal` between a
+ * signal frame and a context. The second function writes only registers that the context holds. */
+void arch_read_signal(struct cairn_context *context, const void *ucontext);
+void arch_write_signal(const struct cairn_context *context, void *ucontext);
+
 /* Read and write the program counter in a signal handler's third argument. Where there are no
  * contexts, they return 0 and do nothing. Async-signal-safe. */
-uint64_t arch_host_signal_pc(const void *ucontext);
-void arch_host_set_signal_pc(void *ucontext, uint64_t pc);
+uint64_t arch_signal_pc(const void *ucontext);
+void arch_set_signal_pc(void *ucontext, uint64_t pc);
 
 /* Returns the level of vector registers that the machine and the kernel support, from 1 to the
  * architecture's number of levels; 0 if exits cannot save all of them, or there are no exits. */
 uint32_t arch_host_vector_level(void);
 
-/* Returns the address of the exits' entry that saves the registers of this level. */
-uint64_t arch_host_exit_entry(uint32_t vector_level);
+/* Addresses of the exits' entries, each of which saves the registers of a level, from 1 on. */
+extern const uint64_t arch_exit_entries[];
 
 /*
  * Initialises an exit that calls `handler` with all registers of the thread that reached the stub,

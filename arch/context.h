@@ -65,7 +65,7 @@ typedef void arch_exit_handler(struct cairn_context *context, void *user);
  * and must not change while a thread may be in the stub or in the handler.
  */
 struct arch_exit {
-    uint64_t entry; /* address of an instruction, from arch_host_exit_entry */
+    uint64_t entry; /* address of an instruction, from arch_exit_entries */
     struct arch_exit *self;
     arch_exit_handler *handler;
     void *user;
@@ -82,14 +82,14 @@ CONTEXT_ASSERT_OFFSET(struct arch_context_head, vector_level, CONTEXT_VECTOR_LEV
 CONTEXT_ASSERT_OFFSET(struct arch_context_head, control, CONTEXT_CONTROL);
 CONTEXT_ASSERT_OFFSET(struct arch_context_head, flags, CONTEXT_FLAGS);
 CONTEXT_ASSERT_OFFSET(struct arch_context_head, pc, CONTEXT_PC);
-_Static_assert(sizeof(struct arch_context_head) == CONTEXT_HEAD_BYTES, "the rest begins behind it");
+_Static_assert(sizeof(struct arch_context_head) == CONTEXT_HEAD_BYTES, "registers follow it");
 
 #ifdef __LP64__
 CONTEXT_ASSERT_OFFSET(struct arch_exit, entry, ARCH_EXIT_ENTRY);
 CONTEXT_ASSERT_OFFSET(struct arch_exit, self, ARCH_EXIT_SELF);
 CONTEXT_ASSERT_OFFSET(struct arch_exit, handler, ARCH_EXIT_HANDLER);
 CONTEXT_ASSERT_OFFSET(struct arch_exit, user, ARCH_EXIT_USER);
-_Static_assert(sizeof(struct arch_exit) == ARCH_EXIT_BYTES, "nothing else is in it");
+_Static_assert(sizeof(struct arch_exit) == ARCH_EXIT_BYTES, "the size in assembly");
 #endif
 #else
 

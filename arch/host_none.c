@@ -29,21 +29,9 @@ bool arch_host_register(const struct cairn_context *context, uint16_t dwarf,
     return false;
 }
 
-uint16_t arch_host_stack_pointer(void) { return 0; }
-
 const struct arch_context_layout arch_host_layout = {0};
 
-void arch_host_restore_slot(struct cairn_context *context, const struct arch_unwind_slot *slot,
-                            uint64_t bytes)
-{
-    (void)context;
-    (void)slot;
-    (void)bytes;
-}
-
 size_t arch_host_entry_reach(size_t stack_bytes) { return stack_bytes; }
-
-size_t arch_host_entered_bytes(void) { return 0; }
 
 void arch_host_enter(struct cairn_context *context, const struct arch_entry *entry)
 {
@@ -82,25 +70,9 @@ enum cairn_status arch_host_to_signal(const struct cairn_context *context, void 
     return refuse(error);
 }
 
-uint64_t arch_host_signal_pc(const void *ucontext)
-{
-    (void)ucontext;
-    return 0;
-}
-
-void arch_host_set_signal_pc(void *ucontext, uint64_t pc)
-{
-    (void)ucontext;
-    (void)pc;
-}
-
 uint32_t arch_host_vector_level(void) { return 0; }
 
-uint64_t arch_host_exit_entry(uint32_t vector_level)
-{
-    (void)vector_level;
-    return 0;
-}
+const uint64_t arch_exit_entries[] = {0};
 
 int cairn_context_save(struct cairn_context *context)
 {

@@ -29,7 +29,7 @@ enum arch_cache_action {
     /* Jumps to the struct arch_exit at `target`, like an exit's stub, as if the site had called
      * it. */
     ARCH_CACHE_EXIT,
-    /* Jumps to a function with all registers as they were at the site. Only where the site
+    /* Jumps to a function with the registers of the site unchanged. Only where the site
      * calls. */
     ARCH_CACHE_JUMP
 };

@@ -12,7 +12,7 @@ static unsigned shift_of_byte(const struct cairn_arch *arch, unsigned index)
     return 8 * (arch->byte_order == CAIRN_BIG_ENDIAN ? WORDS_BYTES - 1 - index : index);
 }
 
-uint32_t words_read(const struct cairn_arch *arch, const uint8_t *bytes)
+static uint32_t read_word(const struct cairn_arch *arch, const uint8_t *bytes)
 {
     uint32_t word = 0;
     for (unsigned i = 0; i < WORDS_BYTES; i++)
@@ -20,7 +20,7 @@ uint32_t words_read(const struct cairn_arch *arch, const uint8_t *bytes)
     return word;
 }
 
-void words_write(const struct cairn_arch *arch, uint8_t *bytes, uint32_t word)
+static void write_word(const struct cairn_arch *arch, uint8_t *bytes, uint32_t word)
 {
     for (unsigned i = 0; i < WORDS_BYTES; i++)
         bytes[i] = (uint8_t)(word >> shift_of_byte(arch, i));
@@ -28,34 +28,40 @@ void words_write(const struct cairn_arch *arch, uint8_t *bytes, uint32_t word)
 
 void words_append(struct words_code *code, uint32_t word)
 {
-    words_write(code->arch, code->bytes + code->size, word);
+    write_word(code->arch, code->bytes + code->size, word);
     code->size += WORDS_BYTES;
 }
 
-void words_fill(const struct cairn_arch *arch, uint8_t *bytes, size_t size, uint32_t word)
+void words_append_all(struct words_code *code, const uint32_t *words, size_t size)
 {
-    for (size_t offset = 0; offset + WORDS_BYTES <= size; offset += WORDS_BYTES)
-        words_write(arch, bytes + offset, word);
+    for (size_t i = 0; i < size / WORDS_BYTES; i++)
+        words_append(code, words[i]);
+}
+
+void words_append_until(struct words_code *code, size_t end, uint32_t word)
+{
+    while (code->size + WORDS_BYTES <= end)
+        words_append(code, word);
 }
 
 void words_fill_nops(const struct cairn_arch *arch, uint8_t *bytes, size_t size)
 {
-    words_fill(arch, bytes, size, arch->words->branches.nop);
+    struct words_code code = {.arch = arch, .bytes = bytes};
+    words_append_until(&code, size, arch->words->nop);
 }
 
 size_t words_leading_nops(const struct cairn_arch *arch, const uint8_t *bytes, size_t size)
 {
     size_t offset = 0;
-    while (offset + WORDS_BYTES <= size &&
-           words_read(arch, bytes + offset) == arch->words->branches.nop)
+    while (offset + WORDS_BYTES <= size && read_word(arch, bytes + offset) == arch->words->nop)
         offset += WORDS_BYTES;
     return offset;
 }
 
-static bool match_any(const struct words_pattern *patterns, size_t count, uint32_t word)
+static bool match(const struct words_pattern *patterns, size_t count, uint32_t word)
 {
     for (size_t i = 0; i < count; i++)
-        if (words_match(&patterns[i], word))
+        if ((word & patterns[i].mask) == patterns[i].bits)
             return true;
     return false;
 }
@@ -63,8 +69,8 @@ static bool match_any(const struct words_pattern *patterns, size_t count, uint32
 size_t words_call_length(const struct cairn_arch *arch, const uint8_t *bytes, size_t size)
 {
     const struct words_target *target = arch->words;
-    bool is_call = size >= WORDS_BYTES &&
-                   match_any(target->calls, target->call_count, words_read(arch, bytes));
+    bool is_call =
+        size >= WORDS_BYTES && match(target->calls, target->call_count, read_word(arch, bytes));
     return is_call ? WORDS_BYTES : 0;
 }
 
@@ -72,57 +78,171 @@ bool words_may_be_exchanged(const struct cairn_arch *arch, const uint8_t *bytes,
 {
     const struct words_target *target = arch->words;
     return length == WORDS_BYTES &&
-           match_any(target->exchangeable, target->exchangeable_count, words_read(arch, bytes));
+           match(target->exchangeable, target->exchangeable_count, read_word(arch, bytes));
+}
+
+/* ---- Branches ---- */
+
+static uint32_t displacement_mask(const struct words_target *words)
+{
+    return (UINT32_MAX >> (32 - words->displacement_bits)) << words->displacement_shift;
+}
+
+static uint64_t branch_target(const struct words_target *words, uint64_t address, uint64_t bits)
+{
+    uint64_t field = (bits & displacement_mask(words)) >> words->displacement_shift;
+    uint64_t sign = UINT64_C(1) << (words->displacement_bits - 1);
+    return address + ((field ^ sign) - sign) * WORDS_BYTES;
+}
+
+bool words_encode_branch(const struct cairn_arch *arch, enum arch_branch branch, uint64_t address,
+                         uint64_t target, size_t length, uint64_t *bits)
+{
+    const struct words_target *words = arch->words;
+    int64_t bytes = (int64_t)(target - address);
+    int64_t reach = (int64_t)WORDS_BYTES << (words->displacement_bits - 1);
+    assert(length == WORDS_BYTES);
+    (void)length;
+    *bits = words->nop;
+    if (branch == ARCH_BRANCH_NOP)
+        return true;
+    if (bytes % WORDS_BYTES != 0 || bytes < -reach || bytes >= reach)
+        return false;
+    uint32_t distance = (uint32_t)((uint64_t)bytes / WORDS_BYTES);
+    uint32_t opcode = branch == ARCH_BRANCH_CALL ? words->call : words->jump;
+    *bits = opcode | (distance << words->displacement_shift & displacement_mask(words));
+    return true;
+}
+
+bool words_decode_branch(const struct cairn_arch *arch, uint64_t bits, uint64_t address,
+                         size_t length, enum arch_branch *branch, uint64_t *target)
+{
+    const struct words_target *words = arch->words;
+    uint64_t opcode = bits & ~(uint64_t)displacement_mask(words);
+    bool is_branch = opcode == words->call || opcode == words->jump;
+    assert(length == WORDS_BYTES);
+    (void)length;
+    *target = is_branch ? branch_target(words, address, bits) : 0;
+    *branch = !is_branch              ? ARCH_BRANCH_NOP
+              : opcode == words->call ? ARCH_BRANCH_CALL
+                                      : ARCH_BRANCH_JUMP;
+    return is_branch || bits == words->nop;
 }
 
 /* ---- Recognising LLVM's code ---- */
 
-enum cairn_status words_expect_aligned(size_t size, uint64_t address, struct cairn_error *error)
+/* A region whose code is compared. */
+struct region {
+    const struct cairn_arch *arch;
+    const uint8_t *bytes;
+    size_t size;
+    uint64_t address;
+    size_t recognised; /* bytes from the start */
+};
+
+static enum cairn_status expect_aligned(const struct region *region, struct cairn_error *error)
 {
+    size_t size = region->size;
+    uint64_t address = region->address;
     if (address % WORDS_BYTES != 0)
         return error_set(error, CAIRN_ERROR_CORRUPT, address,
-                         "the region's address, 0x%llx, is no instruction's: it is not a multiple "
-                         "of %d",
+                         "the region's address, 0x%llx, is not a multiple of %d, the size of an "
+                         "instruction",
                          (unsigned long long)address, WORDS_BYTES);
     if (size % WORDS_BYTES != 0)
         return error_set(error, CAIRN_ERROR_CORRUPT, address + size - size % WORDS_BYTES,
                          "the region's size, %zu bytes, is not a multiple of %d: the last "
-                         "instruction goes on beyond its end",
+                         "instruction continues past its end",
                          size, WORDS_BYTES);
     return CAIRN_OK;
 }
 
-enum cairn_status words_expect(const struct cairn_arch *arch, const uint8_t *region, size_t size,
-                               uint64_t address, size_t offset,
-                               const struct words_pattern *patterns, size_t count,
-                               struct cairn_error *error)
+/* Expects one of LLVM's instructions next. `*value` is shifted left by 16 bits, with an operand of
+ * 16 bits as the lowest ones. */
+static enum cairn_status expect(struct region *region, const struct words_pattern *pattern,
+                                uint64_t *value, struct cairn_error *error)
 {
-    for (size_t i = 0; i < count; i++, offset += WORDS_BYTES) {
-        if (offset + WORDS_BYTES > size)
-            return error_set(error, CAIRN_ERROR_CORRUPT, address + offset,
-                             "the region ends at byte %zu, before the '%s' of LLVM's call", offset,
-                             patterns[i].text);
-        uint32_t word = words_read(arch, region + offset);
-        if (!words_match(&patterns[i], word))
-            return error_set(error, CAIRN_ERROR_CORRUPT, address + offset,
-                             "the word at byte %zu of the region, 0x%08x, is not the '%s' of "
-                             "LLVM's call",
-                             offset, word, patterns[i].text);
+    size_t offset = region->recognised;
+    if (offset + WORDS_BYTES > region->size)
+        return error_set(error, CAIRN_ERROR_CORRUPT, region->address + offset,
+                         "the region ends at byte %zu, before the '%s' of LLVM's call", offset,
+                         pattern->text);
+    uint32_t word = read_word(region->arch, region->bytes + offset);
+    if (!match(pattern, 1, word))
+        return error_set(error, CAIRN_ERROR_CORRUPT, region->address + offset,
+                         "the word at byte %zu of the region, 0x%08x, is not the '%s' of LLVM's "
+                         "call",
+                         offset, word, pattern->text);
+    if (pattern->mask != UINT32_MAX)
+        *value = *value << 16 | (word & ~pattern->mask) >> __builtin_ctz(~pattern->mask);
+    region->recognised += WORDS_BYTES;
+    return CAIRN_OK;
+}
+
+/* The reload may be the first instruction after the region. */
+static enum cairn_status recognise_far_call(struct region *region, struct arch_patchpoint *found,
+                                            struct cairn_error *error)
+{
+    const struct words_target *words = region->arch->words;
+    size_t count = words->far_call_count;
+    found->has_call = true;
+    found->return_offset = (words->reload == 0 ? count : count - 1) * WORDS_BYTES;
+    if (region->size == found->return_offset)
+        count = region->size / WORDS_BYTES;
+    for (size_t i = 0; i < count; i++) {
+        enum cairn_status status = expect(region, &words->far_call[i], &found->target, error);
+        if (status != CAIRN_OK)
+            return status;
     }
     return CAIRN_OK;
 }
 
-enum cairn_status words_expect_nops(const struct cairn_arch *arch, const uint8_t *region,
-                                    size_t size, uint64_t address, size_t offset,
-                                    struct cairn_error *error)
+/* A linker may have replaced the no-op after the call by the reload. */
+static enum cairn_status recognise_direct_call(struct region *region, struct arch_patchpoint *found,
+                                               struct cairn_error *error)
 {
-    offset += words_leading_nops(arch, region + offset, size - offset);
-    if (offset == size)
-        return CAIRN_OK;
-    return error_set(error, CAIRN_ERROR_CORRUPT, address + offset,
-                     "the word at byte %zu of the region, 0x%08x, is no no-op: this is not what "
-                     "LLVM emits for a patch point",
-                     offset, words_read(arch, region + offset));
+    const struct words_target *words = region->arch->words;
+    const struct words_pattern nop = {UINT32_MAX, words->nop, "nop"};
+    uint32_t call = read_word(region->arch, region->bytes);
+    found->has_call = true;
+    found->is_direct = true;
+    found->target = branch_target(words, region->address, call);
+    found->return_offset = WORDS_BYTES;
+    region->recognised = WORDS_BYTES;
+    bool has_reload = region->size >= 2 * WORDS_BYTES &&
+                      read_word(region->arch, region->bytes + WORDS_BYTES) == words->reload;
+    if (!has_reload)
+        return expect(region, &nop, &found->target, error);
+    region->recognised += WORDS_BYTES;
+    return CAIRN_OK;
+}
+
+enum cairn_status words_recognise(const struct cairn_arch *arch, const uint8_t *bytes, size_t size,
+                                  uint64_t address, struct arch_patchpoint *patchpoint,
+                                  struct cairn_error *error)
+{
+    const struct words_target *words = arch->words;
+    struct region region = {.arch = arch, .bytes = bytes, .size = size, .address = address};
+    struct arch_patchpoint found = {.has_call = false};
+    enum cairn_status status = expect_aligned(&region, error);
+    if (status != CAIRN_OK)
+        return status;
+    uint32_t first = size == 0 ? words->nop : read_word(arch, bytes);
+    if (match(&words->far_call[0], 1, first))
+        status = recognise_far_call(&region, &found, error);
+    else if (words->reload != 0 && (first & ~displacement_mask(words)) == words->call)
+        status = recognise_direct_call(&region, &found, error);
+    if (status != CAIRN_OK)
+        return status;
+    size_t end = region.recognised;
+    end += words_leading_nops(arch, bytes + end, size - end);
+    if (end != size)
+        return error_set(error, CAIRN_ERROR_CORRUPT, address + end,
+                         "the word at byte %zu of the region, 0x%08x, is not a no-op: this is not "
+                         "what LLVM emits for a patch point",
+                         end, read_word(arch, bytes + end));
+    *patchpoint = found;
+    return CAIRN_OK;
 }
 
 /* ---- Arming ---- */
@@ -132,68 +252,30 @@ enum cairn_status words_place(const struct cairn_arch *arch,
                               uint64_t address, struct arch_placement *placement,
                               struct cairn_error *error)
 {
-    size_t before = arch->words->before;
-    size_t after = arch->words->after;
-    size_t needed = before + WORDS_BYTES + after;
-    if (address % WORDS_BYTES != 0 || size < needed)
+    size_t around = arch->words->save == 0 ? 0 : WORDS_BYTES; /* on each side */
+    if (address % WORDS_BYTES != 0 || size < arch->call_bytes)
         return error_set(error, CAIRN_ERROR_RANGE, address,
-                         "a region of %zu bytes at 0x%llx holds no call with what belongs to it: "
-                         "reserve %zu bytes or more",
-                         size, (unsigned long long)address, needed);
-    size_t offset = before;
-    size_t last = (size - after) / WORDS_BYTES * WORDS_BYTES - WORDS_BYTES;
-    if (patchpoint->return_offset > before + WORDS_BYTES)
+                         "a region of %zu bytes at 0x%llx has no space for a call and the "
+                         "instructions around it: reserve %zu bytes or more",
+                         size, (unsigned long long)address, arch->call_bytes);
+    size_t offset = around;
+    size_t last = (size - around) / WORDS_BYTES * WORDS_BYTES - WORDS_BYTES;
+    if (patchpoint->return_offset > around + WORDS_BYTES)
         offset = patchpoint->return_offset - WORDS_BYTES;
     placement->instruction_offset = offset < last ? offset : last;
     placement->return_offset = placement->instruction_offset + WORDS_BYTES;
     return CAIRN_OK;
 }
 
-/* ---- Branches ---- */
-
-static uint32_t displacement_mask(const struct words_branches *branches)
+void words_arm(const struct cairn_arch *arch, uint8_t *region, size_t size,
+               const struct arch_patchpoint *patchpoint, const struct arch_placement *placement)
 {
-    return (UINT32_MAX >> (32 - branches->displacement_bits)) << branches->displacement_shift;
-}
-
-bool words_encode_branch(const struct words_branches *branches, enum arch_branch branch,
-                         uint64_t address, uint64_t target, uint64_t *bits)
-{
-    *bits = branches->nop;
-    if (branch == ARCH_BRANCH_NOP)
-        return true;
-    int64_t bytes = (int64_t)(target - address);
-    int64_t reach = (int64_t)WORDS_BYTES << (branches->displacement_bits - 1);
-    if (bytes % WORDS_BYTES != 0 || bytes < -reach || bytes >= reach)
-        return false;
-    uint32_t words = (uint32_t)((uint64_t)bytes / WORDS_BYTES);
-    uint32_t opcode = branch == ARCH_BRANCH_CALL ? branches->call : branches->jump;
-    *bits = opcode | (words << branches->displacement_shift & displacement_mask(branches));
-    return true;
-}
-
-bool words_decode_branch(const struct words_branches *branches, uint64_t bits, uint64_t address,
-                         enum arch_branch *branch, uint64_t *target)
-{
-    *target = 0;
-    if (bits == branches->nop) {
-        *branch = ARCH_BRANCH_NOP;
-        return true;
-    }
-    uint64_t opcode = bits & ~(uint64_t)displacement_mask(branches);
-    if (opcode != branches->call && opcode != branches->jump)
-        return false;
-    *branch = opcode == branches->call ? ARCH_BRANCH_CALL : ARCH_BRANCH_JUMP;
-    *target = words_branch_target(branches, address, (uint32_t)bits);
-    return true;
-}
-
-uint64_t words_branch_target(const struct words_branches *branches, uint64_t address,
-                             uint32_t instruction)
-{
-    uint64_t field = (instruction & displacement_mask(branches)) >> branches->displacement_shift;
-    uint64_t sign = UINT64_C(1) << (branches->displacement_bits - 1);
-    return address + ((field ^ sign) - sign) * WORDS_BYTES;
+    (void)patchpoint;
+    words_fill_nops(arch, region, size);
+    if (arch->words->save == 0)
+        return;
+    write_word(arch, region + placement->instruction_offset - WORDS_BYTES, arch->words->save);
+    write_word(arch, region + placement->return_offset, arch->words->reload);
 }
 
 /* ---- Inline caches ---- */
@@ -201,7 +283,7 @@ uint64_t words_branch_target(const struct words_branches *branches, uint64_t add
 static bool encode_return(const struct cairn_arch *arch, const struct arch_cache *cache,
                           uint64_t address, uint64_t *bits)
 {
-    return arch->encode_branch(ARCH_BRANCH_JUMP, address, cache->site_end, WORDS_BYTES, bits);
+    return words_encode_branch(arch, ARCH_BRANCH_JUMP, address, cache->site_end, WORDS_BYTES, bits);
 }
 
 static void append_hit(const struct words_cache *encoder, struct words_code *code,
@@ -249,7 +331,7 @@ static void append_case(const struct words_cache *encoder, struct words_code *co
     append_hit(encoder, code, cache, one);
     uint8_t *at = code->bytes + branch;
     uint32_t distance = (uint32_t)(code->size - branch);
-    words_write(code->arch, at, words_read(code->arch, at) | distance << encoder->guard_shift);
+    write_word(code->arch, at, read_word(code->arch, at) | distance << encoder->guard_shift);
 }
 
 bool words_encode_cache(const struct words_cache *encoder, const struct cairn_arch *arch,

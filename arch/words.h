@@ -21,8 +21,32 @@ struct words_pattern {
     const char *text;
 };
 
-uint32_t words_read(const struct cairn_arch *arch, const uint8_t *bytes);
-void words_write(const struct cairn_arch *arch, uint8_t *bytes, uint32_t word);
+/* What the functions below need to know about an ABI. */
+struct words_target {
+    /* The three instructions that a patch word may hold. The displacement of a branch is a signed
+     * number of words, relative to the branch itself, in the `displacement_bits` bits from bit
+     * `displacement_shift` on. */
+    uint32_t nop;
+    uint32_t call;
+    uint32_t jump;
+    unsigned displacement_bits;
+    unsigned displacement_shift;
+    /* All instructions that are calls. */
+    const struct words_pattern *calls;
+    size_t call_count;
+    /* What `may_be_exchanged` accepts. */
+    const struct words_pattern *exchangeable;
+    size_t exchangeable_count;
+    /* LLVM's call of an immediate. The operands of its instructions are 16 bits each of the target,
+     * the highest first. */
+    const struct words_pattern *far_call;
+    size_t far_call_count;
+    /* Instructions that must directly precede and follow the patch word; 0 if there are none.
+     * `reload` is the last instruction of `far_call`, after the return address. Where there is such
+     * an instruction, LLVM calls symbols by `call` and a no-op. */
+    uint32_t save;
+    uint32_t reload;
+};
 
 /* A buffer to which code is appended word by word. */
 struct words_code {
@@ -34,29 +58,11 @@ struct words_code {
 
 void words_append(struct words_code *code, uint32_t word);
 
-/* Fills the buffer with `word`. A part of a word at the end is left unchanged. */
-void words_fill(const struct cairn_arch *arch, uint8_t *bytes, size_t size, uint32_t word);
+/* Appends `size` bytes of words. */
+void words_append_all(struct words_code *code, const uint32_t *words, size_t size);
 
-static inline bool words_match(const struct words_pattern *pattern, uint32_t word)
-{
-    return (word & pattern->mask) == pattern->bits;
-}
-
-/* Checks that the region consists of whole instructions. CORRUPT. */
-enum cairn_status words_expect_aligned(size_t size, uint64_t address, struct cairn_error *error);
-
-/* Checks that the region continues at `offset` with these instructions. CORRUPT, with the address
- * of the first word that differs or lies past the region's end. */
-enum cairn_status words_expect(const struct cairn_arch *arch, const uint8_t *region, size_t size,
-                               uint64_t address, size_t offset,
-                               const struct words_pattern *patterns, size_t count,
-                               struct cairn_error *error);
-
-/* Checks that the region contains only no-ops from `offset` on. CORRUPT, with the address of the
- * first word that differs. */
-enum cairn_status words_expect_nops(const struct cairn_arch *arch, const uint8_t *region,
-                                    size_t size, uint64_t address, size_t offset,
-                                    struct cairn_error *error);
+/* Appends `word` up to a size of `end` bytes, as padding. */
+void words_append_until(struct words_code *code, size_t end, uint32_t word);
 
 /*
  * An architecture's part of an inline cache's code. Functions that are NULL append nothing.
@@ -90,50 +96,27 @@ bool words_encode_cache(const struct words_cache *encoder, const struct cairn_ar
                         const struct arch_cache *cache, uint64_t address, uint8_t *code,
                         struct arch_cache_size *size);
 
-/* The three instructions that a patch word may hold. The displacement of a branch is a signed
- * number of words, relative to the branch itself, in the `displacement_bits` bits from bit
- * `displacement_shift` on. */
-struct words_branches {
-    uint32_t nop;
-    uint32_t call;
-    uint32_t jump;
-    unsigned displacement_bits;
-    unsigned displacement_shift;
-};
-
-/* What is the same for all ABIs of an architecture. */
-struct words_target {
-    struct words_branches branches;
-    const struct words_pattern *calls;
-    size_t call_count;
-    /* What `may_be_exchanged` accepts. */
-    const struct words_pattern *exchangeable;
-    size_t exchangeable_count;
-    /* Bytes that must directly precede the patch word, and directly follow it. */
-    size_t before;
-    size_t after;
-};
-
-/* Implement these functions of arch/arch.h. `place` chooses a place in which the return address of
- * a call is that of LLVM's call, or as close to it as the region's size allows. */
-void words_fill_nops(const struct cairn_arch *arch, uint8_t *bytes, size_t size);
-size_t words_leading_nops(const struct cairn_arch *arch, const uint8_t *bytes, size_t size);
-size_t words_call_length(const struct cairn_arch *arch, const uint8_t *bytes, size_t size);
-bool words_may_be_exchanged(const struct cairn_arch *arch, const uint8_t *bytes, size_t length);
+/*
+ * Implement these functions of arch/arch.h. `place` chooses a place in which the return address of
+ * a call is that of LLVM's call, or as close to it as the region's size allows. A target of a
+ * branch that is not a multiple of the instruction size is out of reach.
+ */
+enum cairn_status words_recognise(const struct cairn_arch *arch, const uint8_t *region, size_t size,
+                                  uint64_t address, struct arch_patchpoint *patchpoint,
+                                  struct cairn_error *error);
 enum cairn_status words_place(const struct cairn_arch *arch,
                               const struct arch_patchpoint *patchpoint, size_t size,
                               uint64_t address, struct arch_placement *placement,
                               struct cairn_error *error);
-
-/* Implement `encode_branch` and `decode_branch` of arch/arch.h. A target that is not a multiple of
- * the instruction size is out of reach. */
-bool words_encode_branch(const struct words_branches *branches, enum arch_branch branch,
-                         uint64_t address, uint64_t target, uint64_t *bits);
-bool words_decode_branch(const struct words_branches *branches, uint64_t bits, uint64_t address,
-                         enum arch_branch *branch, uint64_t *target);
-
-/* Returns the target of a branch at `address`. */
-uint64_t words_branch_target(const struct words_branches *branches, uint64_t address,
-                             uint32_t instruction);
+void words_arm(const struct cairn_arch *arch, uint8_t *region, size_t size,
+               const struct arch_patchpoint *patchpoint, const struct arch_placement *placement);
+bool words_encode_branch(const struct cairn_arch *arch, enum arch_branch branch, uint64_t address,
+                         uint64_t target, size_t length, uint64_t *bits);
+bool words_decode_branch(const struct cairn_arch *arch, uint64_t bits, uint64_t address,
+                         size_t length, enum arch_branch *branch, uint64_t *target);
+void words_fill_nops(const struct cairn_arch *arch, uint8_t *bytes, size_t size);
+size_t words_leading_nops(const struct cairn_arch *arch, const uint8_t *bytes, size_t size);
+size_t words_call_length(const struct cairn_arch *arch, const uint8_t *bytes, size_t size);
+bool words_may_be_exchanged(const struct cairn_arch *arch, const uint8_t *bytes, size_t length);
 
 #endif

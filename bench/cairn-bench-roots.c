@@ -63,8 +63,9 @@ static void put_pairs(uint32_t count, uint32_t derived_every)
     uint32_t place = 0;
     for (uint32_t i = 0; i < count; i++) {
         bool is_derived = derived_every != 0 && i % derived_every == 0;
-        put_location(CAIRN_LOCATION_INDIRECT, arch_host_stack_pointer(), 8 * place);
-        put_location(CAIRN_LOCATION_INDIRECT, arch_host_stack_pointer(), 8 * (place + is_derived));
+        put_location(CAIRN_LOCATION_INDIRECT, arch_host_layout.stack_pointer, 8 * place);
+        put_location(CAIRN_LOCATION_INDIRECT, arch_host_layout.stack_pointer,
+                     8 * (place + is_derived));
         place += 1 + is_derived;
     }
 }

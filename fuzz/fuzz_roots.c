@@ -68,7 +68,7 @@ static void put_word(uint32_t word)
     else
         put((struct cairn_location){.kind = CAIRN_LOCATION_INDIRECT,
                                     .size = 8,
-                                    .dwarf = arch_host_stack_pointer(),
+                                    .dwarf = arch_host_layout.stack_pointer,
                                     .offset = (int32_t)(word * sizeof *stack)});
 }
 

@@ -639,10 +639,10 @@ static void check_round_trip(const struct machine *machine, enum arch_branch bra
     enum arch_branch decoded;
     uint64_t target = address + (uint64_t)displacement;
     uint32_t opcode = branch == ARCH_BRANCH_CALL ? machine->branch_with_link : machine->branch;
-    expect(arch->encode_branch(branch, address, target, WORD, &bits));
+    expect(arch->encode_branch(arch, branch, address, target, WORD, &bits));
     expect_equal(bits, opcode | ((uint32_t)displacement >> machine->displacement_shift &
                                  machine->displacement_mask));
-    expect(arch->decode_branch(bits, address, WORD, &decoded, &decoded_target));
+    expect(arch->decode_branch(arch, bits, address, WORD, &decoded, &decoded_target));
     expect_equal(decoded, branch);
     expect_equal(decoded_target, target);
 }
@@ -697,8 +697,8 @@ START_TEST(one_step_beyond_the_reach_is_refused)
     for (size_t i = 0; i < sizeof beyond / sizeof *beyond; i++) {
         for (size_t j = 0; j < 2; j++) {
             uint64_t bits;
-            expect(
-                !arch->encode_branch(branches[j], BASE, BASE + (uint64_t)beyond[i], WORD, &bits));
+            expect(!arch->encode_branch(arch, branches[j], BASE, BASE + (uint64_t)beyond[i], WORD,
+                                        &bits));
         }
     }
 }
@@ -714,8 +714,8 @@ START_TEST(target_that_is_no_instruction_s_address_is_refused)
         for (uint64_t part = 1; part < WORD; part++) {
             uint64_t bits;
             uint64_t target = BASE + (uint64_t)aligned[i] + part;
-            expect(!arch->encode_branch(ARCH_BRANCH_CALL, BASE, target, WORD, &bits));
-            expect(!arch->encode_branch(ARCH_BRANCH_JUMP, BASE, target, WORD, &bits));
+            expect(!arch->encode_branch(arch, ARCH_BRANCH_CALL, BASE, target, WORD, &bits));
+            expect(!arch->encode_branch(arch, ARCH_BRANCH_JUMP, BASE, target, WORD, &bits));
         }
     }
 }
@@ -728,9 +728,9 @@ START_TEST(no_op_ignores_its_target)
     uint64_t bits;
     uint64_t target;
     enum arch_branch branch;
-    expect(arch->encode_branch(ARCH_BRANCH_NOP, BASE, 3, WORD, &bits));
+    expect(arch->encode_branch(arch, ARCH_BRANCH_NOP, BASE, 3, WORD, &bits));
     expect_equal(bits, machine->nop);
-    expect(arch->decode_branch(bits, BASE, WORD, &branch, &target));
+    expect(arch->decode_branch(arch, bits, BASE, WORD, &branch, &target));
     expect_equal(branch, ARCH_BRANCH_NOP);
     expect_equal(target, 0);
 }
@@ -753,7 +753,7 @@ START_TEST(other_bits_are_no_branch)
         uint64_t opcode = bits & ~(uint64_t)machine->displacement_mask;
         bool expected = opcode == machine->branch || opcode == machine->branch_with_link ||
                         bits == machine->nop;
-        expect(arch->decode_branch(bits, BASE, WORD, &branch, &target) == expected);
+        expect(arch->decode_branch(arch, bits, BASE, WORD, &branch, &target) == expected);
     }
 }
 END_TEST
@@ -764,8 +764,8 @@ START_TEST(slab_is_in_reach_of_itself)
     const struct cairn_arch *arch = table(machine);
     uint64_t bits;
     uint64_t last = BASE + arch->reach_bytes - WORD;
-    expect(arch->encode_branch(ARCH_BRANCH_CALL, BASE, last, WORD, &bits));
-    expect(arch->encode_branch(ARCH_BRANCH_CALL, last, BASE, WORD, &bits));
+    expect(arch->encode_branch(arch, ARCH_BRANCH_CALL, BASE, last, WORD, &bits));
+    expect(arch->encode_branch(arch, ARCH_BRANCH_CALL, last, BASE, WORD, &bits));
     ck_assert_uint_le(arch->slab_bytes_default, arch->reach_bytes);
 }
 END_TEST
@@ -1148,9 +1148,9 @@ START_TEST(every_branch_may_change_while_it_is_executed)
     for (enum arch_branch branch = ARCH_BRANCH_NOP; branch <= ARCH_BRANCH_JUMP; branch++)
         for (uint64_t distance = WORD; distance < arch->reach_bytes; distance *= 2) {
             uint64_t bits;
-            expect(arch->encode_branch(branch, BASE, BASE + distance, WORD, &bits));
+            expect(arch->encode_branch(arch, branch, BASE, BASE + distance, WORD, &bits));
             expect(may_be_exchanged(machine, (uint32_t)bits));
-            expect(arch->encode_branch(branch, BASE, BASE - distance, WORD, &bits));
+            expect(arch->encode_branch(arch, branch, BASE, BASE - distance, WORD, &bits));
             expect(may_be_exchanged(machine, (uint32_t)bits));
         }
 }

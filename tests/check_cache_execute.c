@@ -377,8 +377,8 @@ static void write_site(void)
     uint8_t *site = pages.code + SITE_AT;
     size_t length = arch->instruction_bytes;
     uint64_t bits;
-    ck_assert(arch->encode_branch(ARCH_BRANCH_JUMP, (uintptr_t)site, (uintptr_t)pages.code, length,
-                                  &bits));
+    ck_assert(arch->encode_branch(arch, ARCH_BRANCH_JUMP, (uintptr_t)site, (uintptr_t)pages.code,
+                                  length, &bits));
     for (size_t i = 0; i < length; i++) {
         size_t place = arch->byte_order == CAIRN_BIG_ENDIAN ? length - 1 - i : i;
         site[place] = (uint8_t)(bits >> 8 * i);
@@ -606,7 +606,8 @@ static void compare_register(const struct registers *got, uint16_t dwarf, const 
     }
     if (memcmp((const uint8_t *)got + offset, (const uint8_t *)&trial.expected + offset, bytes) !=
         0)
-        ck_abort_msg("%s register %u (%s) is another", when, dwarf, arch->register_name(dwarf));
+        ck_abort_msg("%s register %u (%s) is another", when, dwarf,
+                     cairn_register_name(arch->architecture, dwarf));
 }
 
 static void compare_registers(const struct registers *got, const char *when)

@@ -625,8 +625,8 @@ subtest 'code that is not a patch point has a reason' => sub {
     plan skip_all => 'built without LLVM, or no llc' if !defined $run_version || !@compilers;
     my $body = "define i64 \@f(i64 %x) {\n %y = mul i64 %x, %x\n $stackmap(i64 1, i32 0, i64 %x)\n"
         . " %z = add i64 %y, %x\n ret i64 %z\n}\n";
-    my %words = (x86_64 => qr/byte 0 of the region, 0x[0-9a-f]{2}, begins no no-op/,
-        map { $_ => qr/the word at byte 0 of the region, 0x[0-9a-f]{8}, is no no-op/ }
+    my %words = (x86_64 => qr/byte 0 of the region, 0x[0-9a-f]{2}, is not a no-op/,
+        map { $_ => qr/the word at byte 0 of the region, 0x[0-9a-f]{8}, is not a no-op/ }
             qw(aarch64 powerpc64le powerpc64));
     for my $machine (sort keys %words) {
         my ($status, $out) = cairn('stackmap', '-d', compile_text('none', "$machine-linux-gnu", $body));

@@ -359,7 +359,7 @@ START_TEST(exit_takes_the_level_of_the_machine)
 {
     struct arch_exit data;
     ck_assert_int_eq(arch_exit_init(&data, look, &trial, NULL), CAIRN_OK);
-    ck_assert_uint_eq(data.entry, arch_host_exit_entry(arch_host_vector_level()));
+    ck_assert_uint_eq(data.entry, arch_exit_entries[arch_host_vector_level() - 1]);
     ck_assert_ptr_eq(data.self, &data);
 }
 END_TEST
@@ -711,7 +711,6 @@ START_TEST(layout_says_where_registers_are)
     struct cairn_context context = {{0}};
     struct arch_context_head *head = (struct arch_context_head *)&context;
     head->vector_level = arch_host_vector_level();
-    ck_assert_uint_eq(arch_host_layout.stack_pointer, arch_host_stack_pointer());
     ck_assert_uint_ne(arch_host_layout.offsets[arch_host_layout.stack_pointer], 0);
     for (uint16_t dwarf = 0; dwarf < (uint16_t)ARCH_CONTEXT_REGISTERS; dwarf++) {
         struct arch_register place;

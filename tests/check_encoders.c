@@ -218,7 +218,7 @@ static void expect_branch(enum arch_branch branch, size_t length, int64_t displa
     uint8_t bytes[ARCH_WORD_BYTES_MAX];
     char text[TEXT_SIZE];
     uint64_t target = origin(length) + (uint64_t)displacement;
-    ck_assert(arch->encode_branch(branch, address, target, length, &bits));
+    ck_assert(arch->encode_branch(arch, branch, address, target, length, &bits));
     put_bits(bits, length, bytes);
     ck_assert_uint_eq(disassemble(bytes, length, text), length);
     size_t mnemonic_length = strlen(mnemonic);
@@ -272,8 +272,8 @@ static void expect_refused(int64_t displacement)
     for (size_t length = arch->instruction_bytes; length <= arch->instruction_bytes_max; length++) {
         uint64_t bits;
         uint64_t target = origin(length) + (uint64_t)displacement;
-        ck_assert(!arch->encode_branch(ARCH_BRANCH_CALL, address, target, length, &bits));
-        ck_assert(!arch->encode_branch(ARCH_BRANCH_JUMP, address, target, length, &bits));
+        ck_assert(!arch->encode_branch(arch, ARCH_BRANCH_CALL, address, target, length, &bits));
+        ck_assert(!arch->encode_branch(arch, ARCH_BRANCH_JUMP, address, target, length, &bits));
     }
 }
 
@@ -302,9 +302,9 @@ START_TEST(branches_are_decoded_as_they_were_encoded)
             uint64_t target = branch == ARCH_BRANCH_NOP ? 0 : address + 0x1234568;
             enum arch_branch decoded;
             uint64_t decoded_target;
-            ck_assert(
-                arch->encode_branch((enum arch_branch)branch, address, target, length, &bits));
-            ck_assert(arch->decode_branch(bits, address, length, &decoded, &decoded_target));
+            ck_assert(arch->encode_branch(arch, (enum arch_branch)branch, address, target, length,
+                                          &bits));
+            ck_assert(arch->decode_branch(arch, bits, address, length, &decoded, &decoded_target));
             ck_assert_int_eq(decoded, branch);
             ck_assert_uint_eq(decoded_target, target);
         }
@@ -326,7 +326,7 @@ START_TEST(branches_are_decoded_as_llvm_reads_them)
         uint64_t target;
         uint64_t bits = support_random(&random);
         uint64_t jump;
-        ck_assert(arch->encode_branch(ARCH_BRANCH_JUMP, address, address, step(), &jump));
+        ck_assert(arch->encode_branch(arch, ARCH_BRANCH_JUMP, address, address, step(), &jump));
         if (round % 2 == 0) /* similar to a branch */
             bits = (jump ^ UINT64_C(1) << bits % 32) | (bits & 0xFFC);
         put_bits(bits, step(), bytes);
@@ -336,7 +336,7 @@ START_TEST(branches_are_decoded_as_llvm_reads_them)
         bool is_jump = strncmp(text, machine->jump, strlen(machine->jump)) == 0 &&
                        text[strlen(machine->jump)] == ' ';
         bool is_nop = strcmp(text, "nop") == 0;
-        bool decoded = arch->decode_branch(bits, address, step(), &branch, &target);
+        bool decoded = arch->decode_branch(arch, bits, address, step(), &branch, &target);
         ck_assert_msg(decoded == (is_call || is_jump || is_nop), "%08" PRIx64 ": '%s'", bits, text);
         if (!decoded)
             continue;

@@ -29,7 +29,7 @@ sub build {
         "$source/tests/registers_$arch.S", "$source/tests/machine_registers_$arch.c",
         "$source/src/base/error.c",      "$source/src/base/utf8.c",
         "$source/src/frame/context.c",
-        "$source/arch/arch.c",           "$source/arch/exit.c",
+        "$source/arch/arch.c",           "$source/arch/context.c",
         "$source/arch/words.c",
         glob("$source/arch/*/inline_cache.c"),
         glob("$source/arch/*/registers.c"), glob("$source/arch/*/target.c"),

@@ -193,7 +193,7 @@ START_TEST(callee_saved_and_control_registers_are_preserved_and_no_others)
         if (cairn_context_register_size(&full, dwarf) != 0)
             ck_assert_msg((preserved(dwarf) != 0) == is_preserved_anyway(dwarf, scratch),
                           "register %u", dwarf);
-    ck_assert_uint_eq(preserved(arch_host_stack_pointer()), 8);
+    ck_assert_uint_eq(preserved(arch_host_layout.stack_pointer), 8);
 }
 END_TEST
 
@@ -215,7 +215,7 @@ START_TEST(numbers_without_a_register_are_left_out)
     static const struct cairn_liveout listed[] = {{65535, 255}, {127, 8}};
     restore_at(listed, 2);
     struct cairn_context with_invalid = restored;
-    preserved_if_listed(arch_host_stack_pointer(), 8);
+    preserved_if_listed(arch_host_layout.stack_pointer, 8);
     ck_assert_mem_eq(&restored, &with_invalid, sizeof restored);
 }
 END_TEST

@@ -165,15 +165,15 @@ static void handle(int signal, siginfo_t *info, void *ucontext)
 {
     (void)signal;
     struct cairn_fault_entry entry;
-    uint64_t pc = arch_host_signal_pc(ucontext);
+    uint64_t pc = arch_signal_pc(ucontext);
     if (cairn_fault_continue(loaded.runtime, info, ucontext, 0, &entry)) {
         compare(&entry, pc);
-        if (arch_host_signal_pc(ucontext) != entry.handler_address)
+        if (arch_signal_pc(ucontext) != entry.handler_address)
             wrong++;
         continued++;
         return;
     }
-    if (arch_host_signal_pc(ucontext) != pc)
+    if (arch_signal_pc(ucontext) != pc)
         wrong++;
     if (!expects_foreign)
         _exit(3);

@@ -260,7 +260,7 @@ static void note(int signal, siginfo_t *info, void *ucontext)
     size_t id = offset / faulting.page_size;
     if (id >= IDS_MAX)
         _exit(2);
-    planned.accesses[id].pc = arch_host_signal_pc(ucontext);
+    planned.accesses[id].pc = arch_signal_pc(ucontext);
     mprotect(faulting.pages + id * faulting.page_size, faulting.page_size, PROT_READ | PROT_WRITE);
 }
 
@@ -856,7 +856,7 @@ static void sample(int signal, siginfo_t *info, void *ucontext)
     (void)signal;
     (void)info;
     struct cairn_pc_table_entry entry;
-    uint64_t pc = arch_host_signal_pc(ucontext);
+    uint64_t pc = arch_signal_pc(ucontext);
     if (cairn_runtime_find_module(sampled.runtime, pc) == NULL)
         return;
     sampled.inside++;

@@ -164,7 +164,7 @@ static enum cairn_status evaluate(const uint8_t *bytes, uint8_t size, uint8_t cu
     memcpy(section + 1, bytes, size);
     for (size_t i = 1; i <= size; i++)
         if (section[i] == 0x70)
-            section[i] = (uint8_t)(section[i] + arch_host_stack_pointer());
+            section[i] = (uint8_t)(section[i] + arch_host_layout.stack_pointer);
     const struct eh_frame view = {{section, (size_t)size + 1 - cut, CAIRN_BYTE_ORDER_NATIVE}, 0};
     ck_assert_ok(cairn_frame_from_context(runtime, &context, true, &frame, NULL));
     return expression_evaluate(&frame, &view, 0, NULL, value, NULL);

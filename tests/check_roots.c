@@ -46,7 +46,7 @@ static uint64_t *saved_place(uint16_t dwarf)
 static void set_up(void)
 {
     const struct cairn_arch *arch = arch_host();
-    stack_pointer = arch_host_stack_pointer();
+    stack_pointer = arch_host_layout.stack_pointer;
     table = NULL;
     frame = (struct cairn_frame){
         .pc = CODE + RETURN_OFFSET, .sp = (uintptr_t)stack, .is_calling = true};

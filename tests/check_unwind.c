@@ -66,6 +66,11 @@ static void append(char *text, size_t size, const char *format, ...)
     va_end(arguments);
 }
 
+static const char *name_of(const struct cairn_arch *arch, unsigned slot)
+{
+    return cairn_register_name(arch->architecture, arch->unwind_slots[slot].dwarf);
+}
+
 /* Prints a row, such as "rsp+16 rip@-8 rbx<r12 found": the CFA, registers loaded from CFA + N,
  * registers copied from others, flags. */
 static void describe(const struct unwind_row *row, const struct cairn_arch *arch, char *text,
@@ -73,16 +78,14 @@ static void describe(const struct unwind_row *row, const struct cairn_arch *arch
 {
     static const char *const flags[] = {"found", "signal", "signed", "b-key"};
     const struct unwind_place *places = unwind_places(row);
-    const struct arch_unwind_slot *slots = arch->unwind_slots;
     text[0] = 0;
-    append(text, size, "%s%+d", arch->register_name(slots[row->cfa_slot].dwarf), row->cfa_offset);
+    append(text, size, "%s%+d", name_of(arch, row->cfa_slot), row->cfa_offset);
     for (unsigned i = 0; i < row->loaded_count; i++)
-        append(text, size, " %s@%d", arch->register_name(slots[places[i].slot].dwarf),
-               8 * places[i].words);
+        append(text, size, " %s@%d", name_of(arch, places[i].slot), 8 * places[i].words);
     places += row->loaded_count;
     for (unsigned i = 0; i < row->moved_count; i++)
-        append(text, size, " %s<%s", arch->register_name(slots[places[i].slot].dwarf),
-               arch->register_name(slots[places[i].source].dwarf));
+        append(text, size, " %s<%s", name_of(arch, places[i].slot),
+               name_of(arch, places[i].source));
     for (unsigned i = 0; i < sizeof flags / sizeof *flags; i++)
         if ((row->flags >> i & 1) != 0)
             append(text, size, " %s", flags[i]);

@@ -103,7 +103,7 @@ static void arm(struct preview *preview, const struct preview_code *code, size_t
     bool is_straight = patchpoint->is_direct || (code->is_linked && !arch->calls_need_veneer);
     site->uses_veneer = arch->calls_need_veneer && !patchpoint->is_direct;
     preview->lacks_call =
-        !is_straight || !arch->encode_branch(ARCH_BRANCH_CALL, site->instruction_address,
+        !is_straight || !arch->encode_branch(arch, ARCH_BRANCH_CALL, site->instruction_address,
                                              patchpoint->target, length, &bits);
     if (preview->lacks_call && is_straight)
         site->uses_veneer = true;

@@ -27,40 +27,24 @@ enum {
 #define NO_CLEANING (UINT64_C(1) << 28)
 #define NO_INVALIDATING (UINT64_C(1) << 29)
 
-static uint64_t read_cache_type(void)
-{
-    uint64_t cache_type;
-    __asm__ volatile("mrs %0, ctr_el0" : "=r"(cache_type));
-    return cache_type;
-}
-
 static uintptr_t line_bytes(uint64_t cache_type, unsigned shift)
 {
     return (uintptr_t)WORD_BYTES << (cache_type >> shift & LINE_MASK);
 }
 
-static void clean_data(const void *written, size_t size, uintptr_t line)
-{
-    uintptr_t end = (uintptr_t)written + size;
-    for (uintptr_t at = (uintptr_t)written & ~(line - 1); at < end; at += line)
-        __asm__ volatile("dc cvau, %0" : : "r"(at) : "memory");
-}
-
-static void invalidate_instructions(const void *executed, size_t size, uintptr_t line)
-{
-    uintptr_t end = (uintptr_t)executed + size;
-    for (uintptr_t at = (uintptr_t)executed & ~(line - 1); at < end; at += line)
-        __asm__ volatile("ic ivau, %0" : : "r"(at) : "memory");
-}
-
 void arch_host_code_written(const void *written, const void *executed, size_t size)
 {
-    uint64_t cache_type = read_cache_type();
-    if ((cache_type & NO_CLEANING) == 0)
-        clean_data(written, size, line_bytes(cache_type, DATA_LINE_SHIFT));
+    uint64_t cache_type;
+    __asm__ volatile("mrs %0, ctr_el0" : "=r"(cache_type));
+    uintptr_t line = line_bytes(cache_type, DATA_LINE_SHIFT);
+    uintptr_t at = (uintptr_t)written & ~(line - 1);
+    for (; (cache_type & NO_CLEANING) == 0 && at < (uintptr_t)written + size; at += line)
+        __asm__ volatile("dc cvau, %0" : : "r"(at) : "memory");
     __asm__ volatile("dsb ish" : : : "memory");
-    if ((cache_type & NO_INVALIDATING) == 0)
-        invalidate_instructions(executed, size, line_bytes(cache_type, INSTRUCTION_LINE_SHIFT));
+    line = line_bytes(cache_type, INSTRUCTION_LINE_SHIFT);
+    at = (uintptr_t)executed & ~(line - 1);
+    for (; (cache_type & NO_INVALIDATING) == 0 && at < (uintptr_t)executed + size; at += line)
+        __asm__ volatile("ic ivau, %0" : : "r"(at) : "memory");
     __asm__ volatile("dsb ish" : : : "memory");
     __asm__ volatile("isb" : : : "memory");
 }

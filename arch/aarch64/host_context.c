@@ -48,24 +48,22 @@ bool arch_host_register(const struct cairn_context *context, uint16_t dwarf,
     return true;
 }
 
-uint16_t arch_host_stack_pointer(void) { return DWARF_SP; }
+#define IN_SIGNAL(member) offsetof(ucontext_t, uc_mcontext.member)
+_Static_assert(IN_SIGNAL(sp) == IN_SIGNAL(regs[31]), "the stack pointer follows x30");
 
 const struct arch_context_layout arch_host_layout = {
     .stack_pointer = DWARF_SP,
+    .entered_bytes = sizeof(struct host_context),
     .scalars_end = DWARF_V0_END,
     .offsets = {ARCH_OFFSETS_OF_16(0, CONTEXT_X(0), 8), ARCH_OFFSETS_OF_16(16, CONTEXT_X(16), 8),
                 ARCH_OFFSETS_OF_16(DWARF_V0, CONTEXT_Q(0), CONTEXT_VECTOR_BYTES),
                 ARCH_OFFSETS_OF_16(DWARF_V0 + 16, CONTEXT_Q(16), CONTEXT_VECTOR_BYTES)},
+    .in_signal = {ARCH_OFFSETS_OF_16(0, IN_SIGNAL(regs), 8),
+                  ARCH_OFFSETS_OF_16(16, IN_SIGNAL(regs[16]), 8)},
+    .pc_in_signal = IN_SIGNAL(pc),
+    .flags_in_signal = IN_SIGNAL(pstate),
+    .flags_mask = UINT64_C(0xF0000000),
 };
-
-/* Contexts hold these registers as functions store them. */
-void arch_host_restore_slot(struct cairn_context *context, const struct arch_unwind_slot *slot,
-                            uint64_t bytes)
-{
-    struct arch_register place;
-    if (arch_host_register(context, slot->dwarf, &place))
-        memcpy(context->bytes + place.offset + slot->byte, &bytes, sizeof bytes);
-}
 
 /* The instruction is XPACLRI, a no-op on processors without pointer authentication. */
 uint64_t arch_host_strip_return_address(uint64_t address)
@@ -84,26 +82,20 @@ size_t arch_host_entry_reach(size_t stack_bytes)
     return stack_bytes == 0 ? 0 : FRAME_BYTES + STACK_ALIGNMENT - 1 + stack_bytes;
 }
 
-size_t arch_host_entered_bytes(void) { return sizeof(struct host_context); }
-
-/* Writes the call frame that the arguments need, because they are above the stack pointer. */
-static void make_frame(struct host_context *host, const struct arch_entry *entry)
-{
-    uint64_t frame = host->general[DWARF_SP] - FRAME_BYTES;
-    uint64_t arguments = (frame - entry->stack_bytes) & ~(uint64_t)(STACK_ALIGNMENT - 1);
-    const uint64_t saved[] = {host->general[DWARF_FP], host->head.pc};
-    memcpy((void *)(uintptr_t)frame, saved, sizeof saved);
-    memcpy((void *)(uintptr_t)arguments, entry->stack, entry->stack_bytes);
-    host->general[DWARF_FP] = frame;
-    host->general[DWARF_SP] = arguments;
-    host->head.pc = entry->code + arch_host()->entry_frame.return_offset;
-}
-
+/* Arguments on the stack are above the stack pointer, so they need a call frame. */
 void arch_host_enter(struct cairn_context *context, const struct arch_entry *entry)
 {
     struct host_context *host = (struct host_context *)context;
-    if (entry->stack_bytes > 0)
-        make_frame(host, entry);
+    if (entry->stack_bytes > 0) {
+        uint64_t frame = host->general[DWARF_SP] - FRAME_BYTES;
+        uint64_t arguments = (frame - entry->stack_bytes) & ~(uint64_t)(STACK_ALIGNMENT - 1);
+        const uint64_t saved[] = {host->general[DWARF_FP], host->head.pc};
+        memcpy((void *)(uintptr_t)frame, saved, sizeof saved);
+        memcpy((void *)(uintptr_t)arguments, entry->stack, entry->stack_bytes);
+        host->general[DWARF_FP] = frame;
+        host->general[DWARF_SP] = arguments;
+        host->head.pc = entry->code + arch_host()->entry_frame.return_offset;
+    }
     host->general[DWARF_LR] = host->head.pc;
     host->head.pc = (uintptr_t)entry->function;
 }
@@ -111,10 +103,6 @@ void arch_host_enter(struct cairn_context *context, const struct arch_entry *ent
 /* ---- Vector levels ---- */
 
 uint32_t arch_host_vector_level(void) { return CONTEXT_LEVEL_SIMD; }
-
-extern const uint64_t arch_exit_entries[CONTEXT_LEVELS];
-
-uint64_t arch_host_exit_entry(uint32_t vector_level) { return arch_exit_entries[vector_level - 1]; }
 
 /* ---- Records of a signal frame ---- */
 
@@ -147,7 +135,7 @@ struct sve_record {
 #define MAGIC_SVE UINT32_C(0x53564501)
 #define MAGIC_EXTRA UINT32_C(0x45585401)
 
-enum { FLAGS_SHIFT = 28, FLAGS_MASK = 15, EXTRA_BYTES_MAX = 1 << 20 };
+enum { EXTRA_BYTES_MAX = 1 << 20 };
 
 struct records {
     struct simd_record *simd; /* or NULL */
@@ -156,21 +144,17 @@ struct records {
     size_t extra_size;
 };
 
-static void take_sve(struct sve_record *sve, struct records *records)
-{
-    size_t needed = sizeof *sve + (size_t)VECTORS * sve->vector_bytes;
-    if (sve->vector_bytes >= CONTEXT_VECTOR_BYTES && sve->head.size >= needed)
-        records->sve = sve;
-}
-
 static void take_record(struct record *record, struct records *records)
 {
+    struct sve_record *sve = (struct sve_record *)(void *)record;
+    const struct extra_record *extra = (const struct extra_record *)(void *)record;
     if (record->magic == MAGIC_SIMD && record->size >= sizeof(struct simd_record))
         records->simd = (struct simd_record *)(void *)record;
-    else if (record->magic == MAGIC_SVE && record->size >= sizeof(struct sve_record))
-        take_sve((struct sve_record *)(void *)record, records);
-    else if (record->magic == MAGIC_EXTRA && record->size >= sizeof(struct extra_record)) {
-        const struct extra_record *extra = (const struct extra_record *)(void *)record;
+    else if (record->magic == MAGIC_SVE && record->size >= sizeof *sve &&
+             sve->vector_bytes >= CONTEXT_VECTOR_BYTES &&
+             record->size >= sizeof *sve + (size_t)VECTORS * sve->vector_bytes)
+        records->sve = sve;
+    else if (record->magic == MAGIC_EXTRA && record->size >= sizeof *extra) {
         records->extra = (uint8_t *)(uintptr_t)extra->address;
         records->extra_size = extra->size;
     }
@@ -208,15 +192,6 @@ static enum cairn_status find_records(const ucontext_t *signal, struct records *
     return CAIRN_OK;
 }
 
-static void read_vectors(const struct simd_record *simd, struct host_context *host)
-{
-    memcpy(host->vectors, simd->vectors, sizeof host->vectors);
-    host->head.control = simd->fpcr;
-    host->head.unused[0] = simd->fpsr;
-    host->head.vector_level = CONTEXT_LEVEL_SIMD;
-    host->head.present[1] = CONTEXT_PRESENT_VECTORS;
-}
-
 static void write_vectors(const struct records *records, const struct host_context *host)
 {
     for (size_t i = 0; i < VECTORS; i++) {
@@ -231,46 +206,27 @@ static void write_vectors(const struct records *records, const struct host_conte
     records->simd->fpsr = (uint32_t)host->head.unused[0];
 }
 
-/* ---- General registers ---- */
-
-static void read_general(const mcontext_t *frame, struct host_context *host)
-{
-    for (size_t i = 0; i < DWARF_SP; i++)
-        host->general[i] = frame->regs[i];
-    host->general[DWARF_SP] = frame->sp;
-    host->head.pc = frame->pc;
-    host->head.flags = frame->pstate & (uint64_t)FLAGS_MASK << FLAGS_SHIFT;
-    host->head.present[0] = CONTEXT_PRESENT_GENERAL;
-}
-
-static void write_general(mcontext_t *frame, const struct host_context *host)
-{
-    const uint64_t flags = (uint64_t)FLAGS_MASK << FLAGS_SHIFT;
-    uint64_t present = host->head.present[0];
-    for (size_t i = 0; i < DWARF_SP; i++)
-        if ((present >> i & 1) != 0)
-            frame->regs[i] = host->general[i];
-    if ((present >> DWARF_SP & 1) != 0)
-        frame->sp = host->general[DWARF_SP];
-    frame->pc = host->head.pc;
-    frame->pstate = (frame->pstate & ~flags) | (host->head.flags & flags);
-}
+/* ---- Signal frames ---- */
 
 enum cairn_status arch_host_from_signal(struct cairn_context *context, const void *ucontext,
                                         struct cairn_error *error)
 {
     struct host_context *host = (struct host_context *)context;
-    const ucontext_t *signal = ucontext;
     struct records records;
     host->head = (struct arch_context_head){.vector_level = 0};
-    enum cairn_status status = find_records(signal, &records, error);
+    enum cairn_status status = find_records(ucontext, &records, error);
     if (status != CAIRN_OK)
         return status;
-    read_general(&signal->uc_mcontext, host);
+    arch_read_signal(context, ucontext);
+    host->head.present[0] = CONTEXT_PRESENT_GENERAL;
     if (records.simd == NULL)
         return error_set(error, CAIRN_ERROR_NOT_FOUND, 0,
                          "the signal frame has no record of the vector registers");
-    read_vectors(records.simd, host);
+    memcpy(host->vectors, records.simd->vectors, sizeof host->vectors);
+    host->head.control = records.simd->fpcr;
+    host->head.unused[0] = records.simd->fpsr;
+    host->head.vector_level = CONTEXT_LEVEL_SIMD;
+    host->head.present[1] = CONTEXT_PRESENT_VECTORS;
     return CAIRN_OK;
 }
 
@@ -278,27 +234,16 @@ enum cairn_status arch_host_to_signal(const struct cairn_context *context, void 
                                       struct cairn_error *error)
 {
     const struct host_context *host = (const struct host_context *)context;
-    ucontext_t *signal = ucontext;
     struct records records;
-    enum cairn_status status = find_records(signal, &records, error);
+    enum cairn_status status = find_records(ucontext, &records, error);
     if (status != CAIRN_OK)
         return status;
     bool has_vectors = host->head.vector_level != 0;
     if (has_vectors && records.simd == NULL)
         return error_set(error, CAIRN_ERROR_NOT_FOUND, 0,
                          "the context has vector registers, the signal frame no record of them");
-    write_general(&signal->uc_mcontext, host);
+    arch_write_signal(context, ucontext);
     if (has_vectors)
         write_vectors(&records, host);
     return CAIRN_OK;
-}
-
-uint64_t arch_host_signal_pc(const void *ucontext)
-{
-    return ((const ucontext_t *)ucontext)->uc_mcontext.pc;
-}
-
-void arch_host_set_signal_pc(void *ucontext, uint64_t pc)
-{
-    ((ucontext_t *)ucontext)->uc_mcontext.pc = pc;
 }

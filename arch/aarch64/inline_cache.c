@@ -16,7 +16,6 @@
  * SPDX-License-Identifier: MIT
  */
 #include "arch/aarch64/target.h"
-#include "arch/words.h"
 
 #include <assert.h>
 
@@ -115,8 +114,6 @@ static uint32_t load_of(uint16_t dwarf, unsigned width, bool is_signed)
     return access_of(dwarf, width, extends ? 2 : 1);
 }
 
-static uint32_t store_of(uint16_t dwarf, unsigned width) { return access_of(dwarf, width, 0); }
-
 /* Appends a load or a store. x17 holds offsets that no form can encode as an immediate. */
 static void append_access(struct words_code *code, uint32_t access, unsigned width, uint32_t base,
                           int32_t offset)
@@ -139,25 +136,14 @@ static void append_access(struct words_code *code, uint32_t access, unsigned wid
 
 static uint64_t bits_of_width(unsigned width) { return UINT64_MAX >> (64 - 8 * width); }
 
-/* Whether the ones of the mask are contiguous, with bit 0 next to bit 63: AND can encode such a
- * mask as an immediate. `*first` is the lowest one, or the lowest one above the zeros. */
-static bool find_run(uint64_t mask, uint32_t *first, uint32_t *count)
-{
-    uint64_t starts = mask & ~(mask << 1 | mask >> 63);
-    if (starts == 0 || (starts & (starts - 1)) != 0)
-        return false;
-    *first = (uint32_t)__builtin_ctzll(starts);
-    *count = (uint32_t)__builtin_popcountll(mask);
-    return true;
-}
-
-/* Applies the mask to x16. */
+/* Applies the mask to x16. AND can encode a mask as an immediate if its ones are contiguous, with
+ * bit 0 next to bit 63. */
 static void append_mask(struct words_code *code, uint64_t mask)
 {
-    uint32_t first;
-    uint32_t count;
-    if (find_run(mask, &first, &count)) {
-        uint32_t rotation = (64 - first) % 64;
+    uint64_t starts = mask & ~(mask << 1 | mask >> 63);
+    if (starts != 0 && (starts & (starts - 1)) == 0) {
+        uint32_t rotation = (uint32_t)(64 - __builtin_ctzll(starts)) % 64;
+        uint32_t count = (uint32_t)__builtin_popcountll(mask);
         words_append(code, UINT32_C(0x92400210) | rotation << 16 | (count - 1) << 10);
         return;
     }
@@ -216,7 +202,7 @@ static void append_field(struct words_code *code, const struct arch_cache_case *
         base = X16;
     }
     uint32_t access = one->action == ARCH_CACHE_STORE
-                          ? store_of(one->value, field->width)
+                          ? access_of(one->value, field->width, 0)
                           : load_of(one->value, field->width, field->is_signed);
     append_access(code, access, field->width, base, field->offset);
 }
@@ -248,12 +234,9 @@ static void append_jump(struct words_code *code, uint64_t target)
 static void append_exit(struct words_code *code, const struct arch_cache *cache, uint64_t data)
 {
     if (!cache->is_called) {
-        uint32_t page;
-        bool is_encoded =
-            aarch64_encode_page(LINK, code->address + code->size, cache->return_address, &page);
+        bool is_encoded = aarch64_append_page(code, LINK, cache->return_address);
         assert(is_encoded);
         (void)is_encoded;
-        words_append(code, page);
         /* add x30, x30, # */
         words_append(code, UINT32_C(0x910003DE) | aarch64_in_page(cache->return_address) << 10);
     }

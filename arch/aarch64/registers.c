@@ -5,26 +5,17 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "arch/aarch64/target.h"
+#include "arch/registers.h"
 
 static const char *const names[] = {
-    [0] = "x0",   [1] = "x1",   [2] = "x2",   [3] = "x3",   [4] = "x4",   [5] = "x5",
-    [6] = "x6",   [7] = "x7",   [8] = "x8",   [9] = "x9",   [10] = "x10", [11] = "x11",
-    [12] = "x12", [13] = "x13", [14] = "x14", [15] = "x15", [16] = "x16", [17] = "x17",
-    [18] = "x18", [19] = "x19", [20] = "x20", [21] = "x21", [22] = "x22", [23] = "x23",
-    [24] = "x24", [25] = "x25", [26] = "x26", [27] = "x27", [28] = "x28", [29] = "fp",
-    [30] = "lr",  [31] = "sp",  [64] = "v0",  [65] = "v1",  [66] = "v2",  [67] = "v3",
-    [68] = "v4",  [69] = "v5",  [70] = "v6",  [71] = "v7",  [72] = "v8",  [73] = "v9",
-    [74] = "v10", [75] = "v11", [76] = "v12", [77] = "v13", [78] = "v14", [79] = "v15",
-    [80] = "v16", [81] = "v17", [82] = "v18", [83] = "v19", [84] = "v20", [85] = "v21",
-    [86] = "v22", [87] = "v23", [88] = "v24", [89] = "v25", [90] = "v26", [91] = "v27",
-    [92] = "v28", [93] = "v29", [94] = "v30", [95] = "v31",
+    [0] = "x0", "x1",  "x2",  "x3",  "x4",  "x5",  "x6",  "x7",  "x8",  "x9",  "x10",
+    "x11",      "x12", "x13", "x14", "x15", "x16", "x17", "x18", "x19", "x20", "x21",
+    "x22",      "x23", "x24", "x25", "x26", "x27", "x28", "fp",  "lr",  "sp",  [64] = "v0",
+    "v1",       "v2",  "v3",  "v4",  "v5",  "v6",  "v7",  "v8",  "v9",  "v10", "v11",
+    "v12",      "v13", "v14", "v15", "v16", "v17", "v18", "v19", "v20", "v21", "v22",
+    "v23",      "v24", "v25", "v26", "v27", "v28", "v29", "v30", "v31"};
+
+const struct arch_registers aarch64_registers = {
+    .names = names,
+    .count = sizeof names / sizeof *names,
 };
-
-const char *aarch64_register_name(uint16_t dwarf)
-{
-    return dwarf < sizeof names / sizeof *names ? names[dwarf] : NULL;
-}
-
-/* LLVM has no separate numbers for parts of registers. */
-uint16_t aarch64_whole_register(uint16_t dwarf) { return dwarf; }

@@ -19,19 +19,9 @@
  */
 #include "arch/aarch64/target.h"
 
-#include "arch/words.h"
-
 #include <assert.h>
 
-enum {
-    CALL_WORDS = 4,
-    CALL_BYTES = CALL_WORDS * WORDS_BYTES,
-
-    VENEER_BYTES = 16,
-    EXIT_BYTES = 16,
-    PAGE_BITS = 12,
-    ADRP_BITS = 21
-};
+enum { VENEER_BYTES = 16, EXIT_BYTES = 16, PAGE_BITS = 12, ADRP_BITS = 21 };
 
 #define NOP UINT32_C(0xD503201F)
 #define BRANCH UINT32_C(0x14000000)
@@ -60,93 +50,28 @@ static const struct words_pattern exchangeable[] = {
     {0xFFE0001F, 0xD4000003, "smc"}, {0xFFE0001F, 0xD4000001, "svc"},
 };
 
-static const struct words_target words = {
-    .branches = {.nop = NOP,
-                 .call = BRANCH_WITH_LINK,
-                 .jump = BRANCH,
-                 .displacement_bits = 26,
-                 .displacement_shift = 0},
-    .calls = calls,
-    .call_count = sizeof calls / sizeof *calls,
-    .exchangeable = exchangeable,
-    .exchangeable_count = sizeof exchangeable / sizeof *exchangeable,
-};
+/* ---- LLVM's call ---- */
 
-/* ---- Recognising LLVM's code ---- */
-
-static const struct words_pattern call_patterns[CALL_WORDS] = {
+static const struct words_pattern far_call[] = {
     {0xFFE0001F, 0xD2C00010, "movz x16, #, lsl #32"},
     {0xFFE0001F, 0xF2A00010, "movk x16, #, lsl #16"},
     {0xFFE0001F, 0xF2800010, "movk x16, #"},
     {0xFFFFFFFF, 0xD63F0200, "blr x16"},
 };
 
-/* Returns the 16-bit operand of a movz or movk. */
-static uint64_t immediate(const struct cairn_arch *arch, const uint8_t *region, size_t index)
-{
-    return words_read(arch, region + index * WORDS_BYTES) >> 5 & 0xFFFF;
-}
-
-static enum cairn_status recognise_call(const struct cairn_arch *arch, const uint8_t *region,
-                                        size_t size, uint64_t address,
-                                        struct arch_patchpoint *patchpoint,
-                                        struct cairn_error *error)
-{
-    enum cairn_status status =
-        words_expect(arch, region, size, address, 0, call_patterns, CALL_WORDS, error);
-    if (status != CAIRN_OK)
-        return status;
-    patchpoint->has_call = true;
-    patchpoint->target = immediate(arch, region, 0) << 32 | immediate(arch, region, 1) << 16 |
-                         immediate(arch, region, 2);
-    patchpoint->return_offset = CALL_BYTES;
-    return CAIRN_OK;
-}
-
-static enum cairn_status recognise(const struct cairn_arch *arch, const uint8_t *region,
-                                   size_t size, uint64_t address,
-                                   struct arch_patchpoint *patchpoint, struct cairn_error *error)
-{
-    struct arch_patchpoint found = {.has_call = false};
-    enum cairn_status status = words_expect_aligned(size, address, error);
-    if (status != CAIRN_OK)
-        return status;
-    if (size > 0 && words_match(&call_patterns[0], words_read(arch, region)))
-        status = recognise_call(arch, region, size, address, &found, error);
-    if (status == CAIRN_OK)
-        status = words_expect_nops(arch, region, size, address, found.return_offset, error);
-    if (status == CAIRN_OK)
-        *patchpoint = found;
-    return status;
-}
-
-/* ---- Arming ---- */
-
-static void arm(const struct cairn_arch *arch, uint8_t *region, size_t size,
-                const struct arch_patchpoint *patchpoint, const struct arch_placement *placement)
-{
-    (void)patchpoint;
-    (void)placement;
-    words_fill_nops(arch, region, size);
-}
-
-/* ---- Branches ---- */
-
-static bool encode_branch(enum arch_branch branch, uint64_t address, uint64_t target, size_t length,
-                          uint64_t *bits)
-{
-    assert(length == WORDS_BYTES);
-    (void)length;
-    return words_encode_branch(&words.branches, branch, address, target, bits);
-}
-
-static bool decode_branch(uint64_t bits, uint64_t address, size_t length, enum arch_branch *branch,
-                          uint64_t *target)
-{
-    assert(length == WORDS_BYTES);
-    (void)length;
-    return words_decode_branch(&words.branches, bits, address, branch, target);
-}
+static const struct words_target words = {
+    .nop = NOP,
+    .call = BRANCH_WITH_LINK,
+    .jump = BRANCH,
+    .displacement_bits = 26,
+    .displacement_shift = 0,
+    .calls = calls,
+    .call_count = sizeof calls / sizeof *calls,
+    .exchangeable = exchangeable,
+    .exchangeable_count = sizeof exchangeable / sizeof *exchangeable,
+    .far_call = far_call,
+    .far_call_count = sizeof far_call / sizeof *far_call,
+};
 
 /* ---- Stubs ---- */
 
@@ -155,26 +80,16 @@ uint32_t aarch64_in_page(uint64_t address)
     return (uint32_t)address & ((UINT32_C(1) << PAGE_BITS) - 1);
 }
 
-bool aarch64_encode_page(uint32_t general, uint64_t address, uint64_t target, uint32_t *instruction)
+bool aarch64_append_page(struct words_code *code, uint32_t general, uint64_t target)
 {
+    uint64_t address = code->address + code->size;
     int64_t pages = (int64_t)(target >> PAGE_BITS) - (int64_t)(address >> PAGE_BITS);
     int64_t reach = INT64_C(1) << (ADRP_BITS - 1);
     if (pages < -reach || pages >= reach)
         return false;
     uint32_t low = (uint32_t)pages & 3;
     uint32_t high = (uint32_t)(pages >> 2) & 0x7FFFF;
-    *instruction = UINT32_C(0x90000000) | low << 29 | high << 5 | general;
-    return true;
-}
-
-/* Writes `adrp x16, target`; false if the target is out of reach. */
-static bool write_page(const struct cairn_arch *arch, uint64_t address, uint64_t target,
-                       uint8_t *code)
-{
-    uint32_t instruction;
-    if (!aarch64_encode_page(16, address, target, &instruction))
-        return false;
-    words_write(arch, code, instruction);
+    words_append(code, UINT32_C(0x90000000) | low << 29 | high << 5 | general);
     return true;
 }
 
@@ -187,13 +102,13 @@ static bool write_page(const struct cairn_arch *arch, uint64_t address, uint64_t
 static bool encode_veneer(const struct cairn_arch *arch, uint64_t address, uint64_t slot_address,
                           uint8_t *code)
 {
-    assert(slot_address % sizeof(uint64_t) == 0);
-    if (!write_page(arch, address, slot_address, code))
-        return false;
+    struct words_code out = {.arch = arch, .bytes = code, .address = address};
     uint32_t slot = aarch64_in_page(slot_address) / (uint32_t)sizeof(uint64_t);
-    words_write(arch, code + 4, UINT32_C(0xF9400210) | slot << 10);
-    words_write(arch, code + 8, UINT32_C(0xD61F0200));
-    words_write(arch, code + 12, UINT32_C(0xD4200000));
+    const uint32_t load_and_branch[] = {UINT32_C(0xF9400210) | slot << 10, 0xD61F0200, 0xD4200000};
+    assert(slot_address % sizeof(uint64_t) == 0);
+    if (!aarch64_append_page(&out, 16, slot_address))
+        return false;
+    words_append_all(&out, load_and_branch, sizeof load_and_branch);
     return true;
 }
 
@@ -203,13 +118,14 @@ static bool encode_veneer(const struct cairn_arch *arch, uint64_t address, uint6
 static bool encode_exit(const struct cairn_arch *arch, uint64_t address, uint64_t data_address,
                         uint8_t *code)
 {
-    _Static_assert(ARCH_EXIT_ENTRY == 0, "what is loaded is the entry");
+    _Static_assert(ARCH_EXIT_ENTRY == 0, "the load has no offset");
+    struct words_code out = {.arch = arch, .bytes = code, .address = address};
+    const uint32_t pass_and_branch[] = {UINT32_C(0x91000210) | aarch64_in_page(data_address) << 10,
+                                        0xF9400211, 0xD61F0220};
     assert(data_address % sizeof(uint64_t) == 0);
-    if (!write_page(arch, address, data_address, code))
+    if (!aarch64_append_page(&out, 16, data_address))
         return false;
-    words_write(arch, code + 4, UINT32_C(0x91000210) | aarch64_in_page(data_address) << 10);
-    words_write(arch, code + 8, UINT32_C(0xF9400211));
-    words_write(arch, code + 12, UINT32_C(0xD61F0220));
+    words_append_all(&out, pass_and_branch, sizeof pass_and_branch);
     return true;
 }
 
@@ -218,49 +134,32 @@ enum { ENTRY_RETURN = 4, ENTRY_BYTES = 16 };
 
 static void encode_entry(const struct cairn_arch *arch, uint8_t *code)
 {
-    words_write(arch, code, NOP);
-    words_write(arch, code + 4, UINT32_C(0x910003BF));
-    words_write(arch, code + 8, UINT32_C(0xA8C17BFD));
-    words_write(arch, code + 12, UINT32_C(0xD65F03C0));
+    static const uint32_t entry[] = {NOP, 0x910003BF, 0xA8C17BFD, 0xD65F03C0};
+    struct words_code out = {.arch = arch, .bytes = code};
+    words_append_all(&out, entry, sizeof entry);
 }
 
 /* `mov w0, #value; ret` */
 static size_t encode_self_test(const struct cairn_arch *arch, int value, uint8_t *code)
 {
-    words_write(arch, code, UINT32_C(0x52800000) | (uint32_t)value << 5);
-    words_write(arch, code + 4, UINT32_C(0xD65F03C0));
-    return 8;
+    struct words_code out = {.arch = arch, .bytes = code};
+    words_append(&out, UINT32_C(0x52800000) | (uint32_t)value << 5);
+    words_append(&out, 0xD65F03C0);
+    return out.size;
 }
 
 /* ---- Unwinding ---- */
 
-/* Source: Procedure Call Standard for the Arm 64-bit Architecture, "Registers": x19 to x29, and the
- * lower halves of v8 to v15, which are d8 to d15. */
-static const struct arch_unwind_slot unwind_slots[] = {[ARCH_UNWIND_STACK_POINTER] = {31, 0},
-                                                       [ARCH_UNWIND_RETURN_ADDRESS] = {30, 0},
-                                                       {19, 0},
-                                                       {20, 0},
-                                                       {21, 0},
-                                                       {22, 0},
-                                                       {23, 0},
-                                                       {24, 0},
-                                                       {25, 0},
-                                                       {26, 0},
-                                                       {27, 0},
-                                                       {28, 0},
-                                                       {29, 0},
-                                                       {72, 0},
-                                                       {73, 0},
-                                                       {74, 0},
-                                                       {75, 0},
-                                                       {76, 0},
-                                                       {77, 0},
-                                                       {78, 0},
-                                                       {79, 0}};
+/* The stack pointer and the return address, in the order of ARCH_UNWIND_STACK_POINTER and so on;
+ * x19 to x29, and d8 to d15, the lower halves of v8 to v15. Source: Procedure Call Standard for the
+ * Arm 64-bit Architecture, "Registers". */
+static const struct arch_unwind_slot unwind_slots[] = {
+    {31, 0}, {30, 0}, {19, 0}, {20, 0}, {21, 0}, {22, 0}, {23, 0},
+    {24, 0}, {25, 0}, {26, 0}, {27, 0}, {28, 0}, {29, 0}, {72, 0},
+    {73, 0}, {74, 0}, {75, 0}, {76, 0}, {77, 0}, {78, 0}, {79, 0}};
 
 const struct cairn_arch aarch64_arch = {
     .architecture = CAIRN_ARCHITECTURE_AARCH64,
-    .name = "aarch64",
     .byte_order = CAIRN_LITTLE_ENDIAN,
     .word_bytes = WORDS_BYTES,
     .instruction_bytes = WORDS_BYTES,
@@ -277,7 +176,7 @@ const struct cairn_arch aarch64_arch = {
     .unwind_slot_count = sizeof unwind_slots / sizeof *unwind_slots,
     .has_link_register = true,
     .signs_return_addresses = true,
-    .results = {{0, 1}, {64, 65}, {64, 65}, .halves_are_in_either = false},
+    .results = {{0, 1}, {64, 65}, {64, 65}},
     .arguments = {.general = {0, 1, 2, 3, 4, 5, 6, 7},
                   .general_count = 8,
                   .floating = 64,
@@ -292,11 +191,11 @@ const struct cairn_arch aarch64_arch = {
                     .cfa_offset = 16,
                     .saved_count = 2,
                     .saved = {{29, -2}, {30, -1}}},
-    .recognise = recognise,
+    .recognise = words_recognise,
     .place = words_place,
-    .arm = arm,
-    .encode_branch = encode_branch,
-    .decode_branch = decode_branch,
+    .arm = words_arm,
+    .encode_branch = words_encode_branch,
+    .decode_branch = words_decode_branch,
     .fill_nops = words_fill_nops,
     .leading_nops = words_leading_nops,
     .call_length = words_call_length,
@@ -306,6 +205,4 @@ const struct cairn_arch aarch64_arch = {
     .encode_entry = encode_entry,
     .encode_cache = aarch64_encode_cache,
     .encode_self_test = encode_self_test,
-    .register_name = aarch64_register_name,
-    .whole_register = aarch64_whole_register,
 };

@@ -2,21 +2,17 @@
 #ifndef ARCH_AARCH64_TARGET_H
 #define ARCH_AARCH64_TARGET_H
 
-#include "arch/arch.h"
+#include "arch/words.h"
 
 extern const struct cairn_arch aarch64_arch;
 
-/* Encodes an `adrp` of the register, at `address`; false if `target` is out of reach. An `add` of
+/* Appends an `adrp` of the register; false if `target` is out of reach. An `add` of
  * aarch64_in_page(target) completes the address. */
-bool aarch64_encode_page(uint32_t general, uint64_t address, uint64_t target,
-                         uint32_t *instruction);
+bool aarch64_append_page(struct words_code *code, uint32_t general, uint64_t target);
 uint32_t aarch64_in_page(uint64_t address);
 
 /* inline_cache.c */
 bool aarch64_encode_cache(const struct cairn_arch *arch, const struct arch_cache *cache,
                           uint64_t address, uint8_t *code, struct arch_cache_size *size);
-
-const char *aarch64_register_name(uint16_t dwarf);
-uint16_t aarch64_whole_register(uint16_t dwarf);
 
 #endif

@@ -25,27 +25,17 @@ static uintptr_t block_bytes(unsigned long type)
     return bytes == 0 ? BLOCK_BYTES_MIN : bytes;
 }
 
-static void store_data(const void *written, size_t size)
-{
-    uintptr_t block = block_bytes(AT_DCACHEBSIZE);
-    uintptr_t end = (uintptr_t)written + size;
-    for (uintptr_t at = (uintptr_t)written & ~(block - 1); at < end; at += block)
-        __asm__ volatile("dcbst 0, %0" : : "r"(at) : "memory");
-}
-
-static void invalidate_instructions(const void *executed, size_t size)
-{
-    uintptr_t block = block_bytes(AT_ICACHEBSIZE);
-    uintptr_t end = (uintptr_t)executed + size;
-    for (uintptr_t at = (uintptr_t)executed & ~(block - 1); at < end; at += block)
-        __asm__ volatile("icbi 0, %0" : : "r"(at) : "memory");
-}
-
 void arch_host_code_written(const void *written, const void *executed, size_t size)
 {
-    store_data(written, size);
+    uintptr_t block = block_bytes(AT_DCACHEBSIZE);
+    for (uintptr_t at = (uintptr_t)written & ~(block - 1); at < (uintptr_t)written + size;
+         at += block)
+        __asm__ volatile("dcbst 0, %0" : : "r"(at) : "memory");
     __asm__ volatile("sync" : : : "memory");
-    invalidate_instructions(executed, size);
+    block = block_bytes(AT_ICACHEBSIZE);
+    for (uintptr_t at = (uintptr_t)executed & ~(block - 1); at < (uintptr_t)executed + size;
+         at += block)
+        __asm__ volatile("icbi 0, %0" : : "r"(at) : "memory");
     __asm__ volatile("sync" : : : "memory");
     __asm__ volatile("isync" : : : "memory");
 }

@@ -24,6 +24,7 @@
 
 enum {
     DWARF_R1 = 1,
+    R13 = 13, /* the thread pointer */
     DWARF_F0 = 32,
     DWARF_F0_END = 64,
     DWARF_CR = 64,
@@ -37,6 +38,15 @@ enum {
 
     REGISTERS = 32, /* of each kind */
 
+    /* Indexes in a signal frame's gp_regs, after the general registers. */
+    FRAME_NIP = 32,
+    FRAME_MSR = 33,
+    FRAME_CTR = 35,
+    FRAME_LR = 36,
+    FRAME_XER = 37,
+    FRAME_CR = 38,
+    FRAME_FPSCR = 32, /* in fp_regs */
+
     FIRST_FLAG = 31, /* highest bit of CR, counted from its lowest bit */
     FLAGS_IN_FIELD = 4
 };
@@ -48,30 +58,18 @@ static struct arch_register integer(size_t offset)
     return (struct arch_register){.offset = offset, .bytes = 8, .form = ARCH_REGISTER_INTEGER};
 }
 
+/* A field of CR has the place of CR, because frames save CR as a whole, under the number of one of
+ * its fields. With ELFv1, the unwind rule for field 2 applies to all three callee-saved fields. */
 static struct arch_register field(unsigned number)
 {
     struct arch_register found = integer(CONTEXT_CR);
     found.first_flag = (uint8_t)(FIRST_FLAG - FLAGS_IN_FIELD * number);
+#if _CALL_ELF == 2
+    found.saved_flags = UINT32_C(0xF0000000) >> FLAGS_IN_FIELD * number;
+#else
+    found.saved_flags = UINT32_C(0x00FFF000);
+#endif
     return found;
-}
-
-/* A field of CR has the place of CR, because frames save CR as a whole, under the number of one of
- * its fields. */
-static bool find_special(uint16_t dwarf, struct arch_register *found)
-{
-    if (dwarf == DWARF_CR)
-        *found = integer(CONTEXT_CR);
-    else if (dwarf >= DWARF_CR0 && dwarf <= DWARF_CR7)
-        *found = field(dwarf - DWARF_CR0);
-    else if (dwarf == DWARF_LR)
-        *found = integer(CONTEXT_LR);
-    else if (dwarf == DWARF_CTR)
-        *found = integer(CONTEXT_CTR);
-    else if (dwarf == DWARF_XER)
-        *found = integer(CONTEXT_XER);
-    else
-        return false;
-    return true;
 }
 
 static struct arch_register floating(size_t index, uint32_t level)
@@ -95,59 +93,42 @@ bool arch_host_register(const struct cairn_context *context, uint16_t dwarf,
         *found = (struct arch_register){.offset = CONTEXT_VS(REGISTERS + (size_t)dwarf - DWARF_V0),
                                         .bytes = CONTEXT_VECTOR_BYTES,
                                         .form = ARCH_REGISTER_QUADWORD};
+    else if (dwarf == DWARF_CR)
+        *found = integer(CONTEXT_CR);
+    else if (dwarf >= DWARF_CR0 && dwarf <= DWARF_CR7)
+        *found = field(dwarf - DWARF_CR0);
+    else if (dwarf == DWARF_LR)
+        *found = integer(CONTEXT_LR);
+    else if (dwarf == DWARF_CTR)
+        *found = integer(CONTEXT_CTR);
+    else if (dwarf == DWARF_XER)
+        *found = integer(CONTEXT_XER);
     else
-        return find_special(dwarf, found);
+        return false;
     return true;
 }
 
-uint16_t arch_host_stack_pointer(void) { return DWARF_R1; }
+#define IN_SIGNAL(index) offsetof(ucontext_t, uc_mcontext.gp_regs[index])
 
 /* With and without VSX, the offsets are those of the first doublewords of vs0 to vs31. */
 const struct arch_context_layout arch_host_layout = {
     .stack_pointer = DWARF_R1,
+    .entered_bytes = sizeof(struct host_context),
     .scalars_end = DWARF_F0_END,
     .floats_are_doubles = true,
     .offsets = {ARCH_OFFSETS_OF_16(0, CONTEXT_R(0), 8), ARCH_OFFSETS_OF_16(16, CONTEXT_R(16), 8),
                 ARCH_OFFSETS_OF_16(DWARF_F0, CONTEXT_VS(0), CONTEXT_VECTOR_BYTES),
                 ARCH_OFFSETS_OF_16(DWARF_F0 + 16, CONTEXT_VS(16), CONTEXT_VECTOR_BYTES),
-                [DWARF_LR] = CONTEXT_LR,
+                [DWARF_LR] = CONTEXT_LR, [DWARF_CTR] = CONTEXT_CTR, [DWARF_XER] = CONTEXT_XER,
                 ARCH_OFFSETS_OF_16(DWARF_V0, CONTEXT_VS(32), CONTEXT_VECTOR_BYTES),
                 ARCH_OFFSETS_OF_16(DWARF_V0 + 16, CONTEXT_VS(48), CONTEXT_VECTOR_BYTES)},
+    .in_signal = {ARCH_OFFSETS_OF_16(0, IN_SIGNAL(0), 8),
+                  ARCH_OFFSETS_OF_16(16, IN_SIGNAL(16), 8), [DWARF_LR] = IN_SIGNAL(FRAME_LR),
+                  [DWARF_CTR] = IN_SIGNAL(FRAME_CTR), [DWARF_XER] = IN_SIGNAL(FRAME_XER)},
+    .pc_in_signal = IN_SIGNAL(FRAME_NIP),
+    .flags_in_signal = IN_SIGNAL(FRAME_CR),
+    .flags_mask = UINT64_MAX,
 };
-
-/* Returns the bits of CR that a rule for this field restores. With ELFv1, the rule for field 2
- * applies to all three callee-saved fields. */
-static uint32_t kept_flags(uint16_t dwarf)
-{
-#if _CALL_ELF == 2
-    return UINT32_C(0xF0000000) >> FLAGS_IN_FIELD * (dwarf - DWARF_CR0);
-#else
-    (void)dwarf;
-    return UINT32_C(0x00FFF000);
-#endif
-}
-
-/* Restores only the fields with a rule, because a function that has stored CR may have stored only
- * those. */
-static void restore_field(struct cairn_context *context, uint16_t dwarf, uint64_t bytes)
-{
-    uint32_t stored;
-    uint32_t kept = kept_flags(dwarf);
-    memcpy(&stored, &bytes, sizeof stored);
-    struct host_context *host = (struct host_context *)context;
-    host->head.flags = (host->head.flags & ~(uint64_t)kept) | (stored & kept);
-}
-
-/* Contexts hold all these registers except for CR as functions store them. */
-void arch_host_restore_slot(struct cairn_context *context, const struct arch_unwind_slot *slot,
-                            uint64_t bytes)
-{
-    struct arch_register place;
-    if (slot->dwarf >= DWARF_CR0 && slot->dwarf <= DWARF_CR7)
-        restore_field(context, slot->dwarf, bytes);
-    else if (arch_host_register(context, slot->dwarf, &place))
-        memcpy(context->bytes + place.offset + slot->byte, &bytes, sizeof bytes);
-}
 
 /* Return addresses are never signed on PPC64. */
 uint64_t arch_host_strip_return_address(uint64_t address) { return address; }
@@ -182,23 +163,6 @@ size_t arch_host_entry_reach(size_t stack_bytes)
     return (frame + STACK_ALIGNMENT - 1) & ~(size_t)(STACK_ALIGNMENT - 1);
 }
 
-size_t arch_host_entered_bytes(void) { return sizeof(struct host_context); }
-
-/* Sets the program counter to the entry's code, and the registers that this code reads. */
-static void go_to(struct host_context *host, const struct arch_entry *entry)
-{
-#if _CALL_ELF == 2
-    host->general[11] = (uintptr_t)entry->function;
-    host->head.pc = entry->code;
-#else
-    uint64_t descriptor[3];
-    memcpy(descriptor, entry->function, sizeof descriptor);
-    host->general[2] = descriptor[1];
-    host->general[11] = descriptor[2];
-    host->head.pc = descriptor[0];
-#endif
-}
-
 /* There is always a frame, which saves the TOC pointer. */
 void arch_host_enter(struct cairn_context *context, const struct arch_entry *entry)
 {
@@ -214,7 +178,17 @@ void arch_host_enter(struct cairn_context *context, const struct arch_entry *ent
     host->general[31] = caller;
     /* LR */
     host->head.unused[0] = entry->code + arch_host()->entry_frame.return_offset;
-    go_to(host, entry);
+    /* The program counter, and the registers that the code there reads */
+#if _CALL_ELF == 2
+    host->general[11] = (uintptr_t)entry->function;
+    host->head.pc = entry->code;
+#else
+    uint64_t descriptor[3];
+    memcpy(descriptor, entry->function, sizeof descriptor);
+    host->general[2] = descriptor[1];
+    host->general[11] = descriptor[2];
+    host->head.pc = descriptor[0];
+#endif
 }
 
 /* ---- Vector levels ---- */
@@ -230,27 +204,12 @@ uint32_t arch_host_vector_level(void)
     return (capabilities & HAS_ALTIVEC) != 0 ? CONTEXT_LEVEL_ALTIVEC : CONTEXT_LEVEL_FLOAT;
 }
 
-extern const uint64_t arch_exit_entries[CONTEXT_LEVELS];
-
-uint64_t arch_host_exit_entry(uint32_t vector_level) { return arch_exit_entries[vector_level - 1]; }
-
 /* ---- Vector registers of a signal frame ---- */
 
 #define MSR_ALTIVEC (UINT64_C(1) << 25)
 #define MSR_VSX (UINT64_C(1) << 23)
 
-enum {
-    /* Indexes in gp_regs, after the general registers. */
-    FRAME_NIP = 32,
-    FRAME_MSR = 33,
-    FRAME_CTR = 35,
-    FRAME_LR = 36,
-    FRAME_XER = 37,
-    FRAME_CR = 38,
-    FRAME_FPSCR = 32, /* in fp_regs */
-
-    ALTIVEC_BYTES = 34 * CONTEXT_VECTOR_BYTES /* includes VSCR and VRSAVE */
-};
+enum { ALTIVEC_BYTES = 34 * CONTEXT_VECTOR_BYTES /* includes VSCR and VRSAVE */ };
 
 static uint8_t *altivec_of(const mcontext_t *frame) { return (uint8_t *)frame->v_regs; }
 
@@ -291,19 +250,6 @@ static void read_vectors(const mcontext_t *frame, struct host_context *host)
     host->head.present[1] |= CONTEXT_PRESENT_VECTORS;
 }
 
-static bool is_present(const struct host_context *host, size_t dwarf)
-{
-    return (host->head.present[dwarf / 64] >> dwarf % 64 & 1) != 0;
-}
-
-static void write_float(mcontext_t *frame, const struct host_context *host, size_t index)
-{
-    memcpy(&frame->fp_regs[index], &host->vectors[index][0], sizeof(uint64_t));
-    if (host->head.vector_level == CONTEXT_LEVEL_VSX)
-        memcpy(altivec_of(frame) + ALTIVEC_BYTES + index * sizeof(uint64_t),
-               &host->vectors[index][1], sizeof(uint64_t));
-}
-
 /* Marks the registers of the level as in use. Those that were not in use become zero. */
 static void use_vectors(mcontext_t *frame, uint32_t level)
 {
@@ -320,50 +266,26 @@ static void use_vectors(mcontext_t *frame, uint32_t level)
     frame->gp_regs[FRAME_MSR] = msr;
 }
 
-static void write_vectors(mcontext_t *frame, const struct host_context *host)
+static void write_vectors(mcontext_t *frame, const struct cairn_context *context)
 {
+    const struct host_context *host = (const struct host_context *)context;
     uint32_t level = host->head.vector_level;
     use_vectors(frame, level);
-    for (size_t i = 0; i < REGISTERS; i++) {
-        if (is_present(host, DWARF_F0 + i))
-            write_float(frame, host, i);
-        if (level >= CONTEXT_LEVEL_ALTIVEC && is_present(host, DWARF_V0 + i))
-            memcpy(altivec_of(frame) + i * CONTEXT_VECTOR_BYTES, host->vectors[REGISTERS + i],
-                   CONTEXT_VECTOR_BYTES);
+    for (uint16_t i = 0; i < REGISTERS; i++) {
+        bool has_float = arch_context_has(context, DWARF_F0 + i);
+        if (has_float)
+            memcpy(&frame->fp_regs[i], &host->vectors[i][0], sizeof(uint64_t));
+        if (has_float && level == CONTEXT_LEVEL_VSX)
+            memcpy(altivec_of(frame) + ALTIVEC_BYTES + i * sizeof(uint64_t), &host->vectors[i][1],
+                   sizeof(uint64_t));
+        if (level >= CONTEXT_LEVEL_ALTIVEC && arch_context_has(context, DWARF_V0 + i))
+            memcpy(altivec_of(frame) + (size_t)i * CONTEXT_VECTOR_BYTES,
+                   host->vectors[REGISTERS + i], CONTEXT_VECTOR_BYTES);
     }
     memcpy(&frame->fp_regs[FRAME_FPSCR], &host->fpscr, sizeof host->fpscr);
 }
 
-/* ---- General registers ---- */
-
-static void read_general(const mcontext_t *frame, struct host_context *host)
-{
-    for (size_t i = 0; i < REGISTERS; i++)
-        host->general[i] = frame->gp_regs[i];
-    host->head.pc = frame->gp_regs[FRAME_NIP];
-    host->head.flags = frame->gp_regs[FRAME_CR];
-    host->head.unused[0] = frame->gp_regs[FRAME_LR];
-    host->head.unused[1] = frame->gp_regs[FRAME_CTR];
-    host->head.unused[2] = frame->gp_regs[FRAME_XER];
-    host->head.present[0] = CONTEXT_PRESENT_GENERAL;
-    host->head.present[1] = CONTEXT_PRESENT_SPECIAL;
-}
-
-static void write_general(mcontext_t *frame, const struct host_context *host)
-{
-    enum { R13 = 13 };
-    for (size_t i = 0; i < REGISTERS; i++)
-        if (is_present(host, i) && i != R13)
-            frame->gp_regs[i] = host->general[i];
-    frame->gp_regs[FRAME_NIP] = host->head.pc;
-    frame->gp_regs[FRAME_CR] = host->head.flags;
-    if (is_present(host, DWARF_LR))
-        frame->gp_regs[FRAME_LR] = host->head.unused[0];
-    if (is_present(host, DWARF_CTR))
-        frame->gp_regs[FRAME_CTR] = host->head.unused[1];
-    if (is_present(host, DWARF_XER))
-        frame->gp_regs[FRAME_XER] = host->head.unused[2];
-}
+/* ---- Signal frames ---- */
 
 enum cairn_status arch_host_from_signal(struct cairn_context *context, const void *ucontext,
                                         struct cairn_error *error)
@@ -371,7 +293,9 @@ enum cairn_status arch_host_from_signal(struct cairn_context *context, const voi
     struct host_context *host = (struct host_context *)context;
     const mcontext_t *frame = &((const ucontext_t *)ucontext)->uc_mcontext;
     host->head = (struct arch_context_head){.vector_level = 0};
-    read_general(frame, host);
+    arch_read_signal(context, ucontext);
+    host->head.present[0] = CONTEXT_PRESENT_GENERAL;
+    host->head.present[1] = CONTEXT_PRESENT_SPECIAL;
     read_vectors(frame, host);
     if (altivec_of(frame) == NULL && arch_host_vector_level() > CONTEXT_LEVEL_FLOAT)
         return error_set(error, CAIRN_ERROR_NOT_FOUND, 0,
@@ -384,21 +308,13 @@ enum cairn_status arch_host_to_signal(const struct cairn_context *context, void 
 {
     const struct host_context *host = (const struct host_context *)context;
     mcontext_t *frame = &((ucontext_t *)ucontext)->uc_mcontext;
+    uint64_t thread_pointer = frame->gp_regs[R13];
     if (host->head.vector_level > level_of(frame))
         return error_set(error, CAIRN_ERROR_NOT_FOUND, 0,
                          "the context has vector registers that the signal frame has no record of");
-    write_general(frame, host);
+    arch_write_signal(context, ucontext);
+    frame->gp_regs[R13] = thread_pointer;
     if (host->head.vector_level != 0)
-        write_vectors(frame, host);
+        write_vectors(frame, context);
     return CAIRN_OK;
-}
-
-uint64_t arch_host_signal_pc(const void *ucontext)
-{
-    return ((const ucontext_t *)ucontext)->uc_mcontext.gp_regs[FRAME_NIP];
-}
-
-void arch_host_set_signal_pc(void *ucontext, uint64_t pc)
-{
-    ((ucontext_t *)ucontext)->uc_mcontext.gp_regs[FRAME_NIP] = pc;
 }

@@ -19,7 +19,6 @@
  * SPDX-License-Identifier: MIT
  */
 #include "arch/ppc64/target.h"
-#include "arch/words.h"
 
 #include <assert.h>
 
@@ -32,12 +31,10 @@ enum {
     DWARF_LAST_VECTOR = 108
 };
 
-#define TRAP UINT32_C(0x7FE00008)
 #define MTCTR_R11 UINT32_C(0x7D6903A6)
 #define MTLR_R11 UINT32_C(0x7D6803A6)
 #define MFLR_R11 UINT32_C(0x7D6802A6)
 #define MTLR_R12 UINT32_C(0x7D8803A6)
-#define BCTR UINT32_C(0x4E800420)
 #define BDNZ UINT32_C(0x42000000)
 #define ADDI UINT32_C(0x38000000)
 #define ADDIS UINT32_C(0x3C000000)
@@ -136,14 +133,6 @@ static void append_constant(struct words_code *code, uint32_t to, uint64_t value
         words_append(code, UINT32_C(0x780007C6) | target(to) | base_of(to));
     append_or(code, ORIS, to, value >> 16);
     append_or(code, ORI, to, value);
-}
-
-/* Loads an address into r12. Always appends five instructions, because the code's size must not
- * depend on addresses. */
-static void append_address(struct words_code *code, uint64_t address, uint32_t last)
-{
-    (void)ppc64_write_address(code->arch, address, last, code->bytes + code->size);
-    code->size += PPC64_ADDRESS_BYTES;
 }
 
 /* ---- Loads and stores ---- */
@@ -309,49 +298,32 @@ static void append_guard(struct words_code *code, const struct arch_cache *cache
 static void append_count(struct words_code *code, uint64_t counter)
 {
     uint32_t low = low_half((int64_t)counter);
-    append_address(code, counter, LOAD | target(R11) | base_of(R12));
+    ppc64_append_address(code, counter, LOAD | target(R11) | base_of(R12));
     words_append(code, ADDI | target(R11) | base_of(R11) | 1);
     words_append(code, STORE | target(R11) | base_of(R12) | low);
 }
 
-static const struct access *general_access(const struct arch_cache_case *one)
-{
-    const struct arch_cache_field *field = &one->field;
-    if (one->action == ARCH_CACHE_STORE)
-        return &stores[field->width];
-    return field->is_signed ? &signed_loads[field->width] : &loads[field->width];
-}
-
-static void append_value_access(struct words_code *code, const struct arch_cache_case *one,
-                                uint32_t base)
+static void append_field(struct words_code *code, const struct arch_cache_case *one)
 {
     const struct arch_cache_field *field = &one->field;
     bool is_store = one->action == ARCH_CACHE_STORE;
     uint32_t value = number(one->value);
-    if (is_vector(one->value)) {
-        uint32_t opcode = is_store ? vector_stores[field->width] : vector_loads[field->width];
-        append_vector_access(code, opcode, value, base, field->offset);
-        return;
-    }
-    if (!is_general(one->value)) {
-        const struct access *access =
-            is_store ? &float_stores[field->width] : &float_loads[field->width];
-        append_access(code, access, value, base, field->offset);
-        return;
-    }
-    append_access(code, general_access(one), value, base, field->offset);
-    if (!is_store && field->is_signed && field->width == 1) /* extsb */
-        words_append(code, UINT32_C(0x7C000774) | target(value) | base_of(value));
-}
-
-static void append_field(struct words_code *code, const struct arch_cache_case *one)
-{
     uint32_t base = number(one->receiver);
-    if (one->field.is_out_of_line) {
-        append_access(code, &loads[sizeof(uint64_t)], R12, base, one->field.pointer_offset);
+    if (field->is_out_of_line) {
+        append_access(code, &loads[sizeof(uint64_t)], R12, base, field->pointer_offset);
         base = R12;
     }
-    append_value_access(code, one, base);
+    if (is_vector(one->value)) {
+        const uint32_t *opcodes = is_store ? vector_stores : vector_loads;
+        append_vector_access(code, opcodes[field->width], value, base, field->offset);
+        return;
+    }
+    const struct access *accesses = is_store ? stores : field->is_signed ? signed_loads : loads;
+    if (!is_general(one->value))
+        accesses = is_store ? float_stores : float_loads;
+    append_access(code, &accesses[field->width], value, base, field->offset);
+    if (accesses == signed_loads && field->width == 1) /* extsb */
+        words_append(code, UINT32_C(0x7C000774) | target(value) | base_of(value));
 }
 
 /* Appends the literal after the case's code. Like the start of the code, it is aligned to 8. */
@@ -363,7 +335,7 @@ static void append_literal(struct words_code *code, const struct arch_cache_case
     if (is_general(one->value))
         return;
     if (code->size % sizeof(uint64_t) != 0)
-        words_append(code, TRAP);
+        words_append(code, PPC64_TRAP);
     if (one->constant_width < sizeof(uint64_t)) {
         words_append(code, low);
         return;
@@ -385,17 +357,16 @@ static void append_result(struct words_code *code, const struct arch_cache_case 
     size_t end = code->size + PPC64_ADDRESS_BYTES + (has_access ? 2 : 1) * (size_t)WORDS_BYTES;
     uint64_t literal = code->address + end + end % sizeof(uint64_t);
     uint32_t load = float_loads[one->constant_width].opcode | target(value) | base_of(R12);
-    append_address(code, literal, has_access ? PPC64_ADD : load);
+    ppc64_append_address(code, literal, has_access ? PPC64_ADD : load);
     if (has_access)
         words_append(code, vector_loads[one->constant_width] | target(value) | index_of(R12));
 }
 
 static void append_jump(struct words_code *code, uint64_t function)
 {
-    append_address(code, function, PPC64_ADD);
-    uint8_t *at = code->bytes + code->size;
-    code->size += (size_t)(ppc64_write_entering(code->arch, at) - at);
-    words_append(code, BCTR);
+    ppc64_append_address(code, function, PPC64_ADD);
+    ppc64_append_entering(code);
+    words_append(code, PPC64_BCTR);
 }
 
 /* Jumps to the exit with this data, like an exit's stub. The exit's entry expects the site's return
@@ -403,7 +374,7 @@ static void append_jump(struct words_code *code, uint64_t function)
 static void append_exit(struct words_code *code, const struct arch_cache *cache, uint64_t data)
 {
     if (!cache->is_called) {
-        append_address(code, cache->return_address, PPC64_ADD);
+        ppc64_append_address(code, cache->return_address, PPC64_ADD);
         words_append(code, MTLR_R12);
     }
     /* This always succeeds, because it reaches every address. */

@@ -46,13 +46,9 @@
  */
 #include "arch/ppc64/target.h"
 
-#include "arch/words.h"
-
 #include <assert.h>
 
 enum {
-    CALL_WORDS_MAX = 10,
-    DIRECT_CALL_BYTES = 2 * WORDS_BYTES,
     CALL_BYTES = 3 * WORDS_BYTES,
 
     VENEER_ALIGNMENT = 16,
@@ -83,9 +79,9 @@ enum {
 };
 
 #define NOP UINT32_C(0x60000000)
-#define TRAP UINT32_C(0x7FE00008)
 #define BRANCH UINT32_C(0x48000000)
 #define BRANCH_WITH_LINK UINT32_C(0x48000001)
+#define MTCTR_R12 UINT32_C(0x7D8903A6)
 
 #define SAVE_TOC(offset) (UINT32_C(0xF8410000) | (uint32_t)(offset)) /* std r2, offset(r1) */
 #define LOAD_TOC(offset) (UINT32_C(0xE8410000) | (uint32_t)(offset)) /* ld r2, offset(r1) */
@@ -115,212 +111,105 @@ static const struct words_pattern exchangeable[] = {
     {0xFFFFFFFF, NOP, "nop"},
 };
 
-static const struct words_target words = {
-    .branches = {.nop = NOP,
-                 .call = BRANCH_WITH_LINK,
-                 .jump = BRANCH,
-                 .displacement_bits = 24,
-                 .displacement_shift = 2},
+/* ---- LLVM's call ---- */
+
+static const struct words_pattern elfv2_far_call[] = {
+    {0xFFFF0000, 0x39800000, "li r12, #"},
+    {0xFFFFFFFF, 0x798C040A, "rldic r12, r12, 32, 16"},
+    {0xFFFF0000, 0x658C0000, "oris r12, r12, #"},
+    {0xFFFF0000, 0x618C0000, "ori r12, r12, #"},
+    {0xFFFFFFFF, SAVE_TOC(ELFV2_TOC_SAVE), "std r2, save(r1)"},
+    {0xFFFFFFFF, 0x7D8903A6, "mtctr r12"},
+    {0xFFFFFFFF, 0x4E800421, "bctrl"},
+    {0xFFFFFFFF, LOAD_TOC(ELFV2_TOC_SAVE), "ld r2, save(r1)"},
+};
+
+static const struct words_pattern elfv1_far_call[] = {
+    {0xFFFF0000, 0x39800000, "li r12, #"},
+    {0xFFFFFFFF, 0x798C040A, "rldic r12, r12, 32, 16"},
+    {0xFFFF0000, 0x658C0000, "oris r12, r12, #"},
+    {0xFFFF0000, 0x618C0000, "ori r12, r12, #"},
+    {0xFFFFFFFF, SAVE_TOC(ELFV1_TOC_SAVE), "std r2, save(r1)"},
+    {0xFFFFFFFF, 0xE84C0008, "ld r2, 8(r12)"},
+    {0xFFFFFFFF, 0xE98C0000, "ld r12, 0(r12)"},
+    {0xFFFFFFFF, 0x7D8903A6, "mtctr r12"},
+    {0xFFFFFFFF, 0x4E800421, "bctrl"},
+    {0xFFFFFFFF, LOAD_TOC(ELFV1_TOC_SAVE), "ld r2, save(r1)"},
+};
+
+static const struct words_target elfv2_words = {
+    .nop = NOP,
+    .call = BRANCH_WITH_LINK,
+    .jump = BRANCH,
+    .displacement_bits = 24,
+    .displacement_shift = 2,
     .calls = calls,
     .call_count = sizeof calls / sizeof *calls,
     .exchangeable = exchangeable,
     .exchangeable_count = sizeof exchangeable / sizeof *exchangeable,
-    .before = WORDS_BYTES,
-    .after = WORDS_BYTES,
+    .far_call = elfv2_far_call,
+    .far_call_count = sizeof elfv2_far_call / sizeof *elfv2_far_call,
+    .save = SAVE_TOC(ELFV2_TOC_SAVE),
+    .reload = LOAD_TOC(ELFV2_TOC_SAVE),
 };
 
-/* ---- Recognising LLVM's code ---- */
-
-static const struct words_pattern load_target = {0xFFFF0000, 0x39800000, "li r12, #"};
-static const struct words_pattern direct_call[] = {
-    {0xFC000003, BRANCH_WITH_LINK, "bl"},
-    {0xFFFFFFFF, NOP, "nop"},
+static const struct words_target elfv1_words = {
+    .nop = NOP,
+    .call = BRANCH_WITH_LINK,
+    .jump = BRANCH,
+    .displacement_bits = 24,
+    .displacement_shift = 2,
+    .calls = calls,
+    .call_count = sizeof calls / sizeof *calls,
+    .exchangeable = exchangeable,
+    .exchangeable_count = sizeof exchangeable / sizeof *exchangeable,
+    .far_call = elfv1_far_call,
+    .far_call_count = sizeof elfv1_far_call / sizeof *elfv1_far_call,
+    .save = SAVE_TOC(ELFV1_TOC_SAVE),
+    .reload = LOAD_TOC(ELFV1_TOC_SAVE),
 };
-
-/* Lists the instructions of a call of an immediate, with the reload last. Returns their number. */
-static size_t list_call(const struct cairn_arch *arch, struct words_pattern *patterns)
-{
-    struct words_pattern *next = patterns;
-    *next++ = load_target;
-    *next++ = (struct words_pattern){0xFFFFFFFF, 0x798C040A, "rldic r12, r12, 32, 16"};
-    *next++ = (struct words_pattern){0xFFFF0000, 0x658C0000, "oris r12, r12, #"};
-    *next++ = (struct words_pattern){0xFFFF0000, 0x618C0000, "ori r12, r12, #"};
-    *next++ =
-        (struct words_pattern){0xFFFFFFFF, SAVE_TOC(arch->toc_save_offset), "std r2, save(r1)"};
-    if (arch->has_descriptors) {
-        *next++ = (struct words_pattern){0xFFFFFFFF, 0xE84C0008, "ld r2, 8(r12)"};
-        *next++ = (struct words_pattern){0xFFFFFFFF, 0xE98C0000, "ld r12, 0(r12)"};
-    }
-    *next++ = (struct words_pattern){0xFFFFFFFF, 0x7D8903A6, "mtctr r12"};
-    *next++ = (struct words_pattern){0xFFFFFFFF, 0x4E800421, "bctrl"};
-    *next++ =
-        (struct words_pattern){0xFFFFFFFF, LOAD_TOC(arch->toc_save_offset), "ld r2, save(r1)"};
-    return (size_t)(next - patterns);
-}
-
-/* Returns the 16-bit operand of a li, oris or ori. */
-static uint64_t immediate(const struct cairn_arch *arch, const uint8_t *region, size_t index)
-{
-    return words_read(arch, region + index * WORDS_BYTES) & 0xFFFF;
-}
-
-/* `*end` is the end of the sequence, or of the region if that ends before the reload. */
-static enum cairn_status recognise_call(const struct cairn_arch *arch, const uint8_t *region,
-                                        size_t size, uint64_t address,
-                                        struct arch_patchpoint *patchpoint, size_t *end,
-                                        struct cairn_error *error)
-{
-    struct words_pattern patterns[CALL_WORDS_MAX];
-    size_t count = list_call(arch, patterns);
-    size_t return_offset = (count - 1) * WORDS_BYTES;
-    if (size == return_offset)
-        count--;
-    enum cairn_status status = words_expect(arch, region, size, address, 0, patterns, count, error);
-    if (status != CAIRN_OK)
-        return status;
-    *end = count * WORDS_BYTES;
-    patchpoint->has_call = true;
-    patchpoint->target = immediate(arch, region, 0) << 32 | immediate(arch, region, 2) << 16 |
-                         immediate(arch, region, 3);
-    patchpoint->return_offset = return_offset;
-    return CAIRN_OK;
-}
-
-static enum cairn_status recognise_direct_call(const struct cairn_arch *arch, const uint8_t *region,
-                                               size_t size, uint64_t address,
-                                               struct arch_patchpoint *patchpoint, size_t *end,
-                                               struct cairn_error *error)
-{
-    bool has_reload = size >= DIRECT_CALL_BYTES &&
-                      words_read(arch, region + WORDS_BYTES) == LOAD_TOC(arch->toc_save_offset);
-    if (!has_reload) {
-        enum cairn_status status =
-            words_expect(arch, region, size, address, 0, direct_call, 2, error);
-        if (status != CAIRN_OK)
-            return status;
-    }
-    *end = DIRECT_CALL_BYTES;
-    patchpoint->has_call = true;
-    patchpoint->is_direct = true;
-    patchpoint->target = words_branch_target(&words.branches, address, words_read(arch, region));
-    patchpoint->return_offset = WORDS_BYTES;
-    return CAIRN_OK;
-}
-
-static enum cairn_status recognise(const struct cairn_arch *arch, const uint8_t *region,
-                                   size_t size, uint64_t address,
-                                   struct arch_patchpoint *patchpoint, struct cairn_error *error)
-{
-    struct arch_patchpoint found = {.has_call = false};
-    size_t end = 0;
-    enum cairn_status status = words_expect_aligned(size, address, error);
-    if (status != CAIRN_OK)
-        return status;
-    uint32_t first = size == 0 ? NOP : words_read(arch, region);
-    if (words_match(&load_target, first))
-        status = recognise_call(arch, region, size, address, &found, &end, error);
-    else if (words_match(&direct_call[0], first))
-        status = recognise_direct_call(arch, region, size, address, &found, &end, error);
-    if (status == CAIRN_OK)
-        status = words_expect_nops(arch, region, size, address, end, error);
-    if (status == CAIRN_OK)
-        *patchpoint = found;
-    return status;
-}
-
-/* ---- Arming ---- */
-
-static void arm(const struct cairn_arch *arch, uint8_t *region, size_t size,
-                const struct arch_patchpoint *patchpoint, const struct arch_placement *placement)
-{
-    (void)patchpoint;
-    uint8_t *instruction = region + placement->instruction_offset;
-    words_fill_nops(arch, region, size);
-    words_write(arch, instruction - WORDS_BYTES, SAVE_TOC(arch->toc_save_offset));
-    words_write(arch, instruction + WORDS_BYTES, LOAD_TOC(arch->toc_save_offset));
-}
-
-/* ---- Branches ---- */
-
-static bool encode_branch(enum arch_branch branch, uint64_t address, uint64_t target, size_t length,
-                          uint64_t *bits)
-{
-    assert(length == WORDS_BYTES);
-    (void)length;
-    return words_encode_branch(&words.branches, branch, address, target, bits);
-}
-
-static bool decode_branch(uint64_t bits, uint64_t address, size_t length, enum arch_branch *branch,
-                          uint64_t *target)
-{
-    assert(length == WORDS_BYTES);
-    (void)length;
-    return words_decode_branch(&words.branches, bits, address, branch, target);
-}
 
 /* ---- Stubs ---- */
 
-static uint8_t *write_words(const struct cairn_arch *arch, uint8_t *code, const uint32_t *from,
-                            size_t count)
-{
-    for (size_t i = 0; i < count; i++, code += WORDS_BYTES)
-        words_write(arch, code, from[i]);
-    return code;
-}
-
-#define WRITE_WORDS(arch, code, words)                                                             \
-    write_words((arch), (code), (words), sizeof(words) / sizeof *(words))
-
 /* The address is absolute, because only POWER10 and later have PC-relative instructions. */
-uint8_t *ppc64_write_address(const struct cairn_arch *arch, uint64_t address, uint32_t last,
-                             uint8_t *code)
+void ppc64_append_address(struct words_code *code, uint64_t address, uint32_t last)
 {
     /* The lower part is sign-extended when it is added, so the upper parts compensate for its
      * sign. */
     uint64_t low = address & 0xFFFF;
     uint64_t rest = address - ((low ^ 0x8000) - 0x8000);
-    const uint32_t code_words[] = {
+    const uint32_t load[] = {
         0x3D800000 | (uint32_t)(rest >> 48 & 0xFFFF), /* lis r12, # */
         0x618C0000 | (uint32_t)(rest >> 32 & 0xFFFF), /* ori r12, r12, # */
         0x798C07C6,                                   /* sldi r12, r12, 32 */
         0x658C0000 | (uint32_t)(rest >> 16 & 0xFFFF), /* oris r12, r12, # */
         last | (uint32_t)low,
     };
-    _Static_assert(sizeof code_words == PPC64_ADDRESS_BYTES, "all of it");
-    return WRITE_WORDS(arch, code, code_words);
+    _Static_assert(sizeof load == PPC64_ADDRESS_BYTES, "one size for all addresses");
+    words_append_all(code, load, sizeof load);
 }
 
-static const uint32_t enter_by_address[] = {
-    0x7D8903A6, /* mtctr r12 */
-};
-
-static const uint32_t enter_by_descriptor[] = {
-    0xE96C0000, /* ld r11, 0(r12): the entry's address */
-    0xE84C0008, /* ld r2, 8(r12): the TOC pointer */
-    0x7D6903A6, /* mtctr r11 */
-    0xE96C0010, /* ld r11, 16(r12): the environment */
-};
-
-uint8_t *ppc64_write_entering(const struct cairn_arch *arch, uint8_t *code)
+void ppc64_append_entering(struct words_code *code)
 {
-    return arch->has_descriptors ? WRITE_WORDS(arch, code, enter_by_descriptor)
-                                 : WRITE_WORDS(arch, code, enter_by_address);
+    static const uint32_t by_descriptor[] = {
+        0xE96C0000, /* ld r11, 0(r12): the entry's address */
+        0xE84C0008, /* ld r2, 8(r12): the TOC pointer */
+        0x7D6903A6, /* mtctr r11 */
+        0xE96C0010, /* ld r11, 16(r12): the environment */
+    };
+    if (code->arch->has_descriptors)
+        words_append_all(code, by_descriptor, sizeof by_descriptor);
+    else
+        words_append(code, MTCTR_R12);
 }
 
-/* Writes the instructions that enter the function whose pointer is in the slot, except for the
+/* Appends the instructions that enter the function whose pointer is in the slot, except for the
  * branch to CTR. */
-static uint8_t *write_entering_slot(const struct cairn_arch *arch, uint64_t slot_address,
-                                    uint8_t *code)
+static void append_entering_slot(struct words_code *code, uint64_t slot_address)
 {
     assert(slot_address % sizeof(uint64_t) == 0);
-    return ppc64_write_entering(arch, ppc64_write_address(arch, slot_address, PPC64_LOAD, code));
-}
-
-/* Fills the remainder with traps, so that execution cannot run past the end. */
-static void write_padding(const struct cairn_arch *arch, const uint8_t *code, uint8_t *end,
-                          size_t veneer_bytes)
-{
-    words_fill(arch, end, veneer_bytes - (size_t)(end - code), TRAP);
+    ppc64_append_address(code, slot_address, PPC64_LOAD);
+    ppc64_append_entering(code);
 }
 
 /*
@@ -335,13 +224,11 @@ static void write_padding(const struct cairn_arch *arch, const uint8_t *code, ui
 static bool encode_veneer(const struct cairn_arch *arch, uint64_t address, uint64_t slot_address,
                           uint8_t *code)
 {
-    const uint32_t save[] = {SAVE_TOC(arch->toc_save_offset)};
-    const uint32_t branch[] = {0x4E800420}; /* bctr */
-    (void)address;
-    uint8_t *end = WRITE_WORDS(arch, code, save);
-    end = write_entering_slot(arch, slot_address, end);
-    end = WRITE_WORDS(arch, end, branch);
-    write_padding(arch, code, end, arch->veneer_bytes);
+    struct words_code out = {.arch = arch, .bytes = code, .address = address};
+    words_append(&out, arch->words->save);
+    append_entering_slot(&out, slot_address);
+    words_append(&out, PPC64_BCTR);
+    words_append_until(&out, arch->veneer_bytes, PPC64_TRAP);
     return true;
 }
 
@@ -366,27 +253,26 @@ static bool encode_framed_veneer(const struct cairn_arch *arch, uint64_t address
         0x7D8902A6, /* mfctr r12 */
         SAVE_R12(frame - CTR_BELOW_END),
     };
-    const uint32_t keep_r11[] = {SAVE_R11(frame - R11_BELOW_END)};
     const uint32_t call[] = {
         0x4E800421, /* bctrl */
-        LOAD_TOC(arch->toc_save_offset), LOAD_R12(frame - CTR_BELOW_END),
-        0x7D8903A6, /* mtctr r12 */
+        LOAD_TOC(arch->toc_save_offset),
+        LOAD_R12(frame - CTR_BELOW_END),
+        MTCTR_R12,
     };
-    const uint32_t restore_r11[] = {LOAD_R11(frame - R11_BELOW_END)};
     const uint32_t leave[] = {
         LEAVE_FRAME(frame), LOAD_R12(link), 0x7D8803A6, /* mtlr r12 */
         0x4E800020,                                     /* blr */
     };
-    (void)address;
-    uint8_t *end = WRITE_WORDS(arch, code, enter);
+    struct words_code out = {.arch = arch, .bytes = code, .address = address};
+    words_append_all(&out, enter, sizeof enter);
     if (arch->has_descriptors)
-        end = WRITE_WORDS(arch, end, keep_r11);
-    end = write_entering_slot(arch, slot_address, end);
-    end = WRITE_WORDS(arch, end, call);
+        words_append(&out, SAVE_R11(frame - R11_BELOW_END));
+    append_entering_slot(&out, slot_address);
+    words_append_all(&out, call, sizeof call);
     if (arch->has_descriptors)
-        end = WRITE_WORDS(arch, end, restore_r11);
-    end = WRITE_WORDS(arch, end, leave);
-    write_padding(arch, code, end, arch->framed_veneer_bytes);
+        words_append(&out, LOAD_R11(frame - R11_BELOW_END));
+    words_append_all(&out, leave, sizeof leave);
+    words_append_until(&out, arch->framed_veneer_bytes, PPC64_TRAP);
     return true;
 }
 
@@ -414,12 +300,12 @@ static const struct arch_veneer_frame elfv1_veneer_frame = {
 static bool encode_exit(const struct cairn_arch *arch, uint64_t address, uint64_t data_address,
                         uint8_t *code)
 {
-    (void)address;
+    struct words_code out = {.arch = arch, .bytes = code, .address = address};
     assert(data_address % sizeof(uint64_t) == 0);
-    uint8_t *end = ppc64_write_address(arch, data_address + ARCH_EXIT_ENTRY, PPC64_LOAD, code);
-    words_write(arch, end, 0x7D8903A6); /* mtctr r12 */
-    end = ppc64_write_address(arch, data_address, PPC64_ADD, end + WORDS_BYTES);
-    words_write(arch, end, 0x4E800420); /* bctr */
+    ppc64_append_address(&out, data_address + ARCH_EXIT_ENTRY, PPC64_LOAD);
+    words_append(&out, MTCTR_R12);
+    ppc64_append_address(&out, data_address, PPC64_ADD);
+    words_append(&out, PPC64_BCTR);
     return true;
 }
 
@@ -432,20 +318,18 @@ enum { ENTRY_RETURN = 16, ENTRY_BYTES = 40 };
 
 static void encode_entry(const struct cairn_arch *arch, uint8_t *code)
 {
-    static const uint32_t code_words[] = {
-        UINT32_C(0x7D6C5B78), /* mr r12, r11 */
-        UINT32_C(0x7D8903A6), /* mtctr r12 */
-        UINT32_C(0x4E800420), /* bctr */
-        NOP,
-        UINT32_C(0x7FE1FB78), /* mr r1, r31 */
-        UINT32_C(0xE841FFF0), /* ld r2, -16(r1) */
-        UINT32_C(0xEBE1FFF8), /* ld r31, -8(r1) */
-        UINT32_C(0xE8010010), /* ld r0, 16(r1) */
-        UINT32_C(0x7C0803A6), /* mtlr r0 */
-        UINT32_C(0x4E800020), /* blr */
+    static const uint32_t entry[] = {
+        0x7D6C5B78,                              /* mr r12, r11 */
+        MTCTR_R12,  PPC64_BCTR, NOP, 0x7FE1FB78, /* mr r1, r31 */
+        0xE841FFF0,                              /* ld r2, -16(r1) */
+        0xEBE1FFF8,                              /* ld r31, -8(r1) */
+        0xE8010010,                              /* ld r0, 16(r1) */
+        0x7C0803A6,                              /* mtlr r0 */
+        0x4E800020,                              /* blr */
     };
-    _Static_assert(sizeof code_words == ENTRY_BYTES, "all of it");
-    (void)WRITE_WORDS(arch, code, code_words);
+    _Static_assert(sizeof entry == ENTRY_BYTES, "the size in the tables");
+    struct words_code out = {.arch = arch, .bytes = code};
+    words_append_all(&out, entry, sizeof entry);
 }
 
 #define ENTRY_FRAME                                                                                \
@@ -466,9 +350,10 @@ static void encode_entry(const struct cairn_arch *arch, uint8_t *code)
 /* `li r3, value; blr` */
 static size_t encode_self_test(const struct cairn_arch *arch, int value, uint8_t *code)
 {
-    words_write(arch, code, UINT32_C(0x38600000) | (uint32_t)value);
-    words_write(arch, code + 4, UINT32_C(0x4E800020));
-    return 8;
+    struct words_code out = {.arch = arch, .bytes = code};
+    words_append(&out, UINT32_C(0x38600000) | (uint32_t)value);
+    words_append(&out, 0x4E800020);
+    return out.size;
 }
 
 /* ---- Unwinding ---- */
@@ -517,13 +402,12 @@ static const struct arch_unwind_slot elfv1_unwind_slots[] = {
  */
 const struct cairn_arch ppc64_elfv2_arch = {
     .architecture = CAIRN_ARCHITECTURE_PPC64_ELFV2,
-    .name = "ppc64-elfv2",
     .byte_order = CAIRN_LITTLE_ENDIAN,
     .word_bytes = WORDS_BYTES,
     .instruction_bytes = WORDS_BYTES,
     .instruction_bytes_max = WORDS_BYTES,
     .fixed_instruction_bytes = WORDS_BYTES,
-    .words = &words,
+    .words = &elfv2_words,
     .call_bytes = CALL_BYTES,
     .reach_bytes = REACH_BYTES,
     .slab_bytes_default = SLAB_BYTES_DEFAULT,
@@ -532,7 +416,6 @@ const struct cairn_arch ppc64_elfv2_arch = {
     .framed_veneer_bytes = ELFV2_FRAMED_VENEER_BYTES,
     .veneer_frame = &elfv2_veneer_frame,
     .exit_bytes = EXIT_BYTES,
-    .has_descriptors = false,
     .calls_need_veneer = true,
     .toc_save_offset = ELFV2_TOC_SAVE,
     .toc_register = DWARF_TOC,
@@ -540,17 +423,16 @@ const struct cairn_arch ppc64_elfv2_arch = {
     .unwind_slot_count = sizeof elfv2_unwind_slots / sizeof *elfv2_unwind_slots,
     .has_link_register = true,
     .has_back_chain = true,
-    .signs_return_addresses = false,
     .results = {{3, 4}, {33, 34}, {79, 80}, .halves_are_in_either = true},
     .arguments = {ARGUMENTS_OF_BOTH, .structures = ARCH_STRUCTURES_OF_ONE_KIND},
     .entry_frame = ENTRY_FRAME,
     .swaps_spilled_vectors = true,
     .new_code_needs_barrier = true,
-    .recognise = recognise,
+    .recognise = words_recognise,
     .place = words_place,
-    .arm = arm,
-    .encode_branch = encode_branch,
-    .decode_branch = decode_branch,
+    .arm = words_arm,
+    .encode_branch = words_encode_branch,
+    .decode_branch = words_decode_branch,
     .fill_nops = words_fill_nops,
     .leading_nops = words_leading_nops,
     .call_length = words_call_length,
@@ -561,19 +443,16 @@ const struct cairn_arch ppc64_elfv2_arch = {
     .encode_entry = encode_entry,
     .encode_cache = ppc64_encode_cache,
     .encode_self_test = encode_self_test,
-    .register_name = ppc64_register_name,
-    .whole_register = ppc64_whole_register,
 };
 
 const struct cairn_arch ppc64_elfv1_arch = {
     .architecture = CAIRN_ARCHITECTURE_PPC64_ELFV1,
-    .name = "ppc64-elfv1",
     .byte_order = CAIRN_BIG_ENDIAN,
     .word_bytes = WORDS_BYTES,
     .instruction_bytes = WORDS_BYTES,
     .instruction_bytes_max = WORDS_BYTES,
     .fixed_instruction_bytes = WORDS_BYTES,
-    .words = &words,
+    .words = &elfv1_words,
     .call_bytes = CALL_BYTES,
     .reach_bytes = REACH_BYTES,
     .slab_bytes_default = SLAB_BYTES_DEFAULT,
@@ -590,16 +469,15 @@ const struct cairn_arch ppc64_elfv1_arch = {
     .unwind_slot_count = sizeof elfv1_unwind_slots / sizeof *elfv1_unwind_slots,
     .has_link_register = true,
     .has_back_chain = true,
-    .signs_return_addresses = false,
     .results = {{3, 4}, {33, 34}, {79, 80}, .halves_are_in_either = true},
     .arguments = {ARGUMENTS_OF_BOTH, .structures = ARCH_STRUCTURES_NONE},
     .entry_frame = ENTRY_FRAME,
     .new_code_needs_barrier = true,
-    .recognise = recognise,
+    .recognise = words_recognise,
     .place = words_place,
-    .arm = arm,
-    .encode_branch = encode_branch,
-    .decode_branch = decode_branch,
+    .arm = words_arm,
+    .encode_branch = words_encode_branch,
+    .decode_branch = words_decode_branch,
     .fill_nops = words_fill_nops,
     .leading_nops = words_leading_nops,
     .call_length = words_call_length,
@@ -610,6 +488,4 @@ const struct cairn_arch ppc64_elfv1_arch = {
     .encode_entry = encode_entry,
     .encode_cache = ppc64_encode_cache,
     .encode_self_test = encode_self_test,
-    .register_name = ppc64_register_name,
-    .whole_register = ppc64_whole_register,
 };

@@ -6,20 +6,15 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "arch/systemz/target.h"
+#include "arch/registers.h"
 
 static const char *const names[] = {
-    [0] = "r0",   [1] = "r1",   [2] = "r2",   [3] = "r3",   [4] = "r4",   [5] = "r5",
-    [6] = "r6",   [7] = "r7",   [8] = "r8",   [9] = "r9",   [10] = "r10", [11] = "r11",
-    [12] = "r12", [13] = "r13", [14] = "r14", [15] = "r15", [16] = "f0",  [17] = "f2",
-    [18] = "f4",  [19] = "f6",  [20] = "f1",  [21] = "f3",  [22] = "f5",  [23] = "f7",
-    [24] = "f8",  [25] = "f10", [26] = "f12", [27] = "f14", [28] = "f9",  [29] = "f11",
-    [30] = "f13", [31] = "f15", [68] = "v16", [69] = "v18", [70] = "v20", [71] = "v22",
-    [72] = "v17", [73] = "v19", [74] = "v21", [75] = "v23", [76] = "v24", [77] = "v26",
-    [78] = "v28", [79] = "v30", [80] = "v25", [81] = "v27", [82] = "v29", [83] = "v31",
-};
+    [0] = "r0", "r1",  "r2",  "r3",  "r4",  "r5",  "r6",  "r7",  "r8",         "r9",  "r10", "r11",
+    "r12",      "r13", "r14", "r15", "f0",  "f2",  "f4",  "f6",  "f1",         "f3",  "f5",  "f7",
+    "f8",       "f10", "f12", "f14", "f9",  "f11", "f13", "f15", [68] = "v16", "v18", "v20", "v22",
+    "v17",      "v19", "v21", "v23", "v24", "v26", "v28", "v30", "v25",        "v27", "v29", "v31"};
 
-const char *systemz_register_name(uint16_t dwarf)
-{
-    return dwarf < sizeof names / sizeof *names ? names[dwarf] : NULL;
-}
+const struct arch_registers systemz_registers = {
+    .names = names,
+    .count = sizeof names / sizeof *names,
+};

@@ -38,51 +38,37 @@
 
 /* ---- Vector registers ---- */
 
-.macro save_sse
-    .irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
-    movaps  %xmm\n, CONTEXT_VECTORS + \n * CONTEXT_VECTOR_BYTES(%rsp)
+#define FIRST_16 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
+#define LAST_16 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31
+
+.macro save instruction, register, numbers:vararg
+    .irp n, \numbers
+    \instruction %\register\n, CONTEXT_VECTORS + \n * CONTEXT_VECTOR_BYTES(%rsp)
     .endr
 .endm
 
-.macro load_sse
-    .irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
-    movaps  CONTEXT_VECTORS + \n * CONTEXT_VECTOR_BYTES(%rdi), %xmm\n
+.macro load instruction, register, numbers:vararg
+    .irp n, \numbers
+    \instruction CONTEXT_VECTORS + \n * CONTEXT_VECTOR_BYTES(%rdi), %\register\n
     .endr
+.endm
+
+.macro save_sse
+    save    movaps, xmm, FIRST_16
 .endm
 
 /* The final vzeroupper lets the C function use SSE without a transition penalty. */
 .macro save_avx
-    .irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
-    vmovaps %ymm\n, CONTEXT_VECTORS + \n * CONTEXT_VECTOR_BYTES(%rsp)
-    .endr
+    save    vmovaps, ymm, FIRST_16
     vzeroupper
 .endm
 
-.macro load_avx
-    .irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
-    vmovaps CONTEXT_VECTORS + \n * CONTEXT_VECTOR_BYTES(%rdi), %ymm\n
-    .endr
-.endm
-
 .macro save_avx512
-    .irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, \
-        24, 25, 26, 27, 28, 29, 30, 31
-    vmovaps %zmm\n, CONTEXT_VECTORS + \n * CONTEXT_VECTOR_BYTES(%rsp)
-    .endr
+    save    vmovaps, zmm, FIRST_16, LAST_16
     .irp n, 0, 1, 2, 3, 4, 5, 6, 7
     kmovq   %k\n, CONTEXT_MASKS + \n * 8(%rsp)
     .endr
     vzeroupper
-.endm
-
-.macro load_avx512
-    .irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, \
-        24, 25, 26, 27, 28, 29, 30, 31
-    vmovaps CONTEXT_VECTORS + \n * CONTEXT_VECTOR_BYTES(%rdi), %zmm\n
-    .endr
-    .irp n, 0, 1, 2, 3, 4, 5, 6, 7
-    kmovq   CONTEXT_MASKS + \n * 8(%rdi), %k\n
-    .endr
 .endm
 
 /* ---- Exits ---- */
@@ -195,13 +181,16 @@ resume:
     je      .Lload_avx
     cmpl    $0, CONTEXT_VECTOR_LEVEL(%rdi)
     je      .Lload_control
-    load_sse
+    load    movaps, xmm, FIRST_16
     jmp     .Lload_control
 .Lload_avx:
-    load_avx
+    load    vmovaps, ymm, FIRST_16
     jmp     .Lload_control
 .Lload_avx512:
-    load_avx512
+    load    vmovaps, zmm, FIRST_16, LAST_16
+    .irp n, 0, 1, 2, 3, 4, 5, 6, 7
+    kmovq   CONTEXT_MASKS + \n * 8(%rdi), %k\n
+    .endr
 
     /* Writing MXCSR takes longer than comparing it. */
 .Lload_control:

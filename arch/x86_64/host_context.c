@@ -60,8 +60,11 @@ static struct arch_register vector(size_t index, size_t bytes)
                                   .form = ARCH_REGISTER_VECTOR};
 }
 
-static bool find_scalar(uint16_t dwarf, struct arch_register *found)
+bool arch_host_register(const struct cairn_context *context, uint16_t dwarf,
+                        struct arch_register *found)
 {
+    uint32_t level = ((const struct host_context *)context)->head.vector_level;
+    bool has_avx512 = level == CONTEXT_LEVEL_AVX512;
     if (dwarf < DWARF_GENERAL_END)
         *found = integer(CONTEXT_RAX + (size_t)dwarf * 8, 8);
     else if (dwarf == DWARF_RIP)
@@ -71,15 +74,7 @@ static bool find_scalar(uint16_t dwarf, struct arch_register *found)
     else if (dwarf == DWARF_MXCSR)
         *found = (struct arch_register){
             .offset = CONTEXT_MXCSR, .bytes = 4, .form = ARCH_REGISTER_INTEGER, .is_control = true};
-    else
-        return false;
-    return true;
-}
-
-static bool find_vector(uint32_t level, uint16_t dwarf, struct arch_register *found)
-{
-    bool has_avx512 = level == CONTEXT_LEVEL_AVX512;
-    if (level != 0 && dwarf >= DWARF_XMM0 && dwarf < DWARF_XMM0_END)
+    else if (level != 0 && dwarf >= DWARF_XMM0 && dwarf < DWARF_XMM0_END)
         *found = vector((size_t)dwarf - DWARF_XMM0, vector_bytes[level]);
     else if (has_avx512 && dwarf >= DWARF_XMM16 && dwarf < DWARF_XMM16_END)
         *found = vector((size_t)dwarf - DWARF_XMM16 + 16, vector_bytes[level]);
@@ -90,32 +85,25 @@ static bool find_vector(uint32_t level, uint16_t dwarf, struct arch_register *fo
     return true;
 }
 
-bool arch_host_register(const struct cairn_context *context, uint16_t dwarf,
-                        struct arch_register *found)
-{
-    const struct host_context *host = (const struct host_context *)context;
-    return find_scalar(dwarf, found) || find_vector(host->head.vector_level, dwarf, found);
-}
-
-uint16_t arch_host_stack_pointer(void) { return DWARF_RSP; }
+#define IN_SIGNAL(name) offsetof(ucontext_t, uc_mcontext.gregs[name])
 
 const struct arch_context_layout arch_host_layout = {
     .stack_pointer = DWARF_RSP,
+    /* No register after xmm15 holds arguments or is callee-saved. */
+    .entered_bytes = CONTEXT_VECTORS + 16 * CONTEXT_VECTOR_BYTES,
     .scalars_end = DWARF_XMM16_END,
     .offsets = {ARCH_OFFSETS_OF_16(0, CONTEXT_RAX, 8), [DWARF_RIP] = CONTEXT_PC,
                 ARCH_OFFSETS_OF_16(DWARF_XMM0, CONTEXT_VECTORS, CONTEXT_VECTOR_BYTES),
                 ARCH_OFFSETS_OF_16(DWARF_XMM16, CONTEXT_VECTORS + 16 * CONTEXT_VECTOR_BYTES,
                                    CONTEXT_VECTOR_BYTES)},
+    .in_signal = {IN_SIGNAL(REG_RAX), IN_SIGNAL(REG_RDX), IN_SIGNAL(REG_RCX), IN_SIGNAL(REG_RBX),
+                  IN_SIGNAL(REG_RSI), IN_SIGNAL(REG_RDI), IN_SIGNAL(REG_RBP), IN_SIGNAL(REG_RSP),
+                  IN_SIGNAL(REG_R8), IN_SIGNAL(REG_R9), IN_SIGNAL(REG_R10), IN_SIGNAL(REG_R11),
+                  IN_SIGNAL(REG_R12), IN_SIGNAL(REG_R13), IN_SIGNAL(REG_R14), IN_SIGNAL(REG_R15)},
+    .pc_in_signal = IN_SIGNAL(REG_RIP),
+    .flags_in_signal = IN_SIGNAL(REG_EFL),
+    .flags_mask = UINT64_MAX,
 };
-
-/* Contexts hold these registers as functions store them. */
-void arch_host_restore_slot(struct cairn_context *context, const struct arch_unwind_slot *slot,
-                            uint64_t bytes)
-{
-    struct arch_register place;
-    if (arch_host_register(context, slot->dwarf, &place))
-        memcpy(context->bytes + place.offset + slot->byte, &bytes, sizeof bytes);
-}
 
 /* Return addresses are never signed on x86-64. */
 uint64_t arch_host_strip_return_address(uint64_t address) { return address; }
@@ -125,41 +113,30 @@ uint64_t arch_host_strip_return_address(uint64_t address) { return address; }
 /* BELOW_RED_ZONE_END is the number of bytes that resuming writes; see context.S. */
 enum { BELOW_RED_ZONE_END = 128 + 40, FRAME_BYTES = 16, STACK_ALIGNMENT = 16 };
 
-static void store(uint64_t address, uint64_t value)
-{
-    memcpy((void *)(uintptr_t)address, &value, sizeof value);
-}
-
 size_t arch_host_entry_reach(size_t stack_bytes)
 {
     size_t frame = stack_bytes == 0 ? 0 : FRAME_BYTES + STACK_ALIGNMENT - 1 + stack_bytes;
     return frame + sizeof(uint64_t) + BELOW_RED_ZONE_END;
 }
 
-/* No register after xmm15 holds arguments or is callee-saved. */
-size_t arch_host_entered_bytes(void) { return CONTEXT_VECTORS + 16 * CONTEXT_VECTOR_BYTES; }
-
-/* Writes the call frame that the arguments need, because they must be directly above the return
- * address. Returns the address of the arguments. */
-static uint64_t make_frame(struct host_context *host, const struct arch_entry *entry)
-{
-    uint64_t frame = host->general[DWARF_RSP] - FRAME_BYTES;
-    uint64_t arguments = (frame - entry->stack_bytes) & ~(uint64_t)(STACK_ALIGNMENT - 1);
-    store(frame, host->general[DWARF_RBP]);
-    store(frame + sizeof(uint64_t), host->head.pc);
-    memcpy((void *)(uintptr_t)arguments, entry->stack, entry->stack_bytes);
-    host->general[DWARF_RBP] = frame;
-    host->head.pc = entry->code + arch_host()->entry_frame.return_offset;
-    return arguments;
-}
-
-/* Functions with variable arguments expect the number of vector registers in rax. */
+/* Arguments on the stack must be directly above the return address, so they need a call frame.
+ * Functions with variable arguments expect the number of vector registers in rax. */
 void arch_host_enter(struct cairn_context *context, const struct arch_entry *entry)
 {
     struct host_context *host = (struct host_context *)context;
-    uint64_t sp = entry->stack_bytes == 0 ? host->general[DWARF_RSP] : make_frame(host, entry);
-    store(sp - sizeof(uint64_t), host->head.pc);
-    host->general[DWARF_RSP] = sp - sizeof(uint64_t);
+    uint64_t sp = host->general[DWARF_RSP];
+    if (entry->stack_bytes > 0) {
+        uint64_t frame = sp - FRAME_BYTES;
+        const uint64_t saved[] = {host->general[DWARF_RBP], host->head.pc};
+        sp = (frame - entry->stack_bytes) & ~(uint64_t)(STACK_ALIGNMENT - 1);
+        memcpy((void *)(uintptr_t)frame, saved, sizeof saved);
+        memcpy((void *)(uintptr_t)sp, entry->stack, entry->stack_bytes);
+        host->general[DWARF_RBP] = frame;
+        host->head.pc = entry->code + arch_host()->entry_frame.return_offset;
+    }
+    sp -= sizeof(uint64_t);
+    memcpy((void *)(uintptr_t)sp, &host->head.pc, sizeof host->head.pc);
+    host->general[DWARF_RSP] = sp;
     host->general[DWARF_RAX] = entry->floating_count;
     host->head.pc = (uintptr_t)entry->function;
 }
@@ -174,14 +151,6 @@ enum {
     STATE_ZMM_16 = 1 << 7,
     STATES_AVX512 = STATE_MASKS | STATE_ZMM_UPPER | STATE_ZMM_16
 };
-
-static uint64_t enabled_states(void)
-{
-    uint32_t eax;
-    uint32_t edx;
-    __asm__ volatile("xgetbv" : "=a"(eax), "=d"(edx) : "c"(0));
-    return (uint64_t)edx << 32 | eax;
-}
 
 /* Exits move mask registers only as 64 bits, which needs AVX-512BW. */
 static uint32_t level_of_avx512(void)
@@ -203,15 +172,11 @@ uint32_t arch_host_vector_level(void)
     unsigned edx;
     if (__get_cpuid(1, &eax, &ebx, &ecx, &edx) == 0 || (ecx & bit_OSXSAVE) == 0)
         return CONTEXT_LEVEL_SSE;
-    uint64_t states = enabled_states();
-    if ((ecx & bit_AVX) == 0 || (states & STATE_AVX) == 0)
+    __asm__ volatile("xgetbv" : "=a"(eax), "=d"(edx) : "c"(0)); /* the enabled states */
+    if ((ecx & bit_AVX) == 0 || (eax & STATE_AVX) == 0)
         return CONTEXT_LEVEL_SSE;
-    return (states & STATES_AVX512) == STATES_AVX512 ? level_of_avx512() : CONTEXT_LEVEL_AVX;
+    return (eax & STATES_AVX512) == STATES_AVX512 ? level_of_avx512() : CONTEXT_LEVEL_AVX;
 }
-
-extern const uint64_t arch_exit_entries[CONTEXT_LEVELS];
-
-uint64_t arch_host_exit_entry(uint32_t vector_level) { return arch_exit_entries[vector_level - 1]; }
 
 /* ---- Vector registers of a signal frame ---- */
 
@@ -310,7 +275,7 @@ static enum cairn_status place_components(struct area *area, uint64_t features, 
     area->level = CONTEXT_LEVEL_AVX;
     area->avx = place_component(COMPONENT_AVX, compact, size);
     if (area->avx == size)
-        return corrupt(error, "AVX's lie behind their end");
+        return corrupt(error, "those of AVX are past their end");
     if ((features & STATES_AVX512) != STATES_AVX512)
         return CAIRN_OK;
     area->level = CONTEXT_LEVEL_AVX512;
@@ -318,7 +283,7 @@ static enum cairn_status place_components(struct area *area, uint64_t features, 
     area->zmm_upper = place_component(COMPONENT_ZMM_UPPER, compact, size);
     area->zmm_16 = place_component(COMPONENT_ZMM_16, compact, size);
     if (area->masks == size || area->zmm_upper == size || area->zmm_16 == size)
-        return corrupt(error, "AVX-512's lie behind their end");
+        return corrupt(error, "those of AVX-512 are past their end");
     return CAIRN_OK;
 }
 
@@ -403,39 +368,7 @@ static void write_vectors(struct area *area, const struct host_context *host)
         memcpy(area->bytes + HEADER_XSTATE_BV, &area->in_use, sizeof area->in_use);
 }
 
-static bool has_control(const struct host_context *host)
-{
-    return (host->head.present[1] & CONTEXT_PRESENT_CONTROL) != 0;
-}
-
-/* ---- General registers ---- */
-
-/* Indexed by DWARF number. */
-static const uint8_t general_in_frame[DWARF_GENERAL_END] = {
-    REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP,
-    REG_R8,  REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15,
-};
-
-static void read_general(const ucontext_t *signal, struct host_context *host)
-{
-    const greg_t *registers = signal->uc_mcontext.gregs;
-    for (size_t i = 0; i < DWARF_GENERAL_END; i++)
-        host->general[i] = (uint64_t)registers[general_in_frame[i]];
-    host->head.pc = (uint64_t)registers[REG_RIP];
-    host->head.flags = (uint64_t)registers[REG_EFL];
-    host->head.present[0] = CONTEXT_PRESENT_GENERAL;
-}
-
-static void write_general(ucontext_t *signal, const struct host_context *host)
-{
-    greg_t *registers = signal->uc_mcontext.gregs;
-    uint64_t present = host->head.present[0];
-    for (size_t i = 0; i < DWARF_GENERAL_END; i++)
-        if ((present >> i & 1) != 0)
-            registers[general_in_frame[i]] = (greg_t)host->general[i];
-    registers[REG_RIP] = (greg_t)host->head.pc;
-    registers[REG_EFL] = (greg_t)host->head.flags;
-}
+/* ---- Signal frames ---- */
 
 enum cairn_status arch_host_from_signal(struct cairn_context *context, const void *ucontext,
                                         struct cairn_error *error)
@@ -446,7 +379,8 @@ enum cairn_status arch_host_from_signal(struct cairn_context *context, const voi
     enum cairn_status status = find_area(ucontext, &area, error);
     if (status != CAIRN_OK)
         return status;
-    read_general(ucontext, host);
+    arch_read_signal(context, ucontext);
+    host->head.present[0] = CONTEXT_PRESENT_GENERAL;
     if (area.level == 0)
         return error_set(error, CAIRN_ERROR_NOT_FOUND, 0,
                          "the signal frame has no vector registers");
@@ -466,21 +400,11 @@ enum cairn_status arch_host_to_signal(const struct cairn_context *context, void 
         return error_set(error, CAIRN_ERROR_NOT_FOUND, 0,
                          "the context has vector registers of %u bytes, the signal frame of %u",
                          vector_bytes[host->head.vector_level], vector_bytes[area.level]);
-    write_general(ucontext, host);
+    arch_write_signal(context, ucontext);
     if (area.level == 0)
         return CAIRN_OK;
-    if (has_control(host))
+    if ((host->head.present[1] & CONTEXT_PRESENT_CONTROL) != 0)
         memcpy(area.bytes + FXSAVE_MXCSR, &host->head.control, sizeof host->head.control);
     write_vectors(&area, host);
     return CAIRN_OK;
-}
-
-uint64_t arch_host_signal_pc(const void *ucontext)
-{
-    return (uint64_t)((const ucontext_t *)ucontext)->uc_mcontext.gregs[REG_RIP];
-}
-
-void arch_host_set_signal_pc(void *ucontext, uint64_t pc)
-{
-    ((ucontext_t *)ucontext)->uc_mcontext.gregs[REG_RIP] = (greg_t)pc;
 }

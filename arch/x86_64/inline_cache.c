@@ -99,50 +99,59 @@ static unsigned vector(uint16_t dwarf)
 
 /* ---- Operands in memory ---- */
 
-enum place { PLACE_BASE, PLACE_BASE_AND_R11, PLACE_LITERAL };
+enum place { PLACE_BASE, PLACE_BASE_AND_R11, PLACE_LITERAL, PLACE_R11 };
 
-struct memory {
+struct operand {
     enum place place;
     unsigned base;
     int32_t offset;
     uint64_t literal;
 };
 
-static struct memory memory_at(unsigned base, int32_t offset)
+/* The register itself. */
+static const struct operand r11 = {.place = PLACE_R11, .base = R11};
+
+static struct operand memory_at(unsigned base, int32_t offset)
 {
-    return (struct memory){.place = PLACE_BASE, .base = base, .offset = offset};
+    return (struct operand){.place = PLACE_BASE, .base = base, .offset = offset};
 }
 
-static struct memory memory_literal(uint64_t value)
+static struct operand memory_literal(uint64_t value)
 {
-    return (struct memory){.place = PLACE_LITERAL, .literal = value};
+    return (struct operand){.place = PLACE_LITERAL, .literal = value};
 }
 
 /* Writes ModRM, SIB and displacement. 1-byte displacements are in units of `scale`. */
-static void put_operand(struct writer *writer, unsigned reg, const struct memory *memory, int scale)
+static void put_operand(struct writer *writer, unsigned reg, struct operand operand, int scale)
 {
-    if (memory->place == PLACE_LITERAL) {
+    unsigned fields = (reg & 7) << 3;
+    unsigned base = operand.base & 7;
+    if (operand.place == PLACE_R11) {
+        put(writer, 0xC0 | fields | base, 1);
+        return;
+    }
+    if (operand.place == PLACE_LITERAL) {
         assert(writer->literal_count < LITERALS_MAX);
-        put(writer, 0x05 | (reg & 7) << 3, 1);
+        put(writer, 0x05 | fields, 1);
         writer->literals[writer->literal_count++] =
-            (struct literal){memory->literal, writer->bytes};
+            (struct literal){operand.literal, writer->bytes};
         put(writer, 0, 4);
         return;
     }
-    bool has_index = memory->place == PLACE_BASE_AND_R11;
+    bool has_index = operand.place == PLACE_BASE_AND_R11;
     unsigned index = has_index ? R11 & 7 : RSP; /* as an index, RSP means no index */
-    bool has_sib = has_index || (memory->base & 7) == RSP;
-    bool is_short = memory->offset % scale == 0 && fits_i8(memory->offset / scale);
+    bool has_sib = has_index || base == RSP;
+    bool is_short = operand.offset % scale == 0 && fits_i8(operand.offset / scale);
     unsigned mode = is_short ? 1 : 2;
-    if (memory->offset == 0 && (memory->base & 7) != RBP)
+    if (operand.offset == 0 && base != RBP)
         mode = 0;
-    put(writer, mode << 6 | (reg & 7) << 3 | (has_sib ? RSP : memory->base & 7), 1);
+    put(writer, mode << 6 | fields | (has_sib ? RSP : base), 1);
     if (has_sib)
-        put(writer, index << 3 | (memory->base & 7), 1);
+        put(writer, index << 3 | base, 1);
     if (mode == 1)
-        put(writer, (uint64_t)(memory->offset / scale), 1);
+        put(writer, (uint64_t)(operand.offset / scale), 1);
     if (mode == 2)
-        put(writer, (uint64_t)memory->offset, 4);
+        put(writer, (uint64_t)operand.offset, 4);
 }
 
 /* ---- Instructions ---- */
@@ -155,15 +164,14 @@ struct operation {
     bool is_of_byte; /* the register operand is a byte: sil, dil and bpl need a REX prefix */
 };
 
-static void put_operation_at(struct writer *writer, const struct operation *operation, unsigned reg,
-                             const struct memory *memory)
+static void put_operation(struct writer *writer, const struct operation *operation, unsigned reg,
+                          struct operand operand)
 {
-    bool has_base = memory->place != PLACE_LITERAL;
     unsigned rex = (operation->is_wide ? 8U : 0U) | (reg >> 3) << 2;
-    if (memory->place == PLACE_BASE_AND_R11)
+    if (operand.place == PLACE_BASE_AND_R11)
         rex |= (R11 >> 3) << 1;
-    if (has_base)
-        rex |= memory->base >> 3;
+    if (operand.place != PLACE_LITERAL)
+        rex |= operand.base >> 3;
     bool needs_rex = rex != 0 || (operation->is_of_byte && reg >= RSI);
     if (operation->prefix != 0)
         put(writer, operation->prefix, 1);
@@ -172,32 +180,20 @@ static void put_operation_at(struct writer *writer, const struct operation *oper
     if (operation->has_0f)
         put(writer, 0x0F, 1);
     put(writer, operation->opcode, 1);
-    put_operand(writer, reg, memory, 1);
+    put_operand(writer, reg, operand, 1);
 }
 
 /* Opcode extensions, in the register field of ModRM. */
-enum { EXTENSION_AND = 4, EXTENSION_CMP = 7 };
+enum { EXTENSION_INC = 0, EXTENSION_AND = 4, EXTENSION_JMP = 4, EXTENSION_CMP = 7 };
 
-/* Writes `and` or `cmp`, of 4 or 8 bytes: `operation $immediate, memory`. */
-static void put_immediate_at(struct writer *writer, unsigned extension, bool is_wide,
-                             int64_t immediate, const struct memory *memory)
+/* Writes `and` or `cmp`, of 4 or 8 bytes: `operation $immediate, operand`. */
+static void put_immediate(struct writer *writer, unsigned extension, bool is_wide,
+                          int64_t immediate, struct operand operand)
 {
     bool is_short = fits_i8(immediate);
     const struct operation operation = {.opcode = is_short ? 0x83 : 0x81, .is_wide = is_wide};
     assert(fits_i32(immediate));
-    put_operation_at(writer, &operation, extension, memory);
-    put(writer, (uint64_t)immediate, is_short ? 1 : 4);
-}
-
-/* Writes `operation $immediate, %r11`. */
-static void put_immediate(struct writer *writer, unsigned extension, bool is_wide,
-                          int64_t immediate)
-{
-    bool is_short = fits_i8(immediate);
-    assert(fits_i32(immediate));
-    put(writer, is_wide ? 0x49 : 0x41, 1);
-    put(writer, is_short ? 0x83 : 0x81, 1);
-    put(writer, 0xC0 | extension << 3 | (R11 & 7), 1);
+    put_operation(writer, &operation, extension, operand);
     put(writer, (uint64_t)immediate, is_short ? 1 : 4);
 }
 
@@ -229,9 +225,9 @@ static void put_address(struct writer *writer, uint64_t value)
 /* Jumps to the function at this address. */
 static void put_jump(struct writer *writer, uint64_t target)
 {
-    static const uint8_t jump_r11[] = {0x41, 0xFF, 0xE3};
+    static const struct operation jump = {.opcode = 0xFF};
     put_address(writer, target);
-    put_bytes(writer, jump_r11, sizeof jump_r11);
+    put_operation(writer, &jump, EXTENSION_JMP, r11);
 }
 
 /* Tables by log2 of the width. */
@@ -264,9 +260,9 @@ static const struct operation stores[WIDTHS] = {
     {.opcode = 0x89, .is_wide = true},
 };
 
-static void put_load_r11(struct writer *writer, uint8_t width, const struct memory *memory)
+static void put_load_r11(struct writer *writer, uint8_t width, struct operand memory)
 {
-    put_operation_at(writer, &loads[width_index(width)], R11, memory);
+    put_operation(writer, &loads[width_index(width)], R11, memory);
 }
 
 /* ---- Vector registers ---- */
@@ -276,18 +272,17 @@ enum { VECTOR_LOAD = 0x10, VECTOR_STORE = 0x11 };
 /* Writes `movss` or `movsd` of the low 4 or 8 bytes. A load clears the remaining bytes. The upper
  * 16 of the 32 registers need EVEX encoding. */
 static void put_vector_move(struct writer *writer, uint8_t opcode, uint8_t width, unsigned reg,
-                            const struct memory *memory)
+                            struct operand memory)
 {
     const struct operation move = {
         .prefix = width == 4 ? 0xF3 : 0xF2, .opcode = opcode, .has_0f = true};
     assert(width == 4 || width == 8);
     if (reg < VECTOR_EVEX) {
-        put_operation_at(writer, &move, reg, memory);
+        put_operation(writer, &move, reg, memory);
         return;
     }
-    bool has_base = memory->place != PLACE_LITERAL;
     unsigned inverted = (~(reg >> 3) & 1) << 7 | 0x40 | (~(reg >> 4) & 1) << 4;
-    inverted |= (has_base ? ~(memory->base >> 3) & 1 : 1) << 5;
+    inverted |= (memory.place == PLACE_LITERAL ? 1 : ~(memory.base >> 3) & 1) << 5;
     put(writer, 0x62, 1);
     put(writer, inverted | 0x01, 1);          /* opcode map 0F */
     put(writer, width == 4 ? 0x7E : 0xFF, 1); /* like prefix F3; like prefix F2, and W */
@@ -306,73 +301,65 @@ static int64_t sign_extended(uint64_t value, uint8_t width)
     return (int64_t)((value ^ sign) - sign);
 }
 
-struct guard {
-    struct memory word;
-    uint8_t width;
-    uint64_t mask;
-    uint64_t key;
-};
+static struct operand word_of(const struct arch_cache_case *from)
+{
+    return memory_at(general(from->receiver), from->key_offset);
+}
 
 /* Compares the whole word. A 2-byte immediate needs a length-changing prefix, which many processors
  * decode slowly. */
-static void put_whole_guard(struct writer *writer, const struct guard *guard)
+static void put_whole_guard(struct writer *writer, const struct arch_cache_case *guard)
 {
     static const struct operation compare_byte = {.opcode = 0x80};
     static const struct operation compare = {.opcode = 0x39, .is_wide = true};
-    int64_t key = sign_extended(guard->key, guard->width);
-    if (guard->width == 1) {
-        put_operation_at(writer, &compare_byte, EXTENSION_CMP, &guard->word);
+    int64_t key = sign_extended(guard->key, guard->key_width);
+    if (guard->key_width == 1) {
+        put_operation(writer, &compare_byte, EXTENSION_CMP, word_of(guard));
         put(writer, guard->key, 1);
-    } else if (guard->width == 2) {
-        put_load_r11(writer, 2, &guard->word);
-        put_immediate(writer, EXTENSION_CMP, false, (int64_t)guard->key);
+    } else if (guard->key_width == 2) {
+        put_load_r11(writer, 2, word_of(guard));
+        put_immediate(writer, EXTENSION_CMP, false, (int64_t)guard->key, r11);
     } else if (fits_i32(key)) {
-        put_immediate_at(writer, EXTENSION_CMP, guard->width == 8, key, &guard->word);
+        put_immediate(writer, EXTENSION_CMP, guard->key_width == 8, key, word_of(guard));
     } else {
         put_address(writer, guard->key);
-        put_operation_at(writer, &compare, R11, &guard->word);
+        put_operation(writer, &compare, R11, word_of(guard));
     }
 }
 
 /* Compares the masked bits of the word, in r11. */
-static void put_masked_guard(struct writer *writer, const struct guard *guard)
+static void put_masked_guard(struct writer *writer, const struct arch_cache_case *guard)
 {
     static const struct operation and = {.opcode = 0x23, .is_wide = true};
     static const struct operation compare = {.opcode = 0x3B, .is_wide = true};
-    const struct memory literal = memory_literal(guard->key);
-    bool is_wide = guard->width == 8;
-    int64_t mask = sign_extended(guard->mask, guard->width);
+    bool is_wide = guard->key_width == 8;
+    int64_t mask = sign_extended(guard->mask, guard->key_width);
     int64_t key = is_wide ? (int64_t)guard->key : (int64_t)(int32_t)(uint32_t)guard->key;
     if (fits_i32(mask)) {
-        put_load_r11(writer, guard->width, &guard->word);
-        put_immediate(writer, EXTENSION_AND, is_wide, mask);
+        put_load_r11(writer, guard->key_width, word_of(guard));
+        put_immediate(writer, EXTENSION_AND, is_wide, mask, r11);
     } else {
         put_address(writer, guard->mask);
-        put_operation_at(writer, &and, R11, &guard->word);
+        put_operation(writer, &and, R11, word_of(guard));
     }
     if (key == 0)
         return; /* the zero flag is set if the masked bits are all zero */
     if (fits_i32(key))
-        put_immediate(writer, EXTENSION_CMP, is_wide, key);
+        put_immediate(writer, EXTENSION_CMP, is_wide, key, r11);
     else
-        put_operation_at(writer, &compare, R11, &literal);
+        put_operation(writer, &compare, R11, memory_literal(guard->key));
 }
 
 /* Writes the guard of a case, which sets the zero flag if and only if the case hits. If the mask
  * covers only low bits of the word, the guard loads only the low part of the word. */
 static void put_guard(struct writer *writer, const struct arch_cache_case *from)
 {
-    struct guard guard = {
-        .word = memory_at(general(from->receiver), from->key_offset),
-        .width = from->key_width,
-        .mask = from->mask,
-        .key = from->key,
-    };
-    assert((guard.mask & ~all_bits(guard.width)) == 0);
+    struct arch_cache_case guard = *from;
+    assert((guard.mask & ~all_bits(guard.key_width)) == 0);
     assert((guard.key & ~guard.mask) == 0);
-    while (guard.width > 1 && guard.mask <= all_bits(guard.width / 2))
-        guard.width /= 2;
-    if (guard.mask == all_bits(guard.width))
+    while (guard.key_width > 1 && guard.mask <= all_bits(guard.key_width / 2))
+        guard.key_width /= 2;
+    if (guard.mask == all_bits(guard.key_width))
         put_whole_guard(writer, &guard);
     else
         put_masked_guard(writer, &guard);
@@ -380,13 +367,8 @@ static void put_guard(struct writer *writer, const struct arch_cache_case *from)
 
 /* ---- Flags ---- */
 
-/* Flags are saved on the stack, below the red zone. */
-static void put_save_flags(struct writer *writer)
-{
-    static const uint8_t bytes[] = {0x48, 0x8D, 0x64, 0x24, (uint8_t)-RED_ZONE_BYTES, /* lea */
-                                    0x9C};                                            /* pushfq */
-    put_bytes(writer, bytes, sizeof bytes);
-}
+/* Flags are saved on the stack, below the red zone: lea -RED_ZONE_BYTES(%rsp), %rsp; pushfq. */
+static const uint8_t save_flags[] = {0x48, 0x8D, 0x64, 0x24, (uint8_t)-RED_ZONE_BYTES, 0x9C};
 
 static void put_restore_flags(struct writer *writer)
 {
@@ -421,38 +403,19 @@ static void put_exit(struct writer *writer, const struct arch_cache *cache, uint
 
 /* ---- Hits ---- */
 
-/* Returns the field's place in memory. For an out-of-line field, the code loads the pointer into
- * r11. */
-static struct memory put_field(struct writer *writer, const struct arch_cache_case *hit)
+/* Writes the access of a load or a store. */
+static void put_access(struct writer *writer, const struct arch_cache_case *hit,
+                       struct operand field)
 {
-    unsigned base = general(hit->receiver);
-    if (!hit->field.is_out_of_line)
-        return memory_at(base, hit->field.offset);
-    const struct memory pointer = memory_at(base, hit->field.pointer_offset);
-    put_load_r11(writer, 8, &pointer);
-    return memory_at(R11, hit->field.offset);
-}
-
-static void put_load_from(struct writer *writer, const struct arch_cache_case *hit,
-                          const struct memory *field)
-{
+    bool is_store = hit->action == ARCH_CACHE_STORE;
     uint8_t width = hit->field.width;
-    if (is_vector(hit->value)) {
-        put_vector_move(writer, VECTOR_LOAD, width, vector(hit->value), field);
-        return;
-    }
     const struct operation *table = hit->field.is_signed ? signed_loads : loads;
-    put_operation_at(writer, &table[width_index(width)], general(hit->value), field);
-}
-
-static void put_store_to(struct writer *writer, const struct arch_cache_case *hit,
-                         const struct memory *field)
-{
-    uint8_t width = hit->field.width;
     if (is_vector(hit->value))
-        put_vector_move(writer, VECTOR_STORE, width, vector(hit->value), field);
+        put_vector_move(writer, is_store ? VECTOR_STORE : VECTOR_LOAD, width, vector(hit->value),
+                        field);
     else
-        put_operation_at(writer, &stores[width_index(width)], general(hit->value), field);
+        put_operation(writer, &(is_store ? stores : table)[width_index(width)], general(hit->value),
+                      field);
 }
 
 /* Returns to the end of the site. */
@@ -470,27 +433,26 @@ static void put_hit(struct writer *writer, const struct arch_cache *cache,
                     const struct arch_cache_case *hit)
 {
     static const struct operation increment = {.opcode = 0xFF, .is_wide = true};
-    const struct memory at_r11 = memory_at(R11, 0);
-    const struct memory literal = memory_literal(hit->constant);
-    struct memory field;
+    unsigned base = general(hit->receiver);
     if (hit->counter != 0) {
         put_address(writer, hit->counter);
-        put_operation_at(writer, &increment, 0, &at_r11);
+        put_operation(writer, &increment, EXTENSION_INC, memory_at(R11, 0));
     }
     if (saves_flags(cache))
         put_restore_flags(writer);
     switch (hit->action) {
     case ARCH_CACHE_LOAD:
-        field = put_field(writer, hit);
-        put_load_from(writer, hit, &field);
-        break;
     case ARCH_CACHE_STORE:
-        field = put_field(writer, hit);
-        put_store_to(writer, hit, &field);
+        if (hit->field.is_out_of_line) {
+            put_load_r11(writer, 8, memory_at(base, hit->field.pointer_offset));
+            base = R11;
+        }
+        put_access(writer, hit, memory_at(base, hit->field.offset));
         break;
     case ARCH_CACHE_CONSTANT:
         if (is_vector(hit->value))
-            put_vector_move(writer, VECTOR_LOAD, hit->constant_width, vector(hit->value), &literal);
+            put_vector_move(writer, VECTOR_LOAD, hit->constant_width, vector(hit->value),
+                            memory_literal(hit->constant));
         else
             put_constant(writer, general(hit->value), hit->constant);
         break;
@@ -521,23 +483,6 @@ static void land_skip(struct writer *writer, size_t skip)
     size_t distance = writer->bytes - skip;
     assert(distance <= INT8_MAX);
     writer->code[skip - 1] = (uint8_t)distance;
-}
-
-/* ---- Case by case ---- */
-
-static void put_case(struct writer *writer, const struct arch_cache *cache,
-                     const struct arch_cache_case *from)
-{
-    size_t begin = writer->bytes;
-    size_t literals = writer->literal_count;
-    put_guard(writer, from);
-    size_t skip = put_skip(writer, JNE);
-    put_hit(writer, cache, from);
-    land_skip(writer, skip);
-    size_t literal_bytes = (writer->literal_count - literals) * LITERAL_BYTES_MAX;
-    assert(writer->bytes - begin + literal_bytes <= ARCH_CACHE_CASE_BYTES_MAX);
-    (void)begin;
-    (void)literal_bytes;
 }
 
 /* ---- All cases at once ---- */
@@ -599,13 +544,12 @@ static void put_selected_load(struct writer *writer, const struct arch_cache_cas
 {
     static const struct operation add = {.opcode = 0x03, .is_wide = true};
     unsigned receiver = general(hit->receiver);
-    struct memory field = {.place = PLACE_BASE_AND_R11, .base = receiver, .offset = origin};
+    struct operand field = {.place = PLACE_BASE_AND_R11, .base = receiver, .offset = origin};
     if (hit->field.is_out_of_line) {
-        const struct memory pointer = memory_at(receiver, hit->field.pointer_offset);
-        put_operation_at(writer, &add, R11, &pointer);
+        put_operation(writer, &add, R11, memory_at(receiver, hit->field.pointer_offset));
         field = memory_at(R11, origin);
     }
-    put_load_from(writer, hit, &field);
+    put_access(writer, hit, field);
 }
 
 /*
@@ -618,20 +562,18 @@ static void put_selected_load(struct writer *writer, const struct arch_cache_cas
 static void put_selection(struct writer *writer, const struct arch_cache *cache)
 {
     static const struct operation move_if_equal = {.opcode = 0x44, .has_0f = true};
-    static const uint8_t clear[] = {0x45, 0x31, 0xDB}; /* xor %r11d, %r11d */
-    static const uint8_t test[] = {0x45, 0x85, 0xDB};  /* test %r11d, %r11d */
+    static const struct operation exclusive_or = {.opcode = 0x31};
+    static const struct operation test = {.opcode = 0x85};
     int32_t origin = origin_of(cache);
-    put_bytes(writer, clear, sizeof clear);
+    put_operation(writer, &exclusive_or, R11, r11);
     writer->literal_bytes = 4;
     for (size_t i = cache->count; i-- > 0;) {
         const struct arch_cache_case *from = &cache->cases[i];
-        const struct memory word = memory_at(general(from->receiver), from->key_offset);
-        const struct memory distance = memory_literal(distance_of(from, origin));
-        put_immediate_at(writer, EXTENSION_CMP, from->key_width == 8,
-                         sign_extended(from->key, from->key_width), &word);
-        put_operation_at(writer, &move_if_equal, R11, &distance);
+        put_immediate(writer, EXTENSION_CMP, from->key_width == 8,
+                      sign_extended(from->key, from->key_width), word_of(from));
+        put_operation(writer, &move_if_equal, R11, memory_literal(distance_of(from, origin)));
     }
-    put_bytes(writer, test, sizeof test);
+    put_operation(writer, &test, R11, r11);
     size_t skip = put_skip(writer, JE);
     put_selected_load(writer, &cache->cases[0], origin);
     put_return(writer, cache);
@@ -665,21 +607,18 @@ static void put_wide_selection(struct writer *writer, const struct arch_cache *c
     static const uint8_t long_je[] = {0x0F, 0x84, 0, 0, 0, 0};
     static const uint8_t shift[] = {0x49, 0xC1, 0xEB, 32}; /* shr $32, %r11 */
     const struct arch_cache_case *first = &cache->cases[0];
-    const struct memory word = memory_at(general(first->receiver), first->key_offset);
     int32_t origin = origin_of(cache);
     uint32_t tag = find_tag(cache);
-    put_load_r11(writer, 8, &word);
-    put_immediate(writer, EXTENSION_CMP, false, tag);
+    put_load_r11(writer, 8, word_of(first));
+    put_immediate(writer, EXTENSION_CMP, false, tag, r11);
     put_bytes(writer, long_je, sizeof long_je);
     size_t tagged_before = writer->bytes;
     for (size_t i = 0; i < cache->count; i++) {
         uint64_t distance = distance_of(&cache->cases[i], origin);
-        const struct memory key = memory_literal(cache->cases[i].key);
-        const struct memory tagged = memory_literal(distance << 32 | tag);
-        put_operation_at(writer, &compare, R11, &key);
-        put_operation_at(writer, &move_if_equal, R11, &tagged);
+        put_operation(writer, &compare, R11, memory_literal(cache->cases[i].key));
+        put_operation(writer, &move_if_equal, R11, memory_literal(distance << 32 | tag));
     }
-    put_immediate(writer, EXTENSION_CMP, false, tag);
+    put_immediate(writer, EXTENSION_CMP, false, tag, r11);
     size_t untagged = put_skip(writer, JNE);
     put_bytes(writer, shift, sizeof shift);
     put_selected_load(writer, first, origin);
@@ -688,19 +627,7 @@ static void put_wide_selection(struct writer *writer, const struct arch_cache *c
     put_at(writer, tagged_before - 4, writer->bytes - tagged_before);
 }
 
-/* ---- Misses and literals ---- */
-
-static void put_miss(struct writer *writer, const struct arch_cache *cache)
-{
-    if (saves_flags(cache))
-        put_restore_flags(writer);
-    if (cache->miss_target == 0) {
-        put_exit(writer, cache, cache->exit_data);
-        return;
-    }
-    assert(cache->is_called);
-    put_jump(writer, cache->miss_target);
-}
+/* ---- A cache ---- */
 
 static void put_literals(struct writer *writer)
 {
@@ -713,8 +640,6 @@ static void put_literals(struct writer *writer)
     }
 }
 
-/* ---- A cache ---- */
-
 bool x86_64_encode_cache(const struct cairn_arch *arch, const struct arch_cache *cache,
                          uint64_t address, uint8_t *code, struct arch_cache_size *size)
 {
@@ -722,11 +647,15 @@ bool x86_64_encode_cache(const struct cairn_arch *arch, const struct arch_cache 
     (void)arch;
     assert(cache->count <= ARCH_CACHE_CASES_MAX);
     if (saves_flags(cache))
-        put_save_flags(&writer);
+        put_bytes(&writer, save_flags, sizeof save_flags);
     switch (selection_of(cache)) {
     case SELECTION_NONE:
-        for (size_t i = 0; i < cache->count; i++)
-            put_case(&writer, cache, &cache->cases[i]);
+        for (size_t i = 0; i < cache->count; i++) {
+            put_guard(&writer, &cache->cases[i]);
+            size_t skip = put_skip(&writer, JNE);
+            put_hit(&writer, cache, &cache->cases[i]);
+            land_skip(&writer, skip);
+        }
         break;
     case SELECTION_BY_IMMEDIATE:
         put_selection(&writer, cache);
@@ -736,10 +665,17 @@ bool x86_64_encode_cache(const struct cairn_arch *arch, const struct arch_cache 
         break;
     }
     size_t cases_end = writer.bytes;
-    put_miss(&writer, cache);
+    if (saves_flags(cache))
+        put_restore_flags(&writer);
+    assert(cache->miss_target == 0 || cache->is_called);
+    if (cache->miss_target != 0)
+        put_jump(&writer, cache->miss_target);
+    else
+        put_exit(&writer, cache, cache->exit_data);
     put_literals(&writer);
     size->bytes = writer.bytes;
     size->case_bytes = cases_end + writer.literal_count * writer.literal_bytes;
+    assert(size->case_bytes <= cache->count * ARCH_CACHE_CASE_BYTES_MAX);
     assert(size->bytes - size->case_bytes <= ARCH_CACHE_END_BYTES_MAX);
     return !writer.is_out_of_reach;
 }

@@ -6,7 +6,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "arch/x86_64/target.h"
+#include "arch/registers.h"
 
 static const char *const names[] = {
     [0] = "rax",    [1] = "rdx",      [2] = "rcx",      [3] = "rbx",    [4] = "rsi",
@@ -29,10 +29,7 @@ static const char *const names[] = {
     [124] = "k6",   [125] = "k7",
 };
 
-const char *x86_64_register_name(uint16_t dwarf)
-{
-    return dwarf < sizeof names / sizeof *names ? names[dwarf] : NULL;
-}
-
-/* LLVM has no separate numbers for parts of registers. */
-uint16_t x86_64_whole_register(uint16_t dwarf) { return dwarf; }
+const struct arch_registers x86_64_registers = {
+    .names = names,
+    .count = sizeof names / sizeof *names,
+};

@@ -29,8 +29,7 @@ enum {
     PREFIX_CS = 0x2E,
 
     MOVABS_BYTES = 10,
-    CALL_LOW_REGISTER_BYTES = 2,
-    CALL_HIGH_REGISTER_BYTES = 3,
+    CALL_REGISTER_BYTES = 2, /* without REX */
 
     VENEER_BYTES = 8,
     EXIT_BYTES = 16
@@ -123,20 +122,15 @@ static size_t leading_nops(const struct cairn_arch *arch, const uint8_t *bytes, 
 
 enum { OPCODE_GROUP_5 = 0xFF, GROUP_5_CALL = 2, DIRECT_CALL_BYTES = 5 };
 
-/* Whether the byte is a prefix that does not change a call, or changes only how an address is
- * computed: notrack, addr32, segment overrides, and 0x66 with REX.W. */
-static bool is_call_prefix(uint8_t byte)
-{
-    return byte == 0x66 || byte == 0x67 || byte == 0x2E || byte == 0x3E || byte == 0x64 ||
-           byte == 0x65;
-}
-
 static size_t call_length(const struct cairn_arch *arch, const uint8_t *bytes, size_t size)
 {
     (void)arch;
+    /* Prefixes that do not change a call, or change only how an address is computed: notrack,
+     * addr32, segment overrides, and 0x66 with REX.W. */
+    static const uint8_t prefixes[] = {0x66, 0x67, 0x2E, 0x3E, 0x64, 0x65};
     size_t at = 0;
     bool is_short = false; /* 0x66 without REX.W, which processors decode differently */
-    for (; at < size && is_call_prefix(bytes[at]); at++)
+    for (; at < size && memchr(prefixes, bytes[at], sizeof prefixes) != NULL; at++)
         is_short |= bytes[at] == 0x66;
     if (at < size && (bytes[at] & 0xF0) == 0x40)
         is_short &= (bytes[at++] & 0x08) == 0;
@@ -164,46 +158,26 @@ static bool may_be_exchanged(const struct cairn_arch *arch, const uint8_t *bytes
 
 /* ---- Recognising LLVM's code ---- */
 
-/* Whether this is `movabs $target, %register`: REX.W, with REX.B for the upper eight registers. */
-static bool is_movabs(const uint8_t *bytes, size_t size)
-{
-    return size >= MOVABS_BYTES && (bytes[0] & 0xFE) == 0x48 && (bytes[1] & 0xF8) == 0xB8;
-}
-
-/* Returns the length of a `call *%register` with the movabs's register; 0 if it is another
- * instruction. */
-static size_t call_register_length(const uint8_t *movabs, const uint8_t *call, size_t size)
-{
-    bool upper = (movabs[0] & 1) != 0;
-    uint8_t modrm = (uint8_t)(0xD0 | (movabs[1] & 7));
-    if (upper)
-        return size >= 3 && call[0] == 0x41 && call[1] == 0xFF && call[2] == modrm
-                   ? CALL_HIGH_REGISTER_BYTES
-                   : 0;
-    return size >= 2 && call[0] == 0xFF && call[1] == modrm ? CALL_LOW_REGISTER_BYTES : 0;
-}
-
-static uint64_t read_u64(const uint8_t *bytes)
-{
-    uint64_t value = 0;
-    for (unsigned i = 0; i < 8; i++)
-        value |= (uint64_t)bytes[i] << (8 * i);
-    return value;
-}
-
+/* Recognises `movabs $target, %register; call *%register`. The lowest bit of a REX prefix selects
+ * the upper eight registers. */
 static enum cairn_status recognise_call(const uint8_t *region, size_t size, uint64_t address,
                                         struct arch_patchpoint *patchpoint,
                                         struct cairn_error *error)
 {
-    size_t call_length = call_register_length(region, region + MOVABS_BYTES, size - MOVABS_BYTES);
-    if (call_length == 0)
+    const uint8_t *call = region + MOVABS_BYTES;
+    size_t prefix = region[0] & 1;
+    size_t length = prefix + CALL_REGISTER_BYTES;
+    bool is_whole = size >= MOVABS_BYTES + length;
+    if (!is_whole || (prefix != 0 && call[0] != 0x41) || call[prefix] != OPCODE_GROUP_5 ||
+        call[prefix + 1] != (0xD0 | (region[1] & 7)))
         return error_set(error, CAIRN_ERROR_CORRUPT, address + MOVABS_BYTES,
                          "byte %d of the region, after a movabs, is not LLVM's call of the "
                          "register that it loads",
                          MOVABS_BYTES);
     patchpoint->has_call = true;
-    patchpoint->target = read_u64(region + 2);
-    patchpoint->return_offset = MOVABS_BYTES + call_length;
+    for (unsigned i = 0; i < 8; i++)
+        patchpoint->target |= (uint64_t)region[2 + i] << (8 * i);
+    patchpoint->return_offset = MOVABS_BYTES + length;
     return CAIRN_OK;
 }
 
@@ -212,7 +186,8 @@ static enum cairn_status recognise(const struct cairn_arch *arch, const uint8_t 
                                    struct arch_patchpoint *patchpoint, struct cairn_error *error)
 {
     struct arch_patchpoint found = {.has_call = false};
-    if (is_movabs(region, size)) {
+    /* REX.W, with REX.B for the upper eight registers */
+    if (size >= MOVABS_BYTES && (region[0] & 0xFE) == 0x48 && (region[1] & 0xF8) == 0xB8) {
         enum cairn_status status = recognise_call(region, size, address, &found, error);
         if (status != CAIRN_OK)
             return status;
@@ -221,7 +196,7 @@ static enum cairn_status recognise(const struct cairn_arch *arch, const uint8_t 
     size_t end = sequence + leading_nops(arch, region + sequence, size - sequence);
     if (end != size)
         return error_set(error, CAIRN_ERROR_CORRUPT, address + end,
-                         "byte %zu of the region, 0x%02x, begins no no-op: this is not what LLVM "
+                         "byte %zu of the region, 0x%02x, is not a no-op: this is not what LLVM "
                          "emits for a patch point",
                          end, region[end]);
     *patchpoint = found;
@@ -240,10 +215,11 @@ static enum cairn_status place(const struct cairn_arch *arch,
     size_t in_word = address % WORD_BYTES;
     size_t offset = in_word <= LAST_BRANCH_IN_WORD ? 0 : WORD_BYTES - in_word;
     if (offset + BRANCH_BYTES > size)
-        return error_set(error, CAIRN_ERROR_RANGE, address,
-                         "a region of %zu bytes at 0x%llx holds no 5-byte call within one aligned "
-                         "8-byte word: reserve 9 bytes or more",
-                         size, (unsigned long long)address);
+        return error_set(
+            error, CAIRN_ERROR_RANGE, address,
+            "a region of %zu bytes at 0x%llx has no space for a 5-byte call in one aligned "
+            "8-byte word: reserve 9 bytes or more",
+            size, (unsigned long long)address);
     placement->instruction_offset = offset;
     placement->return_offset = offset + BRANCH_BYTES;
     return CAIRN_OK;
@@ -294,9 +270,10 @@ static uint64_t prefix_bits(size_t count)
     return bits;
 }
 
-static bool encode_branch(enum arch_branch branch, uint64_t address, uint64_t target, size_t length,
-                          uint64_t *bits)
+static bool encode_branch(const struct cairn_arch *arch, enum arch_branch branch, uint64_t address,
+                          uint64_t target, size_t length, uint64_t *bits)
 {
+    (void)arch;
     if (branch == ARCH_BRANCH_NOP) {
         *bits = nop_bits(length);
         return true;
@@ -311,9 +288,10 @@ static bool encode_branch(enum arch_branch branch, uint64_t address, uint64_t ta
     return true;
 }
 
-static bool decode_branch(uint64_t bits, uint64_t address, size_t length, enum arch_branch *branch,
-                          uint64_t *target)
+static bool decode_branch(const struct cairn_arch *arch, uint64_t bits, uint64_t address,
+                          size_t length, enum arch_branch *branch, uint64_t *target)
 {
+    (void)arch;
     assert(length >= BRANCH_BYTES);
     assert(length <= sizeof bits);
     *target = 0;
@@ -397,19 +375,13 @@ static size_t encode_self_test(const struct cairn_arch *arch, int value, uint8_t
 
 /* ---- Unwinding ---- */
 
-/* Source: System V ABI, AMD64 supplement, "Registers": rbx, rbp, r12 to r15. */
-static const struct arch_unwind_slot unwind_slots[] = {[ARCH_UNWIND_STACK_POINTER] = {7, 0},
-                                                       [ARCH_UNWIND_RETURN_ADDRESS] = {16, 0},
-                                                       {3, 0},
-                                                       {6, 0},
-                                                       {12, 0},
-                                                       {13, 0},
-                                                       {14, 0},
-                                                       {15, 0}};
+/* The stack pointer and the return address, in the order of ARCH_UNWIND_STACK_POINTER and so on;
+ * rbx, rbp, r12 to r15. Source: System V ABI, AMD64 supplement, "Registers". */
+static const struct arch_unwind_slot unwind_slots[] = {{7, 0},  {16, 0}, {3, 0},  {6, 0},
+                                                       {12, 0}, {13, 0}, {14, 0}, {15, 0}};
 
 const struct cairn_arch x86_64_arch = {
     .architecture = CAIRN_ARCHITECTURE_X86_64,
-    .name = "x86-64",
     .byte_order = CAIRN_LITTLE_ENDIAN,
     .word_bytes = WORD_BYTES,
     .instruction_bytes = BRANCH_BYTES,
@@ -422,10 +394,8 @@ const struct cairn_arch x86_64_arch = {
     .exit_bytes = EXIT_BYTES,
     .unwind_slots = unwind_slots,
     .unwind_slot_count = sizeof unwind_slots / sizeof *unwind_slots,
-    .has_link_register = false,
-    .signs_return_addresses = false,
     .fetch_is_coherent = true,
-    .results = {{0, 1}, {17, 18}, {17, 18}, .halves_are_in_either = false},
+    .results = {{0, 1}, {17, 18}, {17, 18}},
     .arguments = {.general = {5, 4, 1, 2, 8, 9},
                   .general_count = 6,
                   .floating = 17,
@@ -454,6 +424,4 @@ const struct cairn_arch x86_64_arch = {
     .encode_entry = encode_entry,
     .encode_cache = x86_64_encode_cache,
     .encode_self_test = encode_self_test,
-    .register_name = x86_64_register_name,
-    .whole_register = x86_64_whole_register,
 };

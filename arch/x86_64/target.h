@@ -6,9 +6,6 @@
 
 extern const struct cairn_arch x86_64_arch;
 
-const char *x86_64_register_name(uint16_t dwarf);
-uint16_t x86_64_whole_register(uint16_t dwarf);
-
 bool x86_64_encode_cache(const struct cairn_arch *arch, const struct arch_cache *cache,
                          uint64_t address, uint8_t *code, struct arch_cache_size *size);
 

@@ -36,7 +36,7 @@ static enum cairn_status check_options(const struct code_space_options *options,
     if (size > arch->reach_bytes)
         return error_set(error, CAIRN_ERROR_ARGUMENT, size,
                          "slab_size is %zu bytes; a direct call on %s reaches %zu", size,
-                         arch->name, arch->reach_bytes);
+                         cairn_architecture_name(arch->architecture), arch->reach_bytes);
     *slab_size = (size + page_size - 1) & ~(page_size - 1);
     return CAIRN_OK;
 }

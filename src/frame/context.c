@@ -26,7 +26,7 @@ static bool find_place(const struct cairn_context *context, uint16_t *number,
         return true;
     }
     if (*number == CAIRN_REGISTER_SP)
-        *number = arch_host_stack_pointer();
+        *number = arch_host_layout.stack_pointer;
     return arch_host_register(context, *number, place);
 }
 

@@ -8,9 +8,9 @@
  * its caller.
  *
  * The arguments overwrite the old frame and may reach the end of the context, which is below the
- * old frame. The bytes of a context from arch_host_entered_bytes on hold only registers without a
- * meaning at the entry of a function. All other data in use at that time (the exit's frame and the
- * handler's data) is at lower addresses than the arguments can reach.
+ * old frame. The bytes of a context from `entered_bytes` of arch_host_layout on hold only registers
+ * without a meaning at the entry of a function. All other data in use at that time (the exit's
+ * frame and the handler's data) is at lower addresses than the arguments can reach.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -193,7 +193,7 @@ void enter_begin(struct cairn_exit_call *call)
     };
     /* Exits reserve the space that keeps the needed part of the context intact. */
     assert(context_sp(context) - arch_host_entry_reach(entered->stack_bytes) >=
-           (uintptr_t)context + arch_host_entered_bytes());
+           (uintptr_t)context + arch_host_layout.entered_bytes);
     /* On PPC64 a scalar is in the first doubleword only. */
     size_t floating_bytes = arguments->widens_floats ? sizeof(uint64_t) : CALL_REGISTER_BYTES;
     for (unsigned i = 0; i < arguments->general_count; i++)

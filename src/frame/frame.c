@@ -181,6 +181,18 @@ enum cairn_status frame_find_restorable_caller(const struct cairn_frame *frame,
     return CAIRN_OK;
 }
 
+/* Restores a field of flags from the 8 bytes that a function has stored, which hold all flags in
+ * the first 4 bytes. Only the flags of fields with a rule are valid there. */
+static void restore_flags(struct cairn_context *context, uint16_t dwarf, uint64_t bytes)
+{
+    struct arch_context_head *head = context_head(context);
+    struct arch_register place;
+    uint32_t stored;
+    memcpy(&stored, &bytes, sizeof stored);
+    if (arch_host_register(context, dwarf, &place))
+        head->flags = (head->flags & ~(uint64_t)place.saved_flags) | (stored & place.saved_flags);
+}
+
 /* Loads all values before it writes any, because slots may be in the context. */
 void frame_restore(const struct cairn_frame *frame, struct cairn_context *context)
 {
@@ -196,7 +208,7 @@ void frame_restore(const struct cairn_frame *frame, struct cairn_context *contex
         if (frame->slots[i] != NULL && offset != 0)
             memcpy(context->bytes + offset, &values[i], sizeof values[i]);
         else if (frame->slots[i] != NULL)
-            arch_host_restore_slot(context, &slots[i], values[i]);
+            restore_flags(context, slots[i].dwarf, values[i]);
     }
     context_set_pc_and_sp(context, frame->pc, frame->sp);
 }
@@ -217,7 +229,7 @@ bool cairn_frame_record(const struct cairn_frame *frame, struct cairn_record *re
 static enum cairn_status say_unknown(const struct cairn_frame *frame, uint16_t dwarf,
                                      struct cairn_error *error)
 {
-    const char *name = arch_host()->register_name(dwarf);
+    const char *name = cairn_register_name(cairn_architecture_host(), dwarf);
     return error_set(error, CAIRN_ERROR_NOT_FOUND, dwarf,
                      "%s (register %u) of the frame at 0x%llx is not known any more",
                      name == NULL ? "a register" : name, dwarf, (unsigned long long)frame->pc);
@@ -228,7 +240,7 @@ enum cairn_status frame_find_register(const struct cairn_frame *frame, uint16_t 
 {
     const struct cairn_arch *arch = arch_host();
     struct arch_register place;
-    dwarf = arch->whole_register(dwarf);
+    dwarf = arch_whole_register(arch, dwarf);
     if (!arch_host_register(frame->context, dwarf, &place))
         return say_unknown(frame, dwarf, error);
     *found = (struct frame_register){
@@ -306,7 +318,7 @@ enum cairn_status cairn_frame_read(const struct cairn_frame *frame, uint16_t num
                                    size_t size, struct cairn_error *error)
 {
     struct frame_register place;
-    bool is_sp = number == CAIRN_REGISTER_SP || number == arch_host_stack_pointer();
+    bool is_sp = number == CAIRN_REGISTER_SP || number == arch_host_layout.stack_pointer;
     if ((is_sp || number == CAIRN_REGISTER_PC) && size == sizeof(uint64_t)) {
         memcpy(value, is_sp ? &frame->sp : &frame->pc, size);
         return CAIRN_OK;

@@ -58,7 +58,7 @@ void cairn_context_restore(struct cairn_context *context, const struct cairn_con
     if (arch == NULL)
         return;
     for (uint32_t i = 0; cairn_record_liveout(record, i, &listed); i++)
-        restore(context, saved, arch->whole_register(listed.dwarf), listed.size);
+        restore(context, saved, arch_whole_register(arch, listed.dwarf), listed.size);
     bool has_list = cairn_record_liveout(record, 0, &listed);
     for (uint16_t dwarf = 0; dwarf < ARCH_CONTEXT_REGISTERS; dwarf++) {
         struct arch_register place;

@@ -160,7 +160,7 @@ static uint16_t register_of(struct cairn_location location)
 {
     if (location.kind != CAIRN_LOCATION_REGISTER)
         return IC_NO_REGISTER;
-    return arch_host()->whole_register(location.dwarf);
+    return arch_whole_register(arch_host(), location.dwarf);
 }
 
 static enum cairn_status say_operand(const cairn_ic *ic, uint32_t number, struct cairn_error *error)
@@ -196,7 +196,7 @@ static enum cairn_status place_by_record(cairn_ic *ic, struct cairn_error *error
             return error_set(error, CAIRN_ERROR_UNSUPPORTED, i,
                              "site %llu: LLVM has operand %u in %s, where no call finds it",
                              (unsigned long long)site_id(ic->site), i,
-                             arch_host()->register_name(link));
+                             cairn_register_name(cairn_architecture_host(), link));
     }
     return CAIRN_OK;
 }
@@ -218,7 +218,7 @@ static struct cairn_location location_at(size_t offset, size_t size)
         return (struct cairn_location){
             .kind = CAIRN_LOCATION_INDIRECT,
             .size = (uint16_t)size,
-            .dwarf = arch_host_stack_pointer(),
+            .dwarf = arch_host_layout.stack_pointer,
             .offset = (int32_t)(offset - CALL_STACK + (toc == 0 ? 0 : toc + WORD_BYTES))};
     if (offset >= CALL_VECTOR)
         return in_register(

@@ -24,11 +24,11 @@ bool cairn_fault_continue(const cairn_runtime *runtime, const void *siginfo, voi
     struct cairn_fault_entry found;
     if (!cairn_fault_is_null(siginfo, null_bytes))
         return false;
-    uint64_t pc = arch_host_signal_pc(ucontext);
+    uint64_t pc = arch_signal_pc(ucontext);
     const cairn_module *module = cairn_runtime_find_module(runtime, pc);
     if (!cairn_fault_table_find(cairn_module_fault_table(module), pc, &found))
         return false;
-    arch_host_set_signal_pc(ucontext, found.handler_address);
+    arch_set_signal_pc(ucontext, found.handler_address);
     if (entry != NULL)
         *entry = found;
     return true;

@@ -49,7 +49,7 @@ static void describe_branch(const cairn_site *site, struct cairn_site_descriptio
         description->state = CAIRN_SITE_ORIGINAL;
         return;
     }
-    if (!site->table->arch->decode_branch(bits, word_instruction_address(site),
+    if (!site->table->arch->decode_branch(site->table->arch, bits, word_instruction_address(site),
                                           site->instruction_length, &branch, &target))
         return;
     description->state = state_of_branch[branch];

@@ -98,8 +98,9 @@ enum cairn_status plan_change(struct change *change, struct cairn_error *error)
         return refuse_call(site, error);
     bool needs_veneer =
         is_framed || (arch->calls_need_veneer && !change->is_direct && branch != ARCH_BRANCH_NOP);
-    if (!needs_veneer && arch->encode_branch(branch, word_instruction_address(site), change->target,
-                                             site->instruction_length, &change->bits))
+    if (!needs_veneer &&
+        arch->encode_branch(arch, branch, word_instruction_address(site), change->target,
+                            site->instruction_length, &change->bits))
         return CAIRN_OK;
     if (change->is_direct && arch->has_descriptors)
         return error_set(error, CAIRN_ERROR_RANGE, site->address,

@@ -38,8 +38,8 @@ enum cairn_status veneers_take(cairn_site *site, enum arch_branch branch,
     enum cairn_status status = code_block_add_veneer(
         sites->block, is_framed ? CODE_VENEER_FRAMED : CODE_VENEER_PLAIN, 0, &taken->code, error);
     if (status == CAIRN_OK &&
-        !sites->arch->encode_branch(branch, word_instruction_address(site), taken->code.address,
-                                    site->instruction_length, &taken->bits))
+        !sites->arch->encode_branch(sites->arch, branch, word_instruction_address(site),
+                                    taken->code.address, site->instruction_length, &taken->bits))
         status = error_set(error, CAIRN_ERROR_RANGE, site->address,
                            "the veneer of the site at 0x%llx is out of its reach",
                            (unsigned long long)site->address);

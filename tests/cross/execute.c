@@ -136,8 +136,8 @@ static void write_branch(uint8_t *region, const struct arch_placement *placement
 {
     uint8_t *at = region + placement->instruction_offset;
     uint64_t bits;
-    if (!arch->encode_branch(branch, (uintptr_t)at, (uintptr_t)target, arch->instruction_bytes,
-                             &bits)) {
+    if (!arch->encode_branch(arch, branch, (uintptr_t)at, (uintptr_t)target,
+                             arch->instruction_bytes, &bits)) {
         printf("%p is out of reach of %p\n", (const void *)target, (void *)at);
         exit(1);
     }
@@ -302,6 +302,6 @@ int main(void)
 #endif
     execute_self_test();
     execute_exits();
-    printf("%s: %lu checks\n", arch->name, checks);
+    printf("%s: %lu checks\n", cairn_architecture_name(arch->architecture), checks);
     return 0;
 }
