@@ -1,6 +1,7 @@
 /*
- * Example inline caches for every architecture: one for each kind of guard, action, form and end.
- * Tests compare their code with the expected code.
+ * Example inline caches of x86-64: one for each kind of guard, action, form and end, with the
+ * disassembly that is expected of LLVM. check_cache_words.c has the examples of other
+ * architectures.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -28,6 +29,9 @@ enum cache_example {
     EXAMPLE_WIDE_MASK,
     EXAMPLE_FAR_OFFSETS,
     EXAMPLE_KEEPS_FLAGS,
+    EXAMPLE_EXIT,
+    EXAMPLE_BASES,
+    EXAMPLE_NEW_VECTORS,
     EXAMPLE_SELECTION,
     EXAMPLE_SELECTION_OUT_OF_LINE,
     EXAMPLE_SELECTION_WIDE,
@@ -35,13 +39,6 @@ enum cache_example {
 };
 
 enum { EXAMPLE_CASES_MAX = 3 };
-
-/* The registers that the examples use on an architecture, by DWARF number. */
-struct cache_example_registers {
-    uint16_t receiver;
-    uint16_t value;
-    uint16_t vector;
-};
 
 /* Address of the code. The sites continue 0x1000 bytes after it. */
 #define EXAMPLE_ADDRESS UINT64_C(0x7F0000000000)
@@ -53,12 +50,9 @@ struct cache_example_code {
 };
 
 /* Makes the example. The cache points into the structure. */
-void cache_example_get(enum cache_example example, const struct cache_example_registers *registers,
-                       struct cache_example_code *code);
+void cache_example_get(enum cache_example example, struct cache_example_code *code);
 
-/* The disassembly that is expected of LLVM: the instructions, each followed by a newline, and the
- * data words that follow the code. Each architecture has one file,
- * cache_examples_<architecture>.c. */
+/* The instructions, each followed by a newline, and the data words that follow the code. */
 enum { EXAMPLE_DATA_MAX = 6 };
 
 struct cache_example_lines {
@@ -68,7 +62,6 @@ struct cache_example_lines {
     size_t data_bytes; /* size of each word; 0: 8 */
 };
 
-extern const struct cache_example_registers cache_registers_x86_64;
-extern const struct cache_example_lines cache_examples_x86_64[EXAMPLE_COUNT];
+extern const struct cache_example_lines cache_example_lines[EXAMPLE_COUNT];
 
 #endif

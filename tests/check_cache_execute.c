@@ -318,7 +318,7 @@ static struct {
 } trial;
 static const uint16_t no_register = UINT16_MAX;
 
-static void left(struct cairn_context *context, int way)
+static void record_exit(struct cairn_context *context, int way)
 {
     trial.way = way;
     trial.pc = read_register(context, CAIRN_REGISTER_PC);
@@ -342,16 +342,16 @@ static uint16_t link_register(void) { return arch->unwind_slots[ARCH_UNWIND_RETU
 static void missed(struct cairn_context *context, void *user)
 {
     (void)user;
-    left(context, WAY_MISS);
+    record_exit(context, WAY_MISS);
     uint64_t returned = registers_code_address(registers_returned);
     if (arch->has_link_register &&
         cairn_context_write(context, link_register(), &returned, sizeof returned, NULL) != CAIRN_OK)
         trial.way = WAY_HIT;
 }
 
-static void came_to_stub(struct cairn_context *context, void *user)
+static void reached_stub(struct cairn_context *context, void *user)
 {
-    left(context, (int)((struct arch_exit *)user - data()->stubs));
+    record_exit(context, (int)((struct arch_exit *)user - data()->stubs));
 }
 
 static uint64_t stub_function(size_t stub)
@@ -366,7 +366,7 @@ static void write_stub(size_t stub)
     size_t at = STUBS_AT + stub * ARCH_EXIT_CODE_BYTES_MAX;
     struct arch_exit *exit = &data()->stubs[stub];
     uint64_t address = (uintptr_t)pages.code + at;
-    arch_exit_init_level(exit, came_to_stub, exit, trial.level);
+    arch_exit_init_level(exit, reached_stub, exit, trial.level);
     data()->descriptors[stub][0] = address;
     data()->descriptors[stub][1] = random_u64();
     ck_assert(arch->encode_exit(arch, address, (uintptr_t)exit, pages.code + at));
@@ -606,7 +606,7 @@ static void compare_register(const struct registers *got, uint16_t dwarf, const 
     }
     if (memcmp((const uint8_t *)got + offset, (const uint8_t *)&trial.expected + offset, bytes) !=
         0)
-        ck_abort_msg("%s register %u (%s) is another", when, dwarf,
+        ck_abort_msg("%s register %u (%s) has another value", when, dwarf,
                      cairn_register_name(arch->architecture, dwarf));
 }
 
@@ -644,7 +644,7 @@ static void run(void)
     trial.way = WAY_HIT;
     registers_run(&trial.before, &trial.after, pages.code + (trial.cache.is_called ? 0 : SITE_AT),
                   trial.level);
-    ck_assert_msg(trial.way == trial.expected_way, "it left by %d, not %d", trial.way,
+    ck_assert_msg(trial.way == trial.expected_way, "the exit is %d, not %d", trial.way,
                   trial.expected_way);
     if (trial.way != WAY_HIT)
         compare_exit();
@@ -737,7 +737,7 @@ static void begin_cache(size_t count)
 
 static int rounds(void) { return support_is_emulated() ? ROUNDS_EMULATED : ROUNDS; }
 
-START_TEST(random_caches_do_what_they_should)
+START_TEST(random_caches_have_the_results_of_the_model)
 {
     for (int round = 0; round < rounds(); round++) {
         begin_cache(random_below(random_one_in(8) ? ARCH_CACHE_CASES_MAX + 1 : 5));
@@ -861,7 +861,7 @@ static void choose_word(void)
     store(place_of(of, of->key_offset), word, of->key_width);
 }
 
-START_TEST(random_caches_of_similar_cases_do_what_they_should)
+START_TEST(random_caches_of_similar_cases_have_the_results_of_the_model)
 {
     for (int round = 0; round < rounds(); round++) {
         begin_cache(2 + random_below(ARCH_CACHE_CASES_MAX - 1));
@@ -891,8 +891,8 @@ int main(void)
     TCase *tests = tcase_create("cache execute");
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_set_timeout(tests, 120);
-    tcase_add_test(tests, random_caches_do_what_they_should);
-    tcase_add_test(tests, random_caches_of_similar_cases_do_what_they_should);
+    tcase_add_test(tests, random_caches_have_the_results_of_the_model);
+    tcase_add_test(tests, random_caches_of_similar_cases_have_the_results_of_the_model);
     suite_add_tcase(suite, tests);
     return support_main(suite);
 }

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TEXT_SIZE = 128, LINES_MAX = 29, RANDOM_ROUNDS = 5000 };
+enum { TEXT_SIZE = 128, LINES_MAX = 29, RANDOM_ROUNDS = 1000 };
 
 static const uint64_t address = UINT64_C(0x7F0000000000);
 
@@ -211,6 +211,7 @@ static int64_t displacement_in(const char *text)
     return (int64_t)strtoll(number, NULL, 0);
 }
 
+/* Checks that LLVM reads the encoded branch as one of this displacement, and that Cairn does. */
 static void expect_branch(enum arch_branch branch, size_t length, int64_t displacement)
 {
     const char *mnemonic = branch == ARCH_BRANCH_CALL ? machine->call : machine->jump;
@@ -224,9 +225,15 @@ static void expect_branch(enum arch_branch branch, size_t length, int64_t displa
     size_t mnemonic_length = strlen(mnemonic);
     /* On x86, prefixes may precede it. */
     const char *found = strstr(text, mnemonic);
-    ck_assert_msg(found != NULL && found[mnemonic_length] == ' ', "'%s' is no %s", text, mnemonic);
-    ck_assert_msg(displacement_in(found + mnemonic_length) == displacement,
-                  "'%s' does not go to %" PRId64, text, displacement);
+    if (found == NULL || found[mnemonic_length] != ' ')
+        ck_abort_msg("'%s' is not a %s", text, mnemonic);
+    if (displacement_in(found + mnemonic_length) != displacement)
+        ck_abort_msg("'%s' does not branch to %" PRId64, text, displacement);
+    enum arch_branch decoded;
+    uint64_t decoded_target;
+    if (!arch->decode_branch(arch, bits, address, length, &decoded, &decoded_target) ||
+        decoded != branch || decoded_target != target)
+        ck_abort_msg("'%s' is decoded as another branch", text);
 }
 
 static void expect_branches(int64_t displacement)
@@ -239,7 +246,7 @@ static void expect_branches(int64_t displacement)
 
 static int64_t reach(void) { return INT64_C(1) << (machine->displacement_bits - 1); }
 
-START_TEST(branches_of_every_length_go_where_they_should)
+START_TEST(branches_of_every_length_reach_their_targets)
 {
     open_machine(_i);
     int64_t unit = (int64_t)step();
@@ -255,7 +262,7 @@ START_TEST(branches_of_every_length_go_where_they_should)
 }
 END_TEST
 
-START_TEST(branches_at_random_go_where_they_should)
+START_TEST(random_branches_reach_their_targets)
 {
     open_machine(_i);
     uint64_t random = support_seed();
@@ -277,7 +284,7 @@ static void expect_refused(int64_t displacement)
     }
 }
 
-START_TEST(displacements_beyond_the_edge_are_refused)
+START_TEST(targets_out_of_reach_are_refused)
 {
     open_machine(_i);
     int64_t unit = (int64_t)step();
@@ -285,6 +292,11 @@ START_TEST(displacements_beyond_the_edge_are_refused)
         expect_refused(reach() + (steps - 1) * unit);
         expect_refused(-reach() - steps * unit);
     }
+    for (unsigned bit = machine->displacement_bits; bit < 63; bit++) {
+        expect_refused(INT64_C(1) << bit);
+        expect_refused(-(INT64_C(1) << bit));
+    }
+    expect_refused(INT64_MIN);
     for (int64_t part = 1; part < unit; part++) {
         expect_refused(part);
         expect_refused(reach() - unit + part);
@@ -293,22 +305,32 @@ START_TEST(displacements_beyond_the_edge_are_refused)
 }
 END_TEST
 
-START_TEST(branches_are_decoded_as_they_were_encoded)
+/* No-ops ignore their target. */
+START_TEST(no_ops_are_decoded_as_they_were_encoded)
 {
     open_machine(_i);
     for (size_t length = arch->instruction_bytes; length <= arch->instruction_bytes_max; length++) {
-        for (int branch = ARCH_BRANCH_NOP; branch <= ARCH_BRANCH_JUMP; branch++) {
-            uint64_t bits;
-            uint64_t target = branch == ARCH_BRANCH_NOP ? 0 : address + 0x1234568;
-            enum arch_branch decoded;
-            uint64_t decoded_target;
-            ck_assert(arch->encode_branch(arch, (enum arch_branch)branch, address, target, length,
-                                          &bits));
-            ck_assert(arch->decode_branch(arch, bits, address, length, &decoded, &decoded_target));
-            ck_assert_int_eq(decoded, branch);
-            ck_assert_uint_eq(decoded_target, target);
-        }
+        uint64_t bits;
+        enum arch_branch decoded;
+        uint64_t target;
+        ck_assert(arch->encode_branch(arch, ARCH_BRANCH_NOP, address, 3, length, &bits));
+        ck_assert(arch->decode_branch(arch, bits, address, length, &decoded, &target));
+        ck_assert_int_eq(decoded, ARCH_BRANCH_NOP);
+        ck_assert_uint_eq(target, 0);
     }
+}
+END_TEST
+
+START_TEST(slab_is_in_reach_of_itself)
+{
+    open_machine(_i);
+    uint64_t last = address + arch->reach_bytes - step();
+    uint64_t bits;
+    for (size_t length = arch->instruction_bytes; length <= arch->instruction_bytes_max; length++) {
+        ck_assert(arch->encode_branch(arch, ARCH_BRANCH_CALL, address, last, length, &bits));
+        ck_assert(arch->encode_branch(arch, ARCH_BRANCH_CALL, last, address, length, &bits));
+    }
+    ck_assert_uint_le(arch->slab_bytes_default, arch->reach_bytes);
 }
 END_TEST
 
@@ -355,10 +377,14 @@ END_TEST
 START_TEST(no_ops_of_every_size_are_no_ops)
 {
     open_machine(_i);
-    for (size_t size = step(); size <= 40; size += step()) {
-        uint8_t bytes[40];
+    enum { SIZE_MAX_TESTED = 64 };
+    for (size_t size = 0; size <= SIZE_MAX_TESTED; size += step()) {
+        uint8_t bytes[SIZE_MAX_TESTED + 4];
         char text[TEXT_SIZE];
-        arch->fill_nops(arch, bytes, size);
+        memset(bytes, 0xCC, sizeof bytes);
+        /* Where all instructions are words, a remainder is left unchanged. */
+        arch->fill_nops(arch, bytes, size + step() - 1);
+        ck_assert_uint_eq(bytes[size], 0xCC);
         ck_assert_uint_eq(arch->leading_nops(arch, bytes, size), size);
         for (size_t at = 0; at < size;) {
             size_t length = disassemble(bytes + at, size - at, text);
@@ -370,7 +396,7 @@ START_TEST(no_ops_of_every_size_are_no_ops)
 }
 END_TEST
 
-START_TEST(armed_region_is_what_it_should_be)
+START_TEST(smallest_armed_region_is_as_expected)
 {
     open_machine(_i);
     const struct arch_patchpoint none = {.has_call = false};
@@ -388,14 +414,78 @@ END_TEST
 
 /* ---- Stubs ---- */
 
+/* Returns the address that the instructions at `*at` compute, up to the one that loads from it,
+ * jumps through it, or completes it, as LLVM reads them. */
+static uint64_t address_in(const uint8_t *code, size_t *at)
+{
+    for (uint64_t value = 0;;) {
+        char text[TEXT_SIZE];
+        *at += disassemble(code + *at, 16, text);
+        const char *operands = strchr(text, ' ');
+        const char *immediate = strrchr(text, ',');
+        const char *hash = strchr(text, '#');
+        if (operands == NULL) /* mtctr and the like have an operand, but no immediate */
+            continue;
+        uint64_t number = hash != NULL        ? strtoull(hash + 1, NULL, 0)
+                          : immediate != NULL ? strtoull(immediate + 1, NULL, 0)
+                                              : 0;
+        if (strstr(text, "(%rip)") != NULL)
+            return address + *at + (uint64_t)displacement_in(operands);
+        if (strncmp(text, "adrp ", 5) == 0)
+            value = (address & ~UINT64_C(0xFFF)) + number;
+        else if (strncmp(text, "lis ", 4) == 0)
+            value = number << 16;
+        else if (strncmp(text, "ori ", 4) == 0)
+            value |= number;
+        else if (strncmp(text, "sldi ", 5) == 0)
+            value <<= number;
+        else if (strncmp(text, "oris ", 5) == 0)
+            value |= number << 16;
+        else if (strncmp(text, "ld", 2) == 0 || strncmp(text, "add", 3) == 0)
+            return value + number;
+    }
+}
+
+static uint64_t random_number(uint64_t *random)
+{
+    uint64_t high = support_random(random);
+    return high << 32 | support_random(random);
+}
+
+/* Slots and data anywhere in reach, and around every carry of a partial immediate. */
+START_TEST(veneers_and_exits_load_every_address_in_reach)
+{
+    open_machine(_i);
+    uint64_t random = support_seed();
+    for (int round = 0; round < RANDOM_ROUNDS; round++) {
+        uint8_t code[ARCH_VENEER_BYTES_MAX + 16] = {0};
+        uint64_t target = address + random_number(&random) % arch->reach_bytes;
+        if (round % 2 == 0)
+            target = address + (random_number(&random) % 64 << 12) - support_random(&random) % 64;
+        if (arch->calls_need_veneer && round % 3 == 0) /* loads absolute addresses */
+            target = random_number(&random) >> support_random(&random) % 48;
+        target &= ~UINT64_C(7);
+        size_t at = 0;
+        ck_assert(arch->encode_veneer(arch, address, target, code));
+        ck_assert_uint_eq(address_in(code, &at), target);
+        at = 0;
+        ck_assert(arch->encode_exit(arch, address, target, code));
+        uint64_t first = address_in(code, &at);
+        ck_assert_uint_eq(first, target + (arch->words == NULL ? ARCH_EXIT_SELF : 0));
+        if (machine->architecture != CAIRN_ARCHITECTURE_AARCH64)
+            ck_assert_uint_eq(address_in(code, &at), target);
+    }
+}
+END_TEST
+
 START_TEST(veneer_jumps_through_its_slot)
 {
     open_machine(_i);
     uint8_t code[ARCH_VENEER_BYTES_MAX];
+    memset(code, 0xEE, sizeof code);
     ck_assert(arch->encode_veneer(arch, address, address + 0x12348, code));
     expect_lines(code, arch->veneer_bytes, machine->veneer);
-    bool relative = !arch->calls_need_veneer;
-    ck_assert(arch->encode_veneer(arch, address, address + (UINT64_C(1) << 32), code) == !relative);
+    ck_assert_uint_eq(code[arch->veneer_bytes], 0xEE);
 }
 END_TEST
 
@@ -422,12 +512,39 @@ START_TEST(exit_jumps_to_its_entry_with_its_data)
     ck_assert(arch->encode_exit(arch, address, address + 0x1C340, code));
     expect_lines(code, arch->exit_bytes, machine->exit);
     ck_assert(arch->exit_bytes == sizeof code || code[arch->exit_bytes] == 0xEE);
-    bool relative = !arch->calls_need_veneer;
-    ck_assert(arch->encode_exit(arch, address, address + (UINT64_C(1) << 32), code) == !relative);
 }
 END_TEST
 
-START_TEST(entry_code_takes_its_frame_away)
+/* The instructions' reach, of addresses that are multiples of 8: 2 GiB from the end of a jump, or 4
+ * GiB from the start of a page. An exit of x86-64 pushes its data's address first and then jumps.
+ */
+START_TEST(veneers_and_exits_refuse_addresses_out_of_reach)
+{
+    open_machine(_i);
+    uint8_t code[ARCH_VENEER_BYTES_MAX];
+    bool is_x86 = arch->words == NULL;
+    bool is_relative = !arch->calls_need_veneer;
+    uint64_t range = is_x86 ? UINT64_C(1) << 31 : UINT64_C(1) << 32;
+    uint64_t after_jump = is_x86 ? 6 : 0;
+    for (uint64_t at = address; at < address + 0x1000; at += 16) {
+        uint64_t page = is_x86 ? at : address;
+        uint64_t end = (page + after_jump + range + 7) & ~UINT64_C(7);
+        uint64_t begin = (page + after_jump - range + 7) & ~UINT64_C(7);
+        ck_assert(arch->encode_veneer(arch, at, end - 8, code));
+        ck_assert(arch->encode_veneer(arch, at, end, code) == !is_relative);
+        ck_assert(arch->encode_veneer(arch, at, begin, code));
+        ck_assert(arch->encode_veneer(arch, at, begin - 8, code) == !is_relative);
+        uint64_t exit_end = is_x86 ? end - ARCH_EXIT_SELF : end;
+        uint64_t exit_begin = is_x86 ? (begin + after_jump + 7) & ~UINT64_C(7) : begin;
+        ck_assert(arch->encode_exit(arch, at, exit_end - 8, code));
+        ck_assert(arch->encode_exit(arch, at, exit_end, code) == !is_relative);
+        ck_assert(arch->encode_exit(arch, at, exit_begin, code));
+        ck_assert(arch->encode_exit(arch, at, exit_begin - 16, code) == !is_relative);
+    }
+}
+END_TEST
+
+START_TEST(entry_code_removes_its_frame)
 {
     open_machine(_i);
     uint8_t code[ARCH_ENTRY_CODE_BYTES_MAX];
@@ -449,6 +566,14 @@ START_TEST(self_test_returns_its_value)
     size_t size = arch->encode_self_test(arch, 7, code);
     ck_assert_uint_le(size, sizeof code);
     expect_lines(code, size, machine->self_test);
+    for (int value = 0; value <= 1000; value++) {
+        char text[TEXT_SIZE];
+        arch->encode_self_test(arch, value, code);
+        disassemble(code, size, text);
+        const char *number = strpbrk(text, "$#");
+        number = number == NULL ? strrchr(text, ' ') : number;
+        ck_assert_int_eq(strtol(number + 1, NULL, 0), value);
+    }
 }
 END_TEST
 
@@ -459,22 +584,21 @@ int main(void)
     Suite *suite = suite_create("encoders");
     TCase *tests = tcase_create("encoders");
     tcase_add_checked_fixture(tests, disassembly_set_up, tear_down);
-    ADD(tests, branches_of_every_length_go_where_they_should);
-    ADD(tests, branches_at_random_go_where_they_should);
-    ADD(tests, displacements_beyond_the_edge_are_refused);
-    ADD(tests, branches_are_decoded_as_they_were_encoded);
+    ADD(tests, branches_of_every_length_reach_their_targets);
+    ADD(tests, random_branches_reach_their_targets);
+    ADD(tests, targets_out_of_reach_are_refused);
+    ADD(tests, no_ops_are_decoded_as_they_were_encoded);
+    ADD(tests, slab_is_in_reach_of_itself);
     ADD(tests, branches_are_decoded_as_llvm_reads_them);
     ADD(tests, no_ops_of_every_size_are_no_ops);
-    ADD(tests, armed_region_is_what_it_should_be);
+    ADD(tests, smallest_armed_region_is_as_expected);
     ADD(tests, veneer_jumps_through_its_slot);
     ADD(tests, framed_veneer_calls_through_its_slot);
     ADD(tests, exit_jumps_to_its_entry_with_its_data);
-    ADD(tests, entry_code_takes_its_frame_away);
+    ADD(tests, veneers_and_exits_load_every_address_in_reach);
+    ADD(tests, veneers_and_exits_refuse_addresses_out_of_reach);
+    ADD(tests, entry_code_removes_its_frame);
     ADD(tests, self_test_returns_its_value);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return support_main(suite);
 }
