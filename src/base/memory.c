@@ -40,6 +40,18 @@ void *memory_resize(const struct cairn_allocator *allocator, void *block, size_t
     return allocator->reallocate(allocator->user, block, old_size, new_size);
 }
 
+char *memory_copy_string(const struct cairn_allocator *allocator, const char *text, size_t length)
+{
+    char *copy = memory_new(allocator, length + 1, 1);
+    return copy == NULL ? NULL : memcpy(copy, text, length);
+}
+
+void memory_free_string(const struct cairn_allocator *allocator, const char *text)
+{
+    if (text != NULL)
+        memory_free(allocator, (char *)(uintptr_t)text, strlen(text) + 1);
+}
+
 void memory_free(const struct cairn_allocator *allocator, void *block, size_t size)
 {
     if (block != NULL)

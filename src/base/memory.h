@@ -21,6 +21,13 @@ void *memory_new(const struct cairn_allocator *allocator, size_t count, size_t s
 void *memory_resize(const struct cairn_allocator *allocator, void *block, size_t old_size,
                     size_t new_size);
 
+/* Copies the first `length` bytes of a string, and ends the copy with a zero byte. Returns NULL if
+ * memory runs out. */
+char *memory_copy_string(const struct cairn_allocator *allocator, const char *text, size_t length);
+
+/* Frees a string that memory_copy_string has returned. NULL is allowed. */
+void memory_free_string(const struct cairn_allocator *allocator, const char *text);
+
 /* Frees a block of `size` bytes. NULL is allowed. */
 void memory_free(const struct cairn_allocator *allocator, void *block, size_t size);
 

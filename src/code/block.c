@@ -311,27 +311,33 @@ bool code_block_memory_range(const struct code_block *block, uint32_t index,
     return true;
 }
 
-/* Whether the bytes are in one span of code, or in one of data. */
-static bool holds(const struct code_block *block, bool is_code, uint64_t address, size_t size)
+/* Returns the end of the span of code, or of data, that contains `address`; 0 if there is none. */
+static uint64_t find_end(const struct code_block *block, bool is_code, uint64_t address)
 {
     for (size_t i = 0; i < block->span_count; i++) {
         const struct code_span *span = &block->spans[i];
-        uint64_t offset = address - (uintptr_t)span_address(block, span);
-        if ((span->use == PAGES_FOR_CODE) == is_code && offset < span->used_bytes &&
-            size <= span->used_bytes - offset)
-            return true;
+        uint64_t start = (uintptr_t)span_address(block, span);
+        if ((span->use == PAGES_FOR_CODE) == is_code && address - start < span->used_bytes)
+            return start + span->used_bytes;
     }
-    return false;
+    return 0;
+}
+
+uint64_t code_block_code_end(const struct code_block *block, uint64_t address)
+{
+    return find_end(block, true, address);
 }
 
 bool code_block_holds_code(const struct code_block *block, uint64_t address, size_t size)
 {
-    return holds(block, true, address, size);
+    uint64_t end = find_end(block, true, address);
+    return end != 0 && size <= end - address;
 }
 
 bool code_block_holds_data(const struct code_block *block, uint64_t address, size_t size)
 {
-    return holds(block, false, address, size);
+    uint64_t end = find_end(block, false, address);
+    return end != 0 && size <= end - address;
 }
 
 /* ---- Veneers ---- */

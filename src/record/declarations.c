@@ -133,6 +133,11 @@ enum cairn_status declarations_bind(cairn_declarations *declarations, const cair
         else if (number == 0 || declarations->entries[number - 1].id != id)
             number = find_number(declarations, id);
         numbers[i] = number;
+        if (number == 0)
+            continue;
+        const struct declaration_entry *entry = &declarations->entries[number - 1];
+        declarations->kinds |= UINT32_C(1) << entry->kind;
+        declarations->have_sites |= entry->has_site;
     }
     declarations->record_numbers = numbers;
     declarations->record_count = table->record_count;

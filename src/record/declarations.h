@@ -29,6 +29,8 @@ struct cairn_declarations {
     /* By record of a table: the number of its entry plus 1, or 0; NULL if there are no entries. */
     uint32_t *record_numbers;
     uint32_t record_count;
+    uint32_t kinds;  /* of the records' entries: the sum of 1 << kind, each once */
+    bool have_sites; /* whether any of these entries has a site */
 };
 
 /* Finds the entry of each record of the table, once, and notes its number. Declarations must not be

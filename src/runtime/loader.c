@@ -50,21 +50,6 @@ struct cairn_loader {
 
 /* ---- Creating and destroying ---- */
 
-static char *copy_name(const struct cairn_allocator *allocator, const char *name)
-{
-    size_t size = strlen(name) + 1;
-    char *copy = memory_new(allocator, size, 1);
-    if (copy != NULL)
-        memcpy(copy, name, size);
-    return copy;
-}
-
-static void free_name(const struct cairn_allocator *allocator, const char *name)
-{
-    if (name != NULL)
-        memory_free(allocator, (char *)(uintptr_t)name, strlen(name) + 1);
-}
-
 enum cairn_status cairn_loader_create(cairn_runtime *runtime, const char *name,
                                       cairn_loader **loader, struct cairn_error *error)
 {
@@ -74,13 +59,15 @@ enum cairn_status cairn_loader_create(cairn_runtime *runtime, const char *name,
     enum cairn_status status = runtime_enter(runtime, error);
     if (status != CAIRN_OK)
         return status;
+    if (name == NULL)
+        name = "";
     const struct cairn_allocator *allocator = &runtime->allocator;
     cairn_loader *created = memory_new(allocator, 1, sizeof *created);
     if (created == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a loader");
     created->runtime = runtime;
     cairn_runtime_retain(runtime);
-    created->name = copy_name(allocator, name == NULL ? "" : name);
+    created->name = memory_copy_string(allocator, name, strlen(name));
     if (created->name == NULL)
         status = error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a loader's name");
     if (status == CAIRN_OK)
@@ -109,7 +96,7 @@ void cairn_loader_destroy(cairn_loader *loader)
     for (size_t i = 0; i < loader->section_count; i++) {
         const struct section *section = &loader->sections[i];
         void *bytes = (void *)(uintptr_t)section->contents.section.bytes;
-        free_name(allocator, section->contents.name);
+        memory_free_string(allocator, section->contents.name);
         if (section->mapped_size > 0)
             munmap(bytes, section->mapped_size);
         else if (is_map(section->kind))
@@ -118,7 +105,7 @@ void cairn_loader_destroy(cairn_loader *loader)
     memory_free(allocator, loader->sections, loader->section_capacity * sizeof *loader->sections);
     cairn_declarations_destroy(loader->declarations);
     code_block_destroy(loader->block);
-    free_name(allocator, loader->name);
+    memory_free_string(allocator, loader->name);
     memory_free(allocator, loader, sizeof *loader);
     cairn_runtime_destroy(runtime);
 }
@@ -182,8 +169,8 @@ static enum cairn_status add_section(cairn_loader *loader, struct section *secti
                                              &loader->section_capacity, sizeof *sections);
     if (sections != NULL)
         loader->sections = sections;
-    if (sections == NULL ||
-        (name != NULL && (section->contents.name = copy_name(allocator, name)) == NULL))
+    if (sections == NULL || (name != NULL && (section->contents.name = memory_copy_string(
+                                                  allocator, name, strlen(name))) == NULL))
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to note a section");
     enum page_use use = section->kind == CAIRN_SECTION_CODE   ? PAGES_FOR_CODE
                         : section->kind == CAIRN_SECTION_DATA ? PAGES_FOR_DATA
@@ -193,7 +180,7 @@ static enum cairn_status add_section(cairn_loader *loader, struct section *secti
             ? allocate_map(allocator, size, alignment, section, bytes, error)
             : code_block_allocate(loader->block, use, size, alignment, bytes, error);
     if (status != CAIRN_OK) {
-        free_name(allocator, section->contents.name);
+        memory_free_string(allocator, section->contents.name);
         return status;
     }
     section->contents.address = (uint64_t)(uintptr_t)*bytes;

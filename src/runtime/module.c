@@ -10,7 +10,6 @@
 #include "record/table.h"
 
 #include <assert.h>
-#include <string.h>
 
 /* ---- The runtime's lists, with its lock held ---- */
 
@@ -51,43 +50,40 @@ void module_destroy(cairn_module *module)
     cairn_table_destroy(module->table);
     cairn_declarations_destroy(module->declarations);
     code_block_destroy(module->block);
-    if (module->name != NULL)
-        memory_free(&allocator, module->name, strlen(module->name) + 1);
+    memory_free_string(&allocator, module->name);
     memory_free(&allocator, module, sizeof *module);
 }
 
 /* ---- Publishing and retiring ---- */
 
-static enum cairn_status publish_locked(cairn_module *module, struct cairn_error *error)
-{
-    if (module->state != MODULE_LOADED)
-        return error_set(error, CAIRN_ERROR_STATE, 0, "module '%s' has been %s already",
-                         module->name, module->state == MODULE_PUBLISHED ? "published" : "retired");
-    /* The index comes first because it may fail. In between, lookups find the module's records by
-     * ID, but not yet by PC. */
-    enum cairn_status status = index_publish(module->runtime->index, module->table, error);
-    if (status != CAIRN_OK)
-        return status;
-    status = code_block_publish(module->block, module, error);
-    if (status != CAIRN_OK) {
-        index_unpublish(module->runtime->index, module->table);
-        return status;
-    }
-    site_table_publish(module->sites);
-    module->state = MODULE_PUBLISHED;
-    return CAIRN_OK;
-}
-
+/* The index comes first because it may fail. In between, lookups find the module's records by ID,
+ * but not yet by PC. */
 enum cairn_status cairn_module_publish(cairn_module *module, struct cairn_error *error)
 {
     if (module == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no module to publish");
-    enum cairn_status status = runtime_enter(module->runtime, error);
+    cairn_runtime *runtime = module->runtime;
+    enum cairn_status status = runtime_enter(runtime, error);
     if (status != CAIRN_OK)
         return status;
-    runtime_lock(module->runtime);
-    status = publish_locked(module, error);
-    runtime_unlock(module->runtime);
+    runtime_lock(runtime);
+    if (module->state != MODULE_LOADED)
+        status =
+            error_set(error, CAIRN_ERROR_STATE, 0, "module '%s' has been %s already", module->name,
+                      module->state == MODULE_PUBLISHED ? "published" : "retired");
+    else
+        status = index_publish(runtime->index, module->table, error);
+    if (status != CAIRN_OK)
+        goto unlock;
+    status = code_block_publish(module->block, module, error);
+    if (status != CAIRN_OK) {
+        index_unpublish(runtime->index, module->table);
+        goto unlock;
+    }
+    site_table_publish(module->sites);
+    module->state = MODULE_PUBLISHED;
+unlock:
+    runtime_unlock(runtime);
     return status;
 }
 

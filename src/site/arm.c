@@ -23,11 +23,10 @@ enum cairn_status site_refuse(cairn_site *site, struct cairn_error *error, const
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    site->reason = memory_new(&site->table->allocator, strlen(text) + 1, 1);
-    if (site->reason == NULL)
-        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a site's reason");
-    strcpy(site->reason, text);
-    return CAIRN_OK;
+    site->reason = memory_copy_string(&site->table->allocator, text, strlen(text));
+    return site->reason != NULL
+               ? CAIRN_OK
+               : error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a site's reason");
 }
 
 /* ---- Common parts ---- */

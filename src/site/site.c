@@ -37,7 +37,7 @@ static enum cairn_status allocate_arrays(struct site_table *sites,
                                          struct cairn_error *error)
 {
     uint32_t bucket = 0;
-    for (uint32_t i = 0; i < sites->record_count; i++) {
+    for (uint32_t i = 0; declarations->have_sites && i < sites->record_count; i++) {
         const struct declaration_entry *entry = declarations_of_record(declarations, i);
         if (entry == NULL || !entry->has_site)
             continue;
@@ -172,6 +172,7 @@ static void find_calls(const struct site_table *sites, cairn_table *records,
 {
     const struct cairn_arch *arch = sites->arch;
     uint16_t link = arch->unwind_slots[ARCH_UNWIND_RETURN_ADDRESS].dwarf;
+    uint64_t code_end = 0; /* of the code that contains the last address */
     uint32_t bucket = 0;
     for (uint32_t i = 0; i < sites->record_count; i++) {
         struct cairn_record other;
@@ -181,9 +182,11 @@ static void find_calls(const struct site_table *sites, cairn_table *records,
             table_has_return_address(records, i))
             continue;
         uint64_t address = table_next_record_address(records, i, &bucket);
-        size_t size = ARCH_CALL_BYTES_MAX;
-        while (size > 0 && !code_block_holds_code(sites->block, address, size))
-            size--;
+        if (address >= code_end)
+            code_end = code_block_code_end(sites->block, address);
+        uint64_t size = address < code_end ? code_end - address : 0;
+        if (size > ARCH_CALL_BYTES_MAX)
+            size = ARCH_CALL_BYTES_MAX;
         size_t length = arch->call_length(arch, (const uint8_t *)(uintptr_t)address, size);
         if (length == 0 || cairn_table_find_return_address(records, address + length, &other))
             continue;
@@ -203,7 +206,10 @@ static enum cairn_status add_sites(struct site_table *sites, cairn_table *record
                                    struct cairn_error *error)
 {
     uint32_t bucket = 0;
-    for (uint32_t i = 0; i < sites->record_count; i++) {
+    bool has_statepoints = (declarations->kinds >> CAIRN_RECORD_STATEPOINT & 1) != 0;
+    bool has_stackmaps = (declarations->kinds >> CAIRN_RECORD_STACKMAP & 1) != 0;
+    uint32_t count = declarations->have_sites || has_statepoints ? sites->record_count : 0;
+    for (uint32_t i = 0; i < count; i++) {
         const struct declaration_entry *entry = declarations_of_record(declarations, i);
         if (sites->record_sites != NULL)
             sites->record_sites[i + 1] = sites->count;
@@ -223,7 +229,8 @@ static enum cairn_status add_sites(struct site_table *sites, cairn_table *record
             table_set_return_delta(records, i, site->return_offset);
     }
     bind_sites(sites);
-    find_calls(sites, records, declarations);
+    if (has_stackmaps)
+        find_calls(sites, records, declarations);
     return CAIRN_OK;
 }
 
@@ -266,9 +273,7 @@ void site_table_destroy(struct site_table *sites)
         veneers_destroy(&sites->sites[i]);
         if (sites->sites[i].ic != NULL)
             sites->ics->functions->unload(sites->sites[i].ic);
-        char *reason = sites->sites[i].live ? NULL : sites->sites[i].reason;
-        if (reason != NULL)
-            memory_free(&allocator, reason, strlen(reason) + 1);
+        memory_free_string(&allocator, sites->sites[i].live ? NULL : sites->sites[i].reason);
     }
     memory_free(&allocator, sites->original_bytes, 2 * sites->bytes_capacity);
     memory_free(&allocator, sites->sites, sites->capacity * sizeof *sites->sites);
