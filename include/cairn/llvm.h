@@ -41,11 +41,10 @@ struct cairn_patchpoint {
     uint64_t id;
     /** Bytes to reserve, at least cairn_patchpoint_minimum_bytes. */
     uint32_t byte_count;
-    /** A constant: a function (not on AArch64 and RISC-V), or an address as a pointer or as an
-     * integer of pointer width, below 2^48 on AArch64 and PPC64. With NULL or a null constant LLVM
-     * emits no-ops instead of a call. LLVM can call neither a target that is known only at run time
-     * nor an expression that must be computed: use no target and cairn_site_call, or as target a
-     * function that calls a pointer which it gets as an argument. */
+    /** A function (not on AArch64 and RISC-V), or a constant address as a pointer or an integer,
+     * below 2^48 on AArch64 and PPC64. With NULL or a null constant LLVM emits no-ops instead of a
+     * call. For a target that is known only at run time or must be computed, use no target and
+     * cairn_site_call, or a function that calls a pointer which it gets as an argument. */
     LLVMValueRef target;
     LLVMTypeRef result_type; /**< NULL means void */
     /** LLVM's number. With CAIRN_CALLING_CONVENTION_ANYREG, LLVM chooses the registers of the
@@ -107,11 +106,10 @@ CAIRN_API uint32_t cairn_frame_state_capacity(const struct cairn_encoded_frame *
  * cairn_build_stackmap, or in the "deopt" bundle of a statepoint, with or without other values
  * before and after them. cairn_frame_state_read (cairn/frame_state.h) decodes them.
  *
- * Numbers, constants of integer, floating-point and vector types, null, and addresses that are
- * constant integers take no register and no instruction. Addresses of globals do, because LLVM
- * knows them only when it links. A value that occurs several times is passed to LLVM once. Whether
- * LLVM can keep a value of its type live, cairn_build_patchpoint and cairn_check_module determine.
- * Takes O(slots × different values) time.
+ * Constants take no register and no instruction, except addresses of globals, which LLVM knows only
+ * when it links. A value that occurs several times is passed to LLVM once. Whether LLVM can keep a
+ * value of its type live is checked by cairn_build_patchpoint and cairn_check_module. Takes
+ * O(slots × different values) time.
  *
  * Errors: UNSUPPORTED (a type that a struct cairn_value cannot hold; the message names it), RANGE
  * (too little space, or more than 65535 live values, frames, or entries in a frame), ARGUMENT. Then
@@ -147,9 +145,9 @@ struct cairn_pcsection_metadata {
  * An instruction gets an entry for each machine instruction that is made from it: usually one for a
  * load, store or branch, one or several for an atomic, and one for each copy of duplicated code.
  * LLVM 16 to 19 drop the metadata of calls, some with a warning on standard error. IR passes drop
- * the metadata of instructions that they change, so call this after the last pass. LLVM would write
- * the constants only once for instructions that share metadata (RUNS in cairn/pc_table.h), so each
- * instruction gets its own: it includes a constant of no bytes, which the function's attribute
+ * the metadata of instructions that they change, so call this after the last pass. Each instruction
+ * gets its own node, because LLVM writes the constants of a shared node only once (RUNS in
+ * cairn/pc_table.h): it includes a constant of no bytes, which the function's attribute
  * "cairn-pcsections" counts.
  *
  * Errors: UNSUPPORTED (LLVM 14 or 15, an object format other than ELF, or a value that is not an
@@ -168,18 +166,13 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_attach_pcsections(
  * to the hardware (metadata make.implicit). An access near the pointer on the other side of the
  * branch then replaces the check, and the fault map contains where execution continues after a
  * fault (cairn/fault.h). LLVM does this on x86-64 and AArch64 at optimisation levels 1 to 3, if its
- * option is on (cairn_enable_implicit_null_checks). On AArch64, LLVM 14 to 16 do it only for loads,
- * and not in small functions with a frame pointer (cairn_prepare_function), because they set up the
- * frame between the check and the access. Call this after the last IR pass that changes branches.
- * Errors: ARGUMENT (not such a branch).
+ * option -enable-implicit-null-checks is on, as in engines with `implicit_null_checks`. On AArch64,
+ * LLVM 14 to 16 do it only for loads, and not in small functions with a frame pointer
+ * (cairn_prepare_function), because they set up the frame between the check and the access. Call
+ * this after the last IR pass that changes branches. Errors: ARGUMENT (not such a branch).
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_make_implicit(LLVMValueRef branch,
                                                                  struct cairn_error *error);
-
-/** Turns on LLVM's option -enable-implicit-null-checks for the process, once. It affects only
- * marked branches. Engines do this on request (struct cairn_engine_options). Thread-safe, but LLVM
- * must not be compiling at the same time. */
-CAIRN_API void cairn_enable_implicit_null_checks(void);
 
 /** Adds attributes to a function: `uwtable`, so that LLVM emits unwind tables, and
  *  "frame-pointer"="all", so that profilers can follow its frames. Functions without these
@@ -187,9 +180,8 @@ CAIRN_API void cairn_enable_implicit_null_checks(void);
 CAIRN_API void cairn_prepare_function(LLVMValueRef function);
 
 /**
- * Gives each statepoint of the module a new ID, from `*next_id` on in the order of the module, and
- * advances `*next_id`. Statepoints are calls of llvm.experimental.gc.statepoint*, calls with a
- * "deopt" bundle, and calls of llvm.experimental.deoptimize.*. Call this after LLVM's pass
+ * Gives each statepoint of the module (see cairn_scan_module) a new ID, from `*next_id` on in the
+ * order of the module, and advances `*next_id`. Call this after LLVM's pass
  * rewrite-statepoints-for-gc, which gives all statepoints the same ID, so that their declarations
  * conflict. A second call numbers them again. Errors: ARGUMENT.
  */
@@ -198,10 +190,9 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_number_statepoints(LLVMModule
                                                                       struct cairn_error *error);
 
 /**
- * Creates the signature (cairn/call.h) of a function type, for example of a loop's OSR version, or
- * of a function that is entered in place of a frame. The members of a returned structure are the
- * results. The type does not tell which integers are sign-extended: all are zero-extended. Use
- * cairn_signature_create for a signature with others.
+ * Creates the signature (cairn/call.h) of a function type, for example of a loop's OSR version. The
+ * members of a returned structure are the results. The type does not tell which integers are
+ * sign-extended: all are zero-extended. For others use cairn_signature_create.
  *
  * Errors: ARGUMENT (not a function type, too many arguments or results), UNSUPPORTED (variable
  * arguments, or as cairn_signature_create), MEMORY.
@@ -219,14 +210,13 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_signature_of_function(
  * attribute "statepoint-id", otherwise 2882400015, and the size is "statepoint-num-patch-bytes".
  * Before LLVM 19, records and so declarations of statepoints have the low 32 bits of their IDs.
  *
- * Some calls have no record and so no declaration: inline assembly, and other intrinsics with a
+ * Some calls have no record and so no declaration: inline assembly and other intrinsics with a
  * "deopt" bundle; calls in functions that are available externally, for which LLVM emits no code;
- * before LLVM 18, calls with an empty "deopt" bundle, except calls of
- * llvm.experimental.deoptimize.*. cairn_check_module rejects two other cases: calls of library
- * functions that LLVM replaces by instructions (for example sqrt that only reads memory) with a
- * "deopt" bundle; and, at -O0 on AArch64, ordinary calls with a "deopt" bundle, of which LLVM 14 to
- * 22 make no record unless the function has an intrinsic that makes one, or an invoke with such a
- * bundle.
+ * and before LLVM 18, calls with an empty "deopt" bundle, except of llvm.experimental.deoptimize.*.
+ * cairn_check_module rejects two other cases of a "deopt" bundle: calls of library functions that
+ * LLVM replaces by instructions (for example sqrt that only reads memory); and, at -O0 on AArch64,
+ * ordinary calls in functions without an intrinsic that makes a record or an invoke with such a
+ * bundle, of which LLVM 14 to 22 make no record.
  *
  * An ID may occur several times, because inlining and unrolling duplicate calls. Declarations are
  * added in the order of the module. Takes O(instructions + records) time: a few nanoseconds for
@@ -265,8 +255,7 @@ struct cairn_finding {
 struct cairn_check_options {
     enum cairn_liveness liveness;
     unsigned optimisation_level; /**< 0 to 3, at which the module will be compiled */
-    bool
-        enable_fast_isel; /**< whether LLVM will use FastISel above level 0, too (EnableFastISel) */
+    bool enable_fast_isel;       /**< EnableFastISel: LLVM will use FastISel above level 0, too */
     /** Whether the host has run LLVM's verifier, and has not changed the module since. */
     bool is_verified;
     /** Called for each finding, in the order of the module. Must not change the module. May be
@@ -317,18 +306,15 @@ struct cairn_capture {
  * only by its ID, so that both cannot be declared.
  *
  * RENUMBERED suits hosts that look statepoints up by address, because LLVM's passes give all of
- * them one ID. It is not the default, because hosts find patch points and stack maps by their IDs,
- * and an ID that was used twice by mistake would not be noticed.
- *
- * Calls with a "deopt" bundle and of llvm.experimental.deoptimize without the attribute
- * "statepoint-id" have LLVM's default ID, 2882400015, which the host did not choose. If it has two
- * shapes, they are renumbered with REFUSED, too.
+ * them one ID. With REFUSED, hosts that look records up by ID notice an ID that was used twice by
+ * mistake. Only calls with LLVM's default ID (cairn_scan_module) are renumbered with REFUSED, too,
+ * because the host did not choose that ID.
  */
 enum cairn_id_conflicts {
     CAIRN_ID_CONFLICTS_REFUSED = 0, /**< reject the module: CONFLICT */
-    /** Give each call whose ID has two shapes a new ID in the IR, from 2^31 on. A later call whose
-     * own ID was given to another call gets a new one, too. (With REFUSED it keeps its ID, so a
-     * host with calls without IDs should choose IDs below 2^31.) */
+    /** Give each call whose ID has two shapes a new ID in the IR, from 2^31 on. So does a later
+     * call whose own ID was given to another call. (With REFUSED it keeps its ID, so a host with
+     * calls without IDs should choose IDs below 2^31.) */
     CAIRN_ID_CONFLICTS_RENUMBERED = 1,
     /** Leave records with such an ID undeclared: they can be looked up, but have no site, and their
      *  values have no types. */
@@ -344,15 +330,12 @@ struct cairn_memory_manager_options {
     void (*after_publish)(cairn_module *module, void *user);
     void *user;
     /** The PC sections to keep. The first match of a name counts. Copied. LLVM 14 and 15 emit none.
-     * The finalisation fails if a section does not match its schema, because statements about the
-     * code may then be wrong. */
+     * The finalisation fails if a section does not match its schema. */
     const struct cairn_capture *captures;
     size_t capture_count;
     /** The engine's code model: LLVMCodeModelDefault (0), LLVMCodeModelJITDefault or
-     * LLVMCodeModelLarge. Cairn's engines set it. A host that sets another one for its own engine
-     * must set it here, too: code of the small, kernel and medium models has 32-bit addresses (for
-     * example R_X86_64_32S in constant pools and jump tables), which RuntimeDyld truncates without
-     * an error. */
+     * LLVMCodeModelLarge. Cairn's engines set it; hosts set it for their own engines. Code of the
+     * other models has 32-bit addresses, which RuntimeDyld truncates without an error. */
     LLVMCodeModel code_model;
     enum cairn_id_conflicts id_conflicts;
 };
@@ -388,8 +371,7 @@ CAIRN_API void cairn_memory_manager_set_engine(cairn_memory_manager *manager,
 /**
  * Declares the sites of a module that was or will be added to the engine. Must be called before
  * code generation, and after passes that internalise symbols. If the module has sites, a constant
- * is added
- * ("cairn.declared.*", 16 bytes in a section that is not kept), by which the module is recognised
+ * is added ("cairn.declared.*", 16 bytes in a section that is not kept), by which it is recognised
  * when it is loaded. Undeclared records can be looked up, but have no sites. An ID may have another
  * shape in a module that is loaded later. Errors, after which calls may have new IDs: CONFLICT (two
  * shapes of an ID among modules that are not loaded yet, enum cairn_id_conflicts), MEMORY, CORRUPT.
@@ -430,7 +412,9 @@ struct cairn_engine_options {
     unsigned optimisation_level; /**< 0 to 3, as in LLVMMCJITCompilerOptions */
     LLVMCodeModel code_model; /**< as in struct cairn_memory_manager_options; others are refused */
     bool enable_fast_isel;
-    bool implicit_null_checks; /**< call cairn_enable_implicit_null_checks first */
+    /** Turns on LLVM's option -enable-implicit-null-checks for the process, once. It affects only
+     * branches marked by cairn_make_implicit. LLVM must not be compiling at the same time. */
+    bool implicit_null_checks;
     enum cairn_liveness liveness;
     bool skip_check;  /**< skip cairn_check_module, for modules that were checked before */
     bool is_verified; /**< as in struct cairn_check_options, for all modules */
@@ -441,14 +425,13 @@ struct cairn_engine_options {
     const char *const *gc_strategies;
     size_t gc_strategy_count;
     /**
-     * The target of calls of llvm.experimental.deoptimize, usually cairn_exit_target of an exit.
-     * LLVM calls a function named __llvm_deoptimize with the call's arguments; the engine binds
-     * that name to this address, unless one of its modules defines it. The exit's handler gets the
-     * whole frame and reads the deopt values by their types (cairn_frame_value). It must return
-     * from the frame's function or enter another one in its place (cairn_exit_return,
+     * The target of calls of llvm.experimental.deoptimize, usually cairn_exit_target of an exit,
+     * valid as long as the engine's code is used. LLVM calls a function named __llvm_deoptimize
+     * with the call's arguments; the engine binds that name to this address, unless one of its
+     * modules defines it. The exit's handler reads the deopt values (cairn_frame_value). It must
+     * return from the frame's function or enter another one in its place (cairn_exit_return,
      * cairn_exit_enter), because the code does not continue after the call. NULL: the name is
-     * looked up like any other, and the finalisation fails with LLVM if nothing defines it. Must be
-     * valid as long as the engine's code is used.
+     * looked up like any other, and the finalisation fails with LLVM if nothing defines it.
      */
     const void *deoptimize_target;
     struct cairn_memory_manager_options memory_manager;
@@ -493,10 +476,8 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_engine_finalise(cairn_engine 
 CAIRN_API void *cairn_engine_function(cairn_engine *engine, const char *name,
                                       struct cairn_error *error);
 
-/**
- * Finalises, and returns the site with the ID in the engine's runtime; NULL on failure. Errors:
- * those of cairn_engine_finalise and of cairn_runtime_find_site.
- */
+/** Finalises, and returns the site with the ID in the engine's runtime; NULL on failure. Errors:
+ *  those of cairn_engine_finalise and of cairn_runtime_find_site. */
 CAIRN_API cairn_site *cairn_engine_site(cairn_engine *engine, uint64_t id,
                                         struct cairn_error *error);
 

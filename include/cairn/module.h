@@ -1,9 +1,8 @@
 /*
  * cairn/module.h - loading code, and the modules that it becomes.
  *
- * A loader collects the sections of one module: code, data, stack maps, and so on. Finishing the
- * loader decodes the stack maps, arms the sites, and protects the pages. The result is a module,
- * which lookups do not find until it is published.
+ * A loader collects the sections of one module: code, data, stack maps, and so on. Finishing it
+ * creates a module, which lookups do not find until it is published.
  *
  *     cairn_loader_create(runtime, "f", &loader, &error)
  *     cairn_loader_allocate(loader, CAIRN_SECTION_CODE, size, 16, NULL, &error)       write to it
@@ -42,10 +41,8 @@ typedef struct cairn_site cairn_site;
 
 /* ---- Loading ---- */
 
-/**
- * Creates a loader for one module. `name` is copied; NULL means "". The caller owns `*loader`,
- * which one thread at a time may use. Errors: ARGUMENT, MEMORY, SYSTEM.
- */
+/** Creates a loader for one module. `name` is copied; NULL means "". The caller owns `*loader`,
+ *  which one thread at a time may use. Errors: ARGUMENT, MEMORY, SYSTEM. */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_loader_create(cairn_runtime *runtime,
                                                                  const char *name,
                                                                  cairn_loader **loader,
@@ -149,14 +146,11 @@ CAIRN_API const char *cairn_module_name(const cairn_module *module);
 /** Returns the module's records: an empty table, not NULL, if it has no stack map. */
 CAIRN_API const cairn_table *cairn_module_table(const cairn_module *module);
 
-/** Returns the entries of the module's PC sections. Returns NULL, which all functions of
- *  cairn/pc_table.h treat as an empty table, if there are none or if `module` is NULL:
+/** Return the entries of the module's PC sections, and its fault maps. Return NULL, which all
+ *  functions of these tables treat as an empty one, if there are none or if `module` is NULL:
  *  `cairn_pc_table_find(cairn_module_pc_table(cairn_runtime_find_module(runtime, pc)), pc, ...)`.
  */
 CAIRN_API const cairn_pc_table *cairn_module_pc_table(const cairn_module *module);
-
-/** Returns the module's fault maps. Returns NULL, which all functions of cairn/fault_table.h treat
- *  as an empty table, if there are none or if `module` is NULL. */
 CAIRN_API const cairn_fault_table *cairn_module_fault_table(const cairn_module *module);
 
 /** A range of the memory that a module occupies. */

@@ -23,7 +23,7 @@ static LLVMValueRef find_function(LLVMBuilderRef builder, struct cairn_error *er
     if (function != NULL && LLVMGetGlobalParent(function) != NULL)
         return function;
     error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-              "the builder does not stand in a function of a module: position it first");
+              "the builder is not positioned in a function of a module");
     return NULL;
 }
 
@@ -180,8 +180,7 @@ static enum cairn_status check_result(LLVMTypeRef type, struct cairn_error *erro
     char text[61];
     return error_set(
         error, CAIRN_ERROR_UNSUPPORTED, 0,
-        "LLVM %d has no patch point that returns %s: return void, an integer of up to 64 "
-        "bits%s, "
+        "LLVM %d has no patch point that returns %s: return void, an integer of up to 64 bits%s, "
         "or pass a pointer to where the target puts it",
         LLVM_VERSION_MAJOR, ir_print_type(type, text, sizeof text),
         LLVM_PATCHPOINT_RETURNS_ANY_TYPE ? ", a pointer, a floating-point number, a 128-bit vector"

@@ -114,26 +114,16 @@ static bool skip(const char **at, const char *expected)
     return true;
 }
 
-/* Returns the quotation mark of the first tag, after "[ ". The bracket of an array type is followed
- * by a number instead. */
-static const char *find_list(const char *text)
-{
-    bool is_quoted = false;
-    for (; *text != '\0'; text++) {
-        if (!is_quoted && strncmp(text, "[ \"", 3) == 0)
-            return text + 2;
-        if (*text == '"')
-            is_quoted = !is_quoted;
-    }
-    return NULL;
-}
-
-/* Parses `[ "tag"(i64 7, i64 8), "other"(i64 9) ]`. Returns false also if the operand numbers do
- * not continue from `*next`. */
+/* Parses `[ "tag"(i64 7, i64 8), "other"(i64 9) ]`. The list begins at the first "[ " that a tag
+ * follows; the bracket of an array type is followed by a number instead. Returns false also if the
+ * operand numbers do not continue from `*next`. */
 static bool parse_list(const char *text, unsigned *next, struct bundles *bundles)
 {
-    const char *at = find_list(text);
-    if (at == NULL)
+    bool is_quoted = false;
+    const char *at = text;
+    for (; *at != '\0' && (is_quoted || strncmp(at, "[ \"", 3) != 0); at++)
+        is_quoted ^= *at == '"';
+    if (!skip(&at, "[ "))
         return false;
     do {
         struct bundle bundle = {.first = *next};

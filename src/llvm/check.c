@@ -5,8 +5,8 @@
  * rules reject, to see that it still crashes, and random modules, to see that nothing else crashes.
  *
  * GC strategies are checked first, because LLVM's verifier ends the process at some of them. Then
- * the verifier runs, because the code generator relies on what it verifies. Then the module is
- * walked to count the findings. If there are any, a second walk reports them.
+ * the verifier runs, because the code generator relies on what it verifies. Then one walk over the
+ * module reports the findings.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -22,72 +22,73 @@
 #include <stdio.h>
 #include <string.h>
 
+struct registers {
+    unsigned general;
+    unsigned vector;
+    unsigned x87;
+};
+
+/* ORDER ARCHITECTURE. What the code generator supports. */
+static const struct machine {
+    /* How many values fit into registers at the same time, in functions with a frame pointer. There
+     * is one general register less in a function with a dynamic alloca, which may need a base
+     * pointer. (llvm-project #56880) */
+    struct registers limits;
+    struct registers arguments; /* that pass arguments; the remaining arguments are on the stack */
+    unsigned instruction_bytes; /* regions are multiples of this; 0 means that any size is valid */
+    bool has_statepoints;
+} machines[] = {
+    [CAIRN_ARCHITECTURE_UNKNOWN] = {{UINT_MAX, UINT_MAX, UINT_MAX}, {0, 0, 0}, 0, false},
+    [CAIRN_ARCHITECTURE_X86_64] = {{13, 16, 7}, {6, 8, 0}, 0, true},
+    [CAIRN_ARCHITECTURE_AARCH64] = {{27, 32, 0}, {8, 8, 0}, 4, true},
+    [CAIRN_ARCHITECTURE_PPC64_ELFV2] = {{27, 64, 0}, {8, 13, 0}, 4, false},
+    [CAIRN_ARCHITECTURE_PPC64_ELFV1] = {{27, 32, 0}, {8, 13, 0}, 4, false},
+    [CAIRN_ARCHITECTURE_SYSTEMZ] = {{11, 16, 0}, {5, 4, 0}, 2, false},
+    [CAIRN_ARCHITECTURE_RISCV64] = {{27, 32, 0}, {8, 8, 0}, 4, true},
+};
+
 /* The input of the rules, and their results. */
 struct checker {
     const struct cairn_check_options *options;
     enum cairn_architecture architecture;
     uint32_t minimum_bytes; /* of patch points with a target */
-    struct site_call call;  /* the call that is being checked */
-    LLVMValueRef function;  /* the function that contains it */
-    LLVMValueRef liveness_checked;
-    LLVMValueRef selection_checked;
-    bool is_left_to_dag; /* whether SelectionDAG compiles `selection_checked` */
+    LLVMValueRef function;  /* the function that is being checked */
+    bool has_checked_liveness;
+    bool has_checked_selection;
+    bool is_left_to_dag;   /* whether SelectionDAG compiles the function; if it was checked */
+    bool is_anyreg;        /* whether the call has the calling convention anyregcc */
+    struct site_call call; /* the call that is being checked */
+    unsigned end;          /* the number of its arguments and live values */
     size_t found;
-    size_t expected; /* the number of findings; 0 while they are counted */
     struct cairn_error *error;
 };
 
 /* ---- Reporting findings ---- */
 
-enum { FUNCTION_WIDTH = 40, INSTRUCTION_WIDTH_MIN = 12, INSTRUCTION_WIDTH_MAX = 60 };
-
-/* Space after the first sentence for " (and 4294967295 more)". */
+/* Space at the end of the error message for " (and 4294967295 more)". */
 enum { SUFFIX_SIZE = 24 };
 
-/* Writes the sentence for a finding. The instruction is truncated to the space that the other parts
- * leave in an error message. */
-static void write_sentence(const struct cairn_finding *finding, char *sentence, size_t size)
-{
-    static const char form[] = "in '%.*s': %.*s%s: %s; write %s";
-    size_t length = strlen(finding->instruction);
-    int rest = snprintf(NULL, 0, form, FUNCTION_WIDTH, finding->function, 0, "", "...",
-                        finding->why, finding->instead);
-    int width = (int)size - SUFFIX_SIZE - rest;
-    if (width < INSTRUCTION_WIDTH_MIN)
-        width = INSTRUCTION_WIDTH_MIN;
-    if (width > INSTRUCTION_WIDTH_MAX)
-        width = INSTRUCTION_WIDTH_MAX;
-    snprintf(sentence, size, form, FUNCTION_WIDTH, finding->function, width, finding->instruction,
-             length > (size_t)width ? "..." : "", finding->why, finding->instead);
-}
-
-/* Counts a finding, or reports it. The error gets the first finding's sentence, and the number of
- * further findings. */
+/* Reports a finding. The first one's sentence becomes the error message. The instruction is
+ * truncated to the space that the other parts leave in an error message. */
 static void report(struct checker *checker, const char *why, const char *instead)
 {
-    checker->found++;
-    if (checker->expected == 0)
-        return;
-    char *text = LLVMPrintValueToString(checker->call.call);
+    enum { FUNCTION_WIDTH = 40, WIDTH_MIN = 12, WIDTH_MAX = 60 };
+    static const char form[] = "in '%.*s': %.*s%s: %s; write %s";
     char sentence[CAIRN_ERROR_MESSAGE_SIZE];
-    struct cairn_finding finding = {
-        .function = ir_function_name(checker->call.call),
-        .instruction = text + strspn(text, " "),
-        .why = why,
-        .instead = instead,
-        .sentence = sentence,
-        .call = checker->call.call,
-    };
-    write_sentence(&finding, sentence, sizeof sentence);
-    if (checker->found == 1) {
-        char suffix[SUFFIX_SIZE + 1] = "";
-        if (checker->expected > 1)
-            snprintf(suffix, sizeof suffix, " (and %u more)", (unsigned)(checker->expected - 1));
-        int width = CAIRN_ERROR_MESSAGE_SIZE - 1 - (int)strlen(suffix);
-        error_set(checker->error, CAIRN_ERROR_LLVM, 0, "%.*s%s", width, sentence, suffix);
-    }
+    char *text = LLVMPrintValueToString(checker->call.call);
+    const char *instruction = text + strspn(text, " ");
+    const char *function = ir_function_name(checker->call.call);
+    int rest = snprintf(NULL, 0, form, FUNCTION_WIDTH, function, 0, "", "...", why, instead);
+    int width = (int)sizeof sentence - SUFFIX_SIZE - rest;
+    width = width < WIDTH_MIN ? WIDTH_MIN : width > WIDTH_MAX ? WIDTH_MAX : width;
+    snprintf(sentence, sizeof sentence, form, FUNCTION_WIDTH, function, width, instruction,
+             strlen(instruction) > (size_t)width ? "..." : "", why, instead);
+    if (checker->found++ == 0)
+        error_set(checker->error, CAIRN_ERROR_LLVM, 0, "%s", sentence);
     if (checker->options->finding != NULL)
-        checker->options->finding(&finding, checker->options->user);
+        checker->options->finding(&(struct cairn_finding){function, instruction, why, instead,
+                                                          sentence, checker->call.call},
+                                  checker->options->user);
     LLVMDisposeMessage(text);
 }
 
@@ -97,9 +98,38 @@ static void report_problem(struct checker *checker, const struct problem *proble
         report(checker, problem->why, problem->instead);
 }
 
-static bool is_anyreg(const struct site_call *call)
+/* ---- Regions and targets ---- */
+
+/* Checks that the architecture has such calls, the size of the region, and the target. Not every
+ * wrong size is a crash. If the region is too small on x86-64, or has a negative size on any
+ * architecture, LLVM fills all memory with no-ops. If it is too small on another architecture, or
+ * ends within an instruction, LLVM writes more bytes than requested, and a patch would not replace
+ * the last ones. A bad target may do worse: the call branches to a wrong address, or disappears. */
+static void check_region(struct checker *checker)
 {
-    return call->calling_convention == CAIRN_CALLING_CONVENTION_ANYREG;
+    const struct site_call *call = &checker->call;
+    bool emits_call = call->kind == CAIRN_RECORD_PATCHPOINT && call->has_target;
+    unsigned unit = machines[checker->architecture].instruction_bytes;
+    if (checker->architecture == CAIRN_ARCHITECTURE_RISCV64 && !LLVM_HAS_RISCV_STACKMAPS)
+        report(checker, "LLVM has no stack maps for RISC-V before version 18",
+               "code without them, or compile it with a later one");
+    else if (call->kind == CAIRN_RECORD_STATEPOINT &&
+             !machines[checker->architecture].has_statepoints)
+        report(checker, "LLVM cannot select statepoints for this architecture",
+               "patch points with the roots as live values");
+    if (call->byte_count > CAIRN_PATCHPOINT_BYTES_MAX)
+        report(checker, "LLVM fills that many bytes with no-ops",
+               "a number of bytes up to 1048576");
+    else if (emits_call && call->byte_count < checker->minimum_bytes)
+        report(checker, "LLVM's call of the target does not fit into its bytes",
+               "the number that cairn_patchpoint_minimum_bytes gives, or more");
+    else if (unit != 0 && call->byte_count % unit != 0)
+        report(checker,
+               unit == 4 ? "instructions have 4 bytes here"
+                         : "instructions have 2, 4 or 6 bytes here",
+               unit == 4 ? "a multiple of 4" : "an even number");
+    if (call->target != NULL)
+        report_problem(checker, target_find_problem(call->target, checker->architecture));
 }
 
 /* ---- Types of live values ---- */
@@ -114,8 +144,7 @@ static bool is_recorded_constant(const struct site_call *call, unsigned index)
     return call->kind != CAIRN_RECORD_STATEPOINT || ir_is_integer(LLVMTypeOf(integer), 64);
 }
 
-/* Returns NULL if LLVM can keep argument or live value `index`, otherwise what to write instead.
- * For constants see check_constants. */
+/* Returns NULL if LLVM can keep argument or live value `index`, otherwise what to write instead. */
 static const char *find_instead(const struct checker *checker, unsigned index)
 {
     const struct site_call *call = &checker->call;
@@ -127,81 +156,39 @@ static const char *find_instead(const struct checker *checker, unsigned index)
                : types_live_value(type, checker->architecture, checker->function);
 }
 
-/* Whether a value from `first` on, before `index`, has the same type as value `index` and does not
- * fit either. The report on that value covers both. */
-static bool is_reported(const struct checker *checker, unsigned first, unsigned index)
-{
-    LLVMTypeRef type = LLVMTypeOf(site_call_value(&checker->call, index));
-    for (unsigned i = first; i < index; i++)
-        if (LLVMTypeOf(site_call_value(&checker->call, i)) == type &&
-            find_instead(checker, i) != NULL)
-            return true;
-    return false;
-}
-
+/* Checks the live values; with anyregcc also the arguments, which are recorded like them. Reports
+ * each type once. Then checks the constants, because a wrong number in a record is as bad as a
+ * crash. Reports only the first one: the others have the same reason. */
 static void check_live_values(struct checker *checker)
 {
     const struct site_call *call = &checker->call;
-    /* With anyregcc, arguments are recorded like live values. */
-    unsigned first = is_anyreg(call) ? 0 : call->argument_count;
-    unsigned end = call->argument_count + call->live_value_count;
-    for (unsigned i = first; i < end; i++) {
+    unsigned first = checker->is_anyreg ? 0 : call->argument_count;
+    for (unsigned i = first; i < checker->end; i++) {
+        LLVMTypeRef type = LLVMTypeOf(site_call_value(call, i));
         const char *instead = find_instead(checker, i);
-        if (instead == NULL || is_reported(checker, first, i))
+        unsigned same = first;
+        if (instead == NULL)
             continue;
-        char type[25];
+        while (same < i && (LLVMTypeOf(site_call_value(call, same)) != type ||
+                            find_instead(checker, same) == NULL))
+            same++;
+        if (same < i)
+            continue;
+        char name[25];
         char why[80];
         snprintf(why, sizeof why, "LLVM %d crashes on a live value of type %s", LLVM_VERSION_MAJOR,
-                 ir_print_type(LLVMTypeOf(site_call_value(call, i)), type, sizeof type));
+                 ir_print_type(type, name, sizeof name));
         report(checker, why, instead);
     }
-}
-
-/* Checks the constants, because a wrong number in a record is as bad as a crash. Reports only the
- * first one: the others have the same reason. */
-static void check_constants(struct checker *checker)
-{
-    const struct site_call *call = &checker->call;
-    unsigned end = call->argument_count + call->live_value_count;
-    for (unsigned i = call->argument_count; i < end; i++) {
-        const char *why =
-            is_recorded_constant(call, i) ? types_live_constant(site_call_value(call, i)) : NULL;
-        if (why == NULL)
-            continue;
+    const char *why = NULL;
+    for (unsigned i = call->argument_count; i < checker->end && why == NULL; i++)
+        if (is_recorded_constant(call, i))
+            why = types_live_constant(site_call_value(call, i));
+    if (why != NULL)
         report(checker, why, LIVE_CONSTANT_INSTEAD);
-        return;
-    }
 }
 
 /* ---- Registers (llvm-project #56880) ---- */
-
-struct registers {
-    unsigned general;
-    unsigned vector;
-    unsigned x87;
-};
-
-/* ORDER ARCHITECTURE. How many values fit into registers at the same time, in functions with a
- * frame pointer. There is one general register less in a function with a dynamic alloca, which may
- * need a base pointer. */
-static const struct registers register_limits[] = {
-    [CAIRN_ARCHITECTURE_UNKNOWN] = {UINT_MAX, UINT_MAX, UINT_MAX},
-    [CAIRN_ARCHITECTURE_X86_64] = {13, 16, 7},
-    [CAIRN_ARCHITECTURE_AARCH64] = {27, 32, 0},
-    [CAIRN_ARCHITECTURE_PPC64_ELFV2] = {27, 64, 0},
-    [CAIRN_ARCHITECTURE_PPC64_ELFV1] = {27, 32, 0},
-    [CAIRN_ARCHITECTURE_SYSTEMZ] = {11, 16, 0},
-    [CAIRN_ARCHITECTURE_RISCV64] = {27, 32, 0},
-};
-
-/* ORDER ARCHITECTURE. How many registers pass arguments; the remaining arguments are on the
- * stack. */
-static const struct registers argument_registers[] = {
-    [CAIRN_ARCHITECTURE_UNKNOWN] = {0, 0, 0},      [CAIRN_ARCHITECTURE_X86_64] = {6, 8, 0},
-    [CAIRN_ARCHITECTURE_AARCH64] = {8, 8, 0},      [CAIRN_ARCHITECTURE_PPC64_ELFV2] = {8, 13, 0},
-    [CAIRN_ARCHITECTURE_PPC64_ELFV1] = {8, 13, 0}, [CAIRN_ARCHITECTURE_SYSTEMZ] = {5, 4, 0},
-    [CAIRN_ARCHITECTURE_RISCV64] = {8, 8, 0},
-};
 
 static unsigned minimum(unsigned left, unsigned right) { return left < right ? left : right; }
 
@@ -222,37 +209,29 @@ static void count_type(LLVMTypeRef type, struct registers *count)
     }
 }
 
-/* Whether LLVM loads the constant into a register before a record. At -O0 it loads all constants
- * but integers and null. With optimisation it loads addresses, vectors, and floating-point numbers
- * that one instruction loads from memory. Statepoints record small numbers as constants. */
-static bool is_loaded(const struct checker *checker, LLVMValueRef constant)
-{
-    LLVMTypeKind kind = LLVMGetTypeKind(LLVMTypeOf(constant));
-    bool is_statepoint = checker->call.kind == CAIRN_RECORD_STATEPOINT;
-    bool is_small = kind == LLVMFloatTypeKind || kind == LLVMDoubleTypeKind ||
-                    kind == LLVMHalfTypeKind || kind == LLVMBFloatTypeKind;
-    if (LLVMIsAConstantInt(constant) != NULL || LLVMIsAConstantPointerNull(constant) != NULL ||
-        (is_statepoint && (is_small || LLVMIsUndef(constant))))
-        return false;
-    if (checker->options->optimisation_level == 0)
-        return true;
-    if (LLVMIsUndef(constant))
-        return false;
-    return LLVMIsAGlobalValue(constant) != NULL || kind == LLVMVectorTypeKind || is_small ||
-           kind == LLVMFP128TypeKind;
-}
-
 /* Whether the value takes a register. Variables may be spilled, except at -O0. Arguments of
- * anyregcc always take registers, unless the optimiser sees that they are undefined. */
+ * anyregcc always take registers, unless the optimiser sees that they are undefined. At -O0, LLVM
+ * loads all constants but integers and null into registers; with optimisation it loads addresses,
+ * vectors, and floating-point numbers that one instruction loads from memory. Statepoints record
+ * small numbers as constants. */
 static bool needs_register(const struct checker *checker, unsigned index)
 {
     LLVMValueRef value = site_call_value(&checker->call, index);
+    LLVMTypeKind kind = LLVMGetTypeKind(LLVMTypeOf(value));
     bool is_optimised = checker->options->optimisation_level > 0;
+    bool is_statepoint = checker->call.kind == CAIRN_RECORD_STATEPOINT;
+    bool is_small = kind == LLVMFloatTypeKind || kind == LLVMDoubleTypeKind ||
+                    kind == LLVMHalfTypeKind || kind == LLVMBFloatTypeKind;
     if (index < checker->call.argument_count)
         return !LLVMIsUndef(value) || !is_optimised;
-    if (LLVMIsConstant(value))
-        return is_loaded(checker, value);
-    return !is_optimised && LLVMIsAAllocaInst(value) == NULL;
+    if (!LLVMIsConstant(value))
+        return !is_optimised && LLVMIsAAllocaInst(value) == NULL;
+    if (LLVMIsAConstantInt(value) != NULL || LLVMIsAConstantPointerNull(value) != NULL ||
+        (is_statepoint && (is_small || LLVMIsUndef(value))))
+        return false;
+    return !is_optimised ||
+           (!LLVMIsUndef(value) && (LLVMIsAGlobalValue(value) != NULL || is_small ||
+                                    kind == LLVMVectorTypeKind || kind == LLVMFP128TypeKind));
 }
 
 static bool is_repeated(const struct site_call *call, unsigned first, unsigned index)
@@ -261,15 +240,6 @@ static bool is_repeated(const struct site_call *call, unsigned first, unsigned i
         if (site_call_value(call, i) == site_call_value(call, index))
             return true;
     return false;
-}
-
-/* Adds the registers for the arguments and live values from `first` up to `end`. */
-static void count_values(const struct checker *checker, unsigned first, unsigned end,
-                         struct registers *count)
-{
-    for (unsigned i = first; i < end; i++)
-        if (needs_register(checker, i) && !is_repeated(&checker->call, first, i))
-            count_type(LLVMTypeOf(site_call_value(&checker->call, i)), count);
 }
 
 static bool has_dynamic_alloca(LLVMValueRef function)
@@ -284,76 +254,71 @@ static bool has_dynamic_alloca(LLVMValueRef function)
     return false;
 }
 
-/* Checks that there are as many registers as the call needs. */
-static void check_limits(struct checker *checker, struct registers count)
+/* Checks that there are registers for the arguments and live values from `first` up to `end`, and
+ * for `count`. */
+static void check_limits(struct checker *checker, unsigned first, unsigned end,
+                         struct registers count)
 {
-    struct registers limits = register_limits[checker->architecture];
+    for (unsigned i = first; i < end; i++)
+        if (needs_register(checker, i) && !is_repeated(&checker->call, first, i))
+            count_type(LLVMTypeOf(site_call_value(&checker->call, i)), &count);
+    struct registers limits = machines[checker->architecture].limits;
     if (count.general == limits.general && has_dynamic_alloca(checker->function))
         limits.general--;
     if (count.general <= limits.general && count.vector <= limits.vector && count.x87 <= limits.x87)
         return;
+    static const struct problem level_0 = {"at -O0 LLVM runs out of registers for so many values",
+                                           "or compile at -O1"};
+    static const struct problem anyreg = {"anyregcc has no registers for so many arguments",
+                                          "and the others as live values"};
+    static const struct problem constants = {"LLVM runs out of registers for so many constants",
+                                             "and no more addresses and numbers"};
+    const struct problem *problem = checker->options->optimisation_level == 0 ? &level_0
+                                    : checker->is_anyreg                      ? &anyreg
+                                                                              : &constants;
     char x87[20] = "";
     char instead[120];
-    bool is_optimised = checker->options->optimisation_level > 0;
-    bool anyreg = is_anyreg(&checker->call);
     if (checker->architecture == CAIRN_ARCHITECTURE_X86_64)
         snprintf(x87, sizeof x87, ", %u x86_fp80", limits.x87);
     snprintf(instead, sizeof instead, "at most %u (%u in vector registers%s), %s", limits.general,
-             limits.vector, x87,
-             !is_optimised ? "or compile at -O1"
-             : anyreg      ? "and the others as live values"
-                           : "and no more addresses and numbers");
-    report(checker,
-           !is_optimised ? "at -O0 LLVM runs out of registers for so many values"
-           : anyreg      ? "anyregcc has no registers for so many arguments"
-                         : "LLVM runs out of registers for so many constants",
-           instead);
+             limits.vector, x87, problem->instead);
+    report(checker, problem->why, instead);
 }
 
 /* Checks that the values fit into registers. At -O0 all live values are in registers at the same
- * time. Arguments of anyregcc, and some constants, always are. An argument has a register of its
- * own, even if another register also holds its value. */
+ * time. Arguments of anyregcc, some constants, and the deopt values of a statepoint whose flags
+ * keep them there always are. An argument has a register of its own, even if another register also
+ * holds its value. LLVM can keep one of these deopt values on the x87 stack, constant, undefined or
+ * not, but not together with several GC pointers. */
 static void check_registers(struct checker *checker)
 {
     const struct site_call *call = &checker->call;
-    const struct registers *there_are = &argument_registers[checker->architecture];
     struct registers count = {0};
-    if (call->kind == CAIRN_RECORD_STATEPOINT)
-        return;
-    if (!is_anyreg(call) && checker->options->optimisation_level == 0) {
-        for (unsigned i = 0; i < call->argument_count; i++)
-            count_type(LLVMTypeOf(site_call_value(call, i)), &count);
-        count.general = minimum(count.general, there_are->general);
-        count.vector = minimum(count.vector, there_are->vector);
-        count.x87 = minimum(count.x87, there_are->x87);
-    }
-    count_values(checker, is_anyreg(call) ? 0 : call->argument_count,
-                 call->argument_count + call->live_value_count, &count);
-    check_limits(checker, count);
-}
-
-/* Checks the deopt values of a statepoint whose flags keep them in registers. LLVM can keep one of
- * them on the x87 stack, constant, undefined or not, but not together with several GC pointers. */
-static void check_live_in(struct checker *checker)
-{
-    const struct site_call *call = &checker->call;
     unsigned first = call->argument_count;
-    unsigned end = first + call->live_values.count;
+    unsigned end = checker->end;
     unsigned x87 = 0;
-    if (!call->is_live_in)
-        return;
-    for (unsigned i = first; i < end; i++)
-        if (LLVMGetTypeKind(LLVMTypeOf(site_call_value(call, i))) == LLVMX86_FP80TypeKind &&
-            !is_repeated(call, first, i))
-            x87++;
-    if (x87 > 1 || (x87 == 1 && call->gc_live_values.count > 1)) {
+    if (call->kind == CAIRN_RECORD_STATEPOINT) {
+        if (!call->is_live_in)
+            return;
+        end = first + call->live_values.count;
+        for (unsigned i = first; i < end; i++)
+            x87 += LLVMGetTypeKind(LLVMTypeOf(site_call_value(call, i))) == LLVMX86_FP80TypeKind &&
+                   !is_repeated(call, first, i);
+    } else if (checker->is_anyreg) {
+        first = 0;
+    } else if (checker->options->optimisation_level == 0) {
+        const struct registers *passed = &machines[checker->architecture].arguments;
+        for (unsigned i = 0; i < first; i++)
+            count_type(LLVMTypeOf(site_call_value(call, i)), &count);
+        count.general = minimum(count.general, passed->general);
+        count.vector = minimum(count.vector, passed->vector);
+        count.x87 = minimum(count.x87, passed->x87);
+    }
+    if (x87 > 1 || (x87 == 1 && call->gc_live_values.count > 1))
         report(checker, "LLVM crashes on values of type x86_fp80 that are to stay in registers",
                "flags without bit 1, or pointers to them");
-        return;
-    }
-    struct registers count = {0};
-    count_values(checker, first, end, &count);
-    check_limits(checker, count);
+    else
+        check_limits(checker, first, end, count);
 }
 
 /* Whether anyregcc can return the type. LLVM promotes only integers in results. So some types are
@@ -364,20 +329,20 @@ static bool is_result_in_any_register(const struct checker *checker, LLVMTypeRef
     enum cairn_architecture architecture = checker->architecture;
     bool is_ppc64 = architecture == CAIRN_ARCHITECTURE_PPC64_ELFV2 ||
                     architecture == CAIRN_ARCHITECTURE_PPC64_ELFV1;
-    unsigned bits;
     switch (LLVMGetTypeKind(type)) {
     case LLVMVoidTypeKind:
     case LLVMStructTypeKind:
     case LLVMArrayTypeKind:
         return true;
     case LLVMIntegerTypeKind:
-        bits = LLVMGetIntTypeWidth(type);
         /* LLVM has put integers of other widths into registers without a class before it promotes
          * them. Some work if they are used in the same block, others do not. */
-        if (is_ppc64 && checker->options->optimisation_level == 0)
+        if (is_ppc64 && checker->options->optimisation_level == 0) {
+            unsigned bits = LLVMGetIntTypeWidth(type);
             return bits == 32 || bits == 64 ||
                    (bits == 1 && architecture == CAIRN_ARCHITECTURE_PPC64_ELFV2);
-        return bits <= 64;
+        }
+        return ir_is_integer(type, 64);
     case LLVMX86_FP80TypeKind: /* anyregcc never returns on the x87 stack */
         return false;
     case LLVMBFloatTypeKind:
@@ -395,7 +360,7 @@ static bool is_result_in_any_register(const struct checker *checker, LLVMTypeRef
 static void check_result(struct checker *checker)
 {
     LLVMTypeRef type = LLVMTypeOf(checker->call.call);
-    if (!is_anyreg(&checker->call) || checker->architecture == CAIRN_ARCHITECTURE_UNKNOWN ||
+    if (!checker->is_anyreg || checker->architecture == CAIRN_ARCHITECTURE_UNKNOWN ||
         is_result_in_any_register(checker, type))
         return;
     char name[25];
@@ -408,91 +373,26 @@ static void check_result(struct checker *checker)
                : "an integer of 64 bits, or another calling convention");
 }
 
-/* ---- Region sizes ---- */
-
-/* ORDER ARCHITECTURE. Regions are multiples of this number of bytes; 0 means that any size is
- * valid. */
-static const unsigned instruction_bytes[] = {
-    [CAIRN_ARCHITECTURE_UNKNOWN] = 0,     [CAIRN_ARCHITECTURE_X86_64] = 0,
-    [CAIRN_ARCHITECTURE_AARCH64] = 4,     [CAIRN_ARCHITECTURE_PPC64_ELFV2] = 4,
-    [CAIRN_ARCHITECTURE_PPC64_ELFV1] = 4, [CAIRN_ARCHITECTURE_SYSTEMZ] = 2,
-    [CAIRN_ARCHITECTURE_RISCV64] = 4,
-};
-
-/* Checks the size of the region. Not every wrong size is a crash. If the region is too small on
- * x86-64, or has a negative size on any architecture, LLVM fills all memory with no-ops. If it is
- * too small on another architecture, or ends within an instruction, LLVM writes more bytes than
- * requested, and a patch would not replace the last ones. */
-static void check_bytes(struct checker *checker)
-{
-    const struct site_call *call = &checker->call;
-    bool emits_call = call->kind == CAIRN_RECORD_PATCHPOINT && call->has_target;
-    unsigned unit = instruction_bytes[checker->architecture];
-    if (call->byte_count > CAIRN_PATCHPOINT_BYTES_MAX)
-        report(checker, "LLVM fills that many bytes with no-ops",
-               "a number of bytes up to 1048576");
-    else if (emits_call && call->byte_count < checker->minimum_bytes)
-        report(checker, "LLVM's call of the target does not fit into its bytes",
-               "the number that cairn_patchpoint_minimum_bytes gives, or more");
-    else if (unit != 0 && call->byte_count % unit != 0)
-        report(checker,
-               unit == 4 ? "instructions have 4 bytes here"
-                         : "instructions have 2, 4 or 6 bytes here",
-               unit == 4 ? "a multiple of 4" : "an even number");
-}
-
-/* ---- Targets ---- */
-
-/* Checks the target. LLVM does not crash on every bad target. It may do worse: the call branches to
- * a wrong address, or disappears. */
-static void check_target(struct checker *checker)
-{
-    LLVMValueRef target = checker->call.target;
-    if (target != NULL)
-        report_problem(checker, target_find_problem(target, checker->architecture));
-}
-
-/* ---- Support by architecture ---- */
-
-static void check_architecture(struct checker *checker)
-{
-    enum cairn_architecture architecture = checker->architecture;
-    bool has_statepoints = architecture == CAIRN_ARCHITECTURE_X86_64 ||
-                           architecture == CAIRN_ARCHITECTURE_AARCH64 ||
-                           architecture == CAIRN_ARCHITECTURE_RISCV64;
-    if (architecture == CAIRN_ARCHITECTURE_RISCV64 && !LLVM_HAS_RISCV_STACKMAPS)
-        report(checker, "LLVM has no stack maps for RISC-V before version 18",
-               "code without them, or compile it with a later one");
-    else if (checker->call.kind == CAIRN_RECORD_STATEPOINT && !has_statepoints)
-        report(checker, "LLVM cannot select statepoints for this architecture",
-               "patch points with the roots as live values");
-}
-
-/* ---- GC transitions ---- */
+/* ---- GC transitions, operand bundles ---- */
 
 /* Checks GC transitions. Only x86-64 has the nodes by which LLVM marks a transition, and their
  * operands must be in registers. */
 static void check_transition(struct checker *checker)
 {
     const struct site_call *call = &checker->call;
-    if (!call->is_transition)
-        return;
-    if (checker->architecture != CAIRN_ARCHITECTURE_X86_64) {
-        report(checker, "LLVM cannot select GC transitions for this architecture",
-               "flags without bit 0");
-        return;
-    }
+    bool has_transitions = checker->architecture == CAIRN_ARCHITECTURE_X86_64;
+    bool fits = true;
     for (unsigned i = 0; i < call->transition_values.count; i++) {
         LLVMValueRef value = LLVMGetOperand(call->call, call->transition_values.first + i);
-        if (types_transition_value(LLVMTypeOf(value), checker->architecture))
-            continue;
+        fits &= types_transition_value(LLVMTypeOf(value), checker->architecture);
+    }
+    if (call->is_transition && !has_transitions)
+        report(checker, "LLVM cannot select GC transitions for this architecture",
+               "flags without bit 0");
+    else if (call->is_transition && !fits)
         report(checker, "LLVM crashes on GC transition values that fit no register",
                "pointers to them");
-        return;
-    }
 }
-
-/* ---- Operand bundles ---- */
 
 static void check_bundles(struct checker *checker)
 {
@@ -505,117 +405,87 @@ static void check_bundles(struct checker *checker)
     report(checker, why, "the same without it");
 }
 
-/* ---- Tail calls ---- */
-
-/* Checks for statepoints that must be tail calls. They have code after the call, so LLVM makes an
- * ordinary call, and 22 then ends the process. */
-static void check_tail_call(struct checker *checker)
-{
-    if (checker->call.kind == CAIRN_RECORD_STATEPOINT &&
-        site_call_must_be_tail_call(checker->call.call))
-        report(checker, "LLVM cannot make a tail call of a call with a \"deopt\" bundle",
-               "it without musttail, or without the bundle");
-}
-
 /* ---- Liveness (llvm-project #53828, #85828) ---- */
 
 /* Checks each function that has patch points once, at one of them. */
 static void check_liveness(struct checker *checker)
 {
-    LLVMValueRef function = checker->function;
+    static const struct problem of_x86_64 = {
+        "with patch point liveness on, LLVM crashes on calls and floating point after it",
+        "neither in this function, or leave liveness off (CAIRN_LIVENESS_OFF)"};
+    static const struct problem of_others = {
+        "with patch point liveness on, LLVM crashes on floating point after it",
+        "none in this function, or leave liveness off (CAIRN_LIVENESS_OFF)"};
     if (checker->options->liveness != CAIRN_LIVENESS_KEEP ||
-        checker->call.kind != CAIRN_RECORD_PATCHPOINT || checker->liveness_checked == function)
+        checker->call.kind != CAIRN_RECORD_PATCHPOINT || checker->has_checked_liveness)
         return;
-    checker->liveness_checked = function;
-    if (liveness_find_culprit(function, checker->architecture) == NULL)
-        return;
-    bool is_x86_64 = checker->architecture == CAIRN_ARCHITECTURE_X86_64;
-    report(checker,
-           is_x86_64 ? "with patch point liveness on, LLVM crashes on calls and floating point "
-                       "behind it"
-                     : "with patch point liveness on, LLVM crashes on floating point behind it",
-           is_x86_64 ? "neither in this function, or leave liveness off (CAIRN_LIVENESS_OFF)"
-                     : "none in this function, or leave liveness off (CAIRN_LIVENESS_OFF)");
+    checker->has_checked_liveness = true;
+    if (liveness_find_culprit(checker->function, checker->architecture) != NULL)
+        report_problem(checker, checker->architecture == CAIRN_ARCHITECTURE_X86_64 ? &of_x86_64
+                                                                                   : &of_others);
 }
 
-/* ---- Calls for which no record is made ---- */
+/* ---- Calls with a "deopt" bundle ---- */
 
-static void check_library_call(struct checker *checker)
-{
-    if (site_call_has_deopt_bundle(checker->call.call) && selection_may_replace(checker->call.call))
-        report(checker, "LLVM may replace the library function by instructions, without a record",
-               "nobuiltin after the arguments, or another function that calls it");
-}
-
-/* Checks for calls whose "deopt" bundle GlobalISel would ignore. AArch64 uses GlobalISel at -O0,
- * even with EnableFastISel. */
-static enum cairn_status check_selection(struct checker *checker)
+/* Checks for statepoints that must be tail calls: they have code after the call, so LLVM makes an
+ * ordinary call, and 22 then ends the process. Checks for calls with a "deopt" bundle without a
+ * record: of library functions, and, on AArch64 at -O0, even with EnableFastISel, those that
+ * GlobalISel compiles. */
+static enum cairn_status check_deopt_call(struct checker *checker)
 {
     LLVMValueRef call = checker->call.call;
     enum cairn_status status = CAIRN_OK;
-    if (checker->architecture != CAIRN_ARCHITECTURE_AARCH64 ||
-        checker->options->optimisation_level > 0 || LLVMIsACallInst(call) == NULL ||
-        !site_call_has_deopt_bundle(call))
+    if (checker->call.kind != CAIRN_RECORD_STATEPOINT)
         return CAIRN_OK;
-    if (checker->selection_checked != checker->function)
+    if (site_call_must_be_tail_call(call))
+        report(checker, "LLVM cannot make a tail call of a call with a \"deopt\" bundle",
+               "it without musttail, or without the bundle");
+    if (!site_call_has_deopt_bundle(call))
+        return CAIRN_OK;
+    if (selection_may_replace(call))
+        report(checker, "LLVM may replace the library function by instructions, without a record",
+               "nobuiltin after the arguments, or another function that calls it");
+    if (checker->architecture != CAIRN_ARCHITECTURE_AARCH64 ||
+        checker->options->optimisation_level > 0 || LLVMIsACallInst(call) == NULL)
+        return CAIRN_OK;
+    if (!checker->has_checked_selection)
         status =
             selection_leaves_to_dag(checker->function, &checker->is_left_to_dag, checker->error);
-    if (status != CAIRN_OK)
-        return status;
-    checker->selection_checked = checker->function;
-    if (!checker->is_left_to_dag)
+    checker->has_checked_selection = true;
+    if (status == CAIRN_OK && !checker->is_left_to_dag)
         report(checker, "at -O0 LLVM makes no record of calls with a \"deopt\" bundle on AArch64",
                "a call of llvm.experimental.gc.statepoint, or compile at -O1");
-    return CAIRN_OK;
+    return status;
 }
 
 /* ---- A module ---- */
 
-static void (*const rules[])(struct checker *checker) = {
-    check_architecture, check_transition, check_bytes,        check_target, check_live_values,
-    check_constants,    check_registers,  check_live_in,      check_result, check_bundles,
-    check_tail_call,    check_liveness,   check_library_call,
-};
-
 static enum cairn_status check_instruction(struct checker *checker, LLVMValueRef instruction)
 {
     enum cairn_status status = CAIRN_OK;
+    struct site_call *call = &checker->call;
     if (site_call_kind(instruction) != CAIRN_RECORD_UNDECLARED) {
-        status = site_call_read(instruction, &checker->call, checker->error);
+        status = site_call_read(instruction, call, checker->error);
         if (status != CAIRN_OK)
             return status;
-        for (size_t rule = 0; rule < sizeof rules / sizeof *rules; rule++)
-            rules[rule](checker);
-        status = check_selection(checker);
+        checker->is_anyreg = call->calling_convention == CAIRN_CALLING_CONVENTION_ANYREG;
+        checker->end = call->argument_count + call->live_value_count;
+        check_region(checker);
+        check_transition(checker);
+        check_live_values(checker);
+        check_registers(checker);
+        check_result(checker);
+        check_bundles(checker);
+        check_liveness(checker);
+        status = check_deopt_call(checker);
     } else {
-        checker->call.call = instruction;
+        call->call = instruction;
         if (LLVM_ENDS_AT_FOREIGN_BUNDLES && ir_is_call(instruction))
             check_bundles(checker);
     }
     if (status == CAIRN_OK)
         report_problem(checker,
                        unsupported_find(instruction, checker->architecture, checker->options));
-    return status;
-}
-
-/* Checks all functions in the order of the module. LLVM emits no code for those that are available
- * externally. */
-static enum cairn_status check_functions(struct checker *checker, LLVMModuleRef module)
-{
-    enum cairn_status status = CAIRN_OK;
-    checker->found = 0;
-    checker->liveness_checked = NULL;
-    checker->selection_checked = NULL;
-    for (LLVMValueRef function = LLVMGetFirstFunction(module); function != NULL;
-         function = LLVMGetNextFunction(function)) {
-        checker->function = function;
-        LLVMValueRef instruction = NULL;
-        if (LLVMGetLinkage(function) == LLVMAvailableExternallyLinkage)
-            continue;
-        while (status == CAIRN_OK &&
-               (instruction = ir_next_instruction(function, instruction)) != NULL)
-            status = check_instruction(checker, instruction);
-    }
     return status;
 }
 
@@ -636,11 +506,23 @@ enum cairn_status cairn_check_module(LLVMModuleRef module,
         (!checker.options->is_verified &&
          verify_module(module, checker.options, error) != CAIRN_OK))
         return CAIRN_ERROR_LLVM;
-    /* The first walk counts the findings, so that the error of the second can hold their number. */
-    enum cairn_status status = check_functions(&checker, module);
-    checker.expected = checker.found;
-    if (checker.expected == 0)
+    enum cairn_status status = CAIRN_OK;
+    for (LLVMValueRef instruction = NULL;
+         status == CAIRN_OK && (instruction = ir_next_in_module(module, instruction)) != NULL;) {
+        LLVMValueRef function = ir_function_of(instruction);
+        checker.has_checked_liveness &= function == checker.function;
+        checker.has_checked_selection &= function == checker.function;
+        checker.function = function;
+        if (LLVMGetLinkage(function) != LLVMAvailableExternallyLinkage) /* LLVM emits code */
+            status = check_instruction(&checker, instruction);
+    }
+    if (status != CAIRN_OK || checker.found == 0)
         return status;
-    status = check_functions(&checker, module);
-    return status == CAIRN_OK ? CAIRN_ERROR_LLVM : status;
+    if (error != NULL && checker.found > 1) {
+        size_t length = strlen(error->message);
+        size_t limit = sizeof error->message - SUFFIX_SIZE;
+        snprintf(error->message + (length < limit ? length : limit), SUFFIX_SIZE, " (and %u more)",
+                 (unsigned)(checker.found - 1));
+    }
+    return CAIRN_ERROR_LLVM;
 }

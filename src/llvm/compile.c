@@ -14,6 +14,7 @@
 
 #include <llvm-c/Support.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 void diagnostics_keep_first(LLVMDiagnosticInfoRef info, struct cairn_error *first)
@@ -53,28 +54,32 @@ void diagnostics_end(const struct diagnostics *diagnostics)
         LLVMContextSetDiagnosticHandler(context, diagnostics->host_handler, diagnostics->host_user);
 }
 
-static void set_option(const char *option)
-{
-    const char *const arguments[] = {"cairn", option};
-    LLVMParseCommandLineOptions(2, arguments, NULL);
-}
+/* PPCVSXSwapRemoval leaves vectors in registers with their halves swapped, even in registers that a
+ * record names. LLVM 14 and 15 do not treat a patch point as a call when they choose loops whose
+ * counter is in CTR, but its call sequence changes CTR. */
+static const struct {
+    enum compile_option option;
+    bool is_for_ppc64; /* and only for little-endian PPC64 */
+    const char *text;
+} options[] = {
+    {COMPILE_WITHOUT_LIVENESS, false, "-enable-patchpoint-liveness=false"},
+    {COMPILE_WITHOUT_LIVENESS, true, "-disable-ppc-vsx-swap-removal"},
+    {COMPILE_WITHOUT_LIVENESS, true, "-disable-ppc-ctrloops"},
+    {COMPILE_IMPLICIT_NULL_CHECKS, false, "-enable-implicit-null-checks"},
+};
 
-static void turn_liveness_off(void) { set_option("-enable-patchpoint-liveness=false"); }
-
-/* Turns off PPCVSXSwapRemoval, which leaves vectors in registers with their halves swapped, even in
- * registers that a record names. Turns off loops whose counter is in CTR: LLVM 14 and 15 do not
- * treat a patch point as a call when they choose such loops, but its call sequence changes CTR. */
-static void turn_off_ppc64_passes(void)
+void compile_set_option(enum compile_option option, enum cairn_architecture architecture)
 {
-    set_option("-disable-ppc-vsx-swap-removal");
-    set_option("-disable-ppc-ctrloops");
-}
-
-void compile_turn_liveness_off(enum cairn_architecture architecture)
-{
-    static pthread_once_t liveness = PTHREAD_ONCE_INIT;
-    static pthread_once_t ppc64 = PTHREAD_ONCE_INIT;
-    pthread_once(&liveness, turn_liveness_off);
-    if (architecture == CAIRN_ARCHITECTURE_PPC64_ELFV2)
-        pthread_once(&ppc64, turn_off_ppc64_passes);
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static bool is_set[sizeof options / sizeof *options];
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+        const char *const arguments[] = {"cairn", options[i].text};
+        if (options[i].option != option || is_set[i] ||
+            (options[i].is_for_ppc64 && architecture != CAIRN_ARCHITECTURE_PPC64_ELFV2))
+            continue;
+        LLVMParseCommandLineOptions(2, arguments, NULL);
+        is_set[i] = true;
+    }
+    pthread_mutex_unlock(&lock);
 }

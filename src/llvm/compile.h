@@ -33,9 +33,16 @@ void diagnostics_end(const struct diagnostics *diagnostics);
 /* Stores LLVM's text of `info` in `first`, if it is an error and `first` holds none. */
 void diagnostics_keep_first(LLVMDiagnosticInfoRef info, struct cairn_error *first);
 
-/* Turns the liveness of patch points off. For little-endian PPC64 it also turns off a pass that
- * moves values of records, and a pass that keeps values in a register that patch points change.
- * Only the first call for an architecture has an effect. Thread-safe. */
-void compile_turn_liveness_off(enum cairn_architecture architecture);
+/* Options of LLVM, for the whole process. */
+enum compile_option {
+    /* Turns the liveness of patch points off. For little-endian PPC64, also turns off a pass that
+     * moves values of records, and a pass that keeps values in a register that patch points
+     * change. */
+    COMPILE_WITHOUT_LIVENESS,
+    COMPILE_IMPLICIT_NULL_CHECKS
+};
+
+/* Sets an option for code of an architecture, once. Thread-safe. */
+void compile_set_option(enum compile_option option, enum cairn_architecture architecture);
 
 #endif

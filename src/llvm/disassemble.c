@@ -10,6 +10,7 @@
 #include "llvm/disassemble.h"
 
 #include "base/error.h"
+#include "llvm/ir.h"
 #include "llvm/version.h"
 
 #include <llvm-c/Disassembler.h>
@@ -171,18 +172,13 @@ static bool is_cut_off(const struct disassembler *disassembler, const uint8_t *b
     return true;
 }
 
-static void make_one_line(char *text)
+/* Makes one line of the text, and finds the target of a branch. */
+static void complete(const struct disassembler *disassembler, uint64_t address,
+                     struct instruction *instruction)
 {
-    size_t skipped = strspn(text, " \t");
-    memmove(text, text + skipped, strlen(text) - skipped + 1);
-    for (char *at = text; *at != '\0'; at++)
-        if (*at == '\t')
-            *at = ' ';
-}
-
-static void find_target(const struct disassembler *disassembler, uint64_t address,
-                        struct instruction *instruction)
-{
+    size_t blanks = strspn(instruction->text, " \t");
+    memmove(instruction->text, instruction->text + blanks, strlen(instruction->text + blanks) + 1);
+    ir_join_lines(instruction->text);
     char *blank = strrchr(instruction->text, ' ');
     char *operand = blank == NULL ? instruction->text + strlen(instruction->text) : blank + 1;
     if (disassembler->has_target) {
@@ -213,7 +209,6 @@ bool disassembler_next(struct disassembler *disassembler, const uint8_t *bytes, 
         *instruction = (struct instruction){0};
         return false;
     }
-    make_one_line(instruction->text);
-    find_target(disassembler, address, instruction);
+    complete(disassembler, address, instruction);
     return true;
 }

@@ -48,16 +48,6 @@ static void initialise_llvm(void)
     LLVMInitializeNativeAsmParser();
 }
 
-static void prepare_process(const struct cairn_engine_options *options)
-{
-    static pthread_once_t initialised = PTHREAD_ONCE_INIT;
-    pthread_once(&initialised, initialise_llvm);
-    if (options->liveness == CAIRN_LIVENESS_OFF)
-        compile_turn_liveness_off(cairn_architecture_host());
-    if (options->implicit_null_checks)
-        cairn_enable_implicit_null_checks();
-}
-
 /* ---- Modules ---- */
 
 /* Checks a module's data layout. LLVM fills in an empty layout; a layout that is not the target
@@ -174,8 +164,14 @@ static enum cairn_status create_parts(cairn_engine *engine, LLVMModuleRef module
                                       const struct cairn_engine_options *options,
                                       struct cairn_error *error)
 {
+    static pthread_once_t initialised = PTHREAD_ONCE_INIT;
     struct cairn_memory_manager_options manager = options->memory_manager;
     manager.code_model = options->code_model;
+    pthread_once(&initialised, initialise_llvm);
+    if (options->liveness == CAIRN_LIVENESS_OFF)
+        compile_set_option(COMPILE_WITHOUT_LIVENESS, cairn_architecture_host());
+    if (options->implicit_null_checks)
+        compile_set_option(COMPILE_IMPLICIT_NULL_CHECKS, cairn_architecture_host());
     enum cairn_status status = check_triple(module, error);
     if (status == CAIRN_OK)
         status = cairn_memory_manager_create(engine->runtime, &manager, &engine->manager, error);
@@ -200,7 +196,6 @@ enum cairn_status cairn_engine_create(cairn_runtime *runtime, LLVMModuleRef modu
     if (options->optimisation_level > 3)
         return error_set(error, CAIRN_ERROR_ARGUMENT, options->optimisation_level,
                          "optimisation level %u is not one of 0 to 3", options->optimisation_level);
-    prepare_process(options);
 
     enum cairn_status status = CAIRN_OK;
     if (runtime == NULL)

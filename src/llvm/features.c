@@ -64,20 +64,8 @@ static unsigned apply(unsigned bits, const struct feature *feature)
     return bits;
 }
 
-/* Whether LLVM avoids registers of 512 bits in the function: an attribute says that it has no such
- * vectors, and the function asks for narrow ones or has a processor that may prefer them. */
-static bool is_narrow(LLVMValueRef function, const char *features, size_t features_length)
-{
-    unsigned length;
-    const char *wanted = ir_string_attribute(function, "min-legal-vector-width", &length);
-    if (wanted == NULL || strtoul(wanted, NULL, 10) >= AVX512_BITS)
-        return false;
-    const char *processor = ir_string_attribute(function, "target-cpu", &length);
-    return (processor != NULL && !is(processor, length, "x86-64")) ||
-           ir_string_attribute(function, "prefer-vector-width", &length) != NULL ||
-           memmem(features, features_length, "+prefer-", strlen("+prefer-")) != NULL;
-}
-
+/* LLVM may use only 256 bits of AVX-512's registers: if the function contains no wider vectors and
+ * prefers narrow ones, or its processor may. */
 unsigned features_vector_bits(LLVMValueRef function)
 {
     unsigned length;
@@ -88,7 +76,15 @@ unsigned features_vector_bits(LLVMValueRef function)
         return bits;
     for (const char *at = features; next_feature(&at, features + length, &feature);)
         bits = apply(bits, &feature);
-    return bits > AVX_BITS && is_narrow(function, features, length) ? AVX_BITS : bits;
+    unsigned other;
+    const char *wanted = ir_string_attribute(function, "min-legal-vector-width", &other);
+    if (bits <= AVX_BITS || wanted == NULL || strtoul(wanted, NULL, 10) >= AVX512_BITS)
+        return bits;
+    bool prefers_narrow = ir_string_attribute(function, "prefer-vector-width", &other) != NULL ||
+                          memmem(features, length, "+prefer-", strlen("+prefer-")) != NULL;
+    const char *processor = ir_string_attribute(function, "target-cpu", &other);
+    return prefers_narrow || (processor != NULL && !is(processor, other, "x86-64")) ? AVX_BITS
+                                                                                    : bits;
 }
 
 bool features_has(LLVMValueRef function, const char *name, bool by_default)

@@ -94,7 +94,7 @@ static enum cairn_status say_full(uint32_t capacity, struct cairn_error *error)
 {
     return error_set(error, CAIRN_ERROR_RANGE, capacity,
                      "%u live values are too few for the frame state: cairn_frame_state_capacity "
-                     "says how many it needs, and a record has at most %u",
+                     "returns how many it needs, and a record has at most %u",
                      capacity, (unsigned)LIVE_VALUES_MAX);
 }
 
@@ -143,22 +143,6 @@ struct constant {
     uint64_t words[VALUE_WORDS_MAX];
 };
 
-/* Returns an integer with the scalar's bits; NULL if LLVM does not know them. */
-static LLVMValueRef integer_of(const struct encoder *encoder, LLVMValueRef scalar)
-{
-    struct cairn_type type = types_convert(LLVMTypeOf(scalar));
-    LLVMTypeRef integer = LLVMIntTypeInContext(encoder->context, type.bits);
-    if (LLVMIsUndef(scalar) || LLVMIsAConstantPointerNull(scalar) != NULL)
-        return LLVMConstNull(integer);
-    while (
-        type.kind == CAIRN_TYPE_POINTER && LLVMIsAConstantExpr(scalar) != NULL &&
-        (LLVMGetConstOpcode(scalar) == LLVMBitCast || LLVMGetConstOpcode(scalar) == LLVMIntToPtr))
-        scalar = LLVMGetOperand(scalar, 0);
-    if (LLVMIsAConstantFP(scalar) != NULL)
-        scalar = LLVMConstBitCast(scalar, integer);
-    return LLVMIsAConstantInt(scalar);
-}
-
 /* Returns 64 bits of an integer, from bit 64 * `index` on. The builder folds constants, so it emits
  * no instructions. */
 static uint64_t part_of(const struct encoder *encoder, LLVMValueRef integer, unsigned index)
@@ -174,12 +158,24 @@ static uint64_t part_of(const struct encoder *encoder, LLVMValueRef integer, uns
     return LLVMConstIntGetZExtValue(part);
 }
 
+/* Reads a scalar's bits, by way of an integer with these bits. Returns false if LLVM does not know
+ * them. */
 static bool read_scalar(const struct encoder *encoder, LLVMValueRef scalar, size_t at,
                         struct constant *constant)
 {
-    LLVMValueRef integer = integer_of(encoder, scalar);
-    size_t size = cairn_type_size(types_convert(LLVMTypeOf(scalar)));
+    struct cairn_type type = types_convert(LLVMTypeOf(scalar));
+    LLVMTypeRef integer_type = LLVMIntTypeInContext(encoder->context, type.bits);
+    size_t size = cairn_type_size(type);
     uint64_t part = 0;
+    if (LLVMIsUndef(scalar) || LLVMIsAConstantPointerNull(scalar) != NULL)
+        scalar = LLVMConstNull(integer_type);
+    while (
+        type.kind == CAIRN_TYPE_POINTER && LLVMIsAConstantExpr(scalar) != NULL &&
+        (LLVMGetConstOpcode(scalar) == LLVMBitCast || LLVMGetConstOpcode(scalar) == LLVMIntToPtr))
+        scalar = LLVMGetOperand(scalar, 0);
+    if (LLVMIsAConstantFP(scalar) != NULL)
+        scalar = LLVMConstBitCast(scalar, integer_type);
+    LLVMValueRef integer = LLVMIsAConstantInt(scalar);
     if (integer == NULL)
         return false;
     for (size_t i = 0; i < size; i++) {
@@ -234,21 +230,16 @@ static bool as_number(struct cairn_type type, const struct constant *constant, i
     return true;
 }
 
-/* Whether the constant keeps its record compact. In Cairn's table, a constant of 27 to 32 bits
- * doubles the size of every location of its record (record/record_values.h). LLVM records wider
- * constants in a separate table, so they do not. */
-static bool is_well_placed(int64_t word)
-{
-    const int64_t compact = (int64_t)1 << 25;
-    bool is_compact = word >= -compact && word < compact;
-    return is_compact || word < INT32_MIN || word > INT32_MAX;
-}
-
 /* ---- Slots ---- */
 
+/* Puts a constant: as a number in the slot's word if it fits and keeps the record compact,
+ * otherwise as one value or as its bytes. In Cairn's table, a constant of 27 to 32 bits doubles the
+ * size of every location of its record (record/record_values.h). LLVM records wider constants in a
+ * separate table, so they do not. */
 static enum cairn_status put_constant(struct encoder *encoder, struct cairn_type type,
                                       const struct constant *constant)
 {
+    const int64_t compact = (int64_t)1 << 25;
     LLVMValueRef run[VALUE_WORDS_MAX];
     uint32_t count = ((uint32_t)cairn_type_size(type) + WORD_BYTES - 1) / WORD_BYTES;
     int64_t small = 0;
@@ -256,8 +247,11 @@ static enum cairn_status put_constant(struct encoder *encoder, struct cairn_type
     bool is_number = as_number(type, constant, &small);
     uint64_t shifted = (uint64_t)small << SLOT_NUMBER_SHIFT;
     uint64_t word = pack_type(FRAME_STATE_NUMBER, type) | shifted;
+    int64_t recorded = (int64_t)word;
+    bool is_compact = recorded >= -compact && recorded < compact;
+    bool is_separate = recorded < INT32_MIN || recorded > INT32_MAX;
     if (is_number && (int64_t)shifted >> SLOT_NUMBER_SHIFT == small &&
-        is_well_placed((int64_t)word)) {
+        (is_compact || is_separate)) {
         put_word(encoder, word);
         return CAIRN_OK;
     }
@@ -372,13 +366,13 @@ enum cairn_status cairn_frame_state_encode(LLVMContextRef context,
                          (unsigned)LIVE_VALUES_MAX);
     if (words > capacity)
         return say_full(capacity, error);
-    uint32_t room = capacity < LIVE_VALUES_MAX ? capacity : LIVE_VALUES_MAX;
+    uint32_t limit = capacity < LIVE_VALUES_MAX ? capacity : LIVE_VALUES_MAX;
     struct encoder encoder = {
         .context = context,
         .int64 = LLVMInt64TypeInContext(context),
         .words = live_values,
         .values = live_values + words,
-        .value_limit = room - words,
+        .value_limit = limit - words,
         .capacity = capacity,
         .error = error,
     };

@@ -17,25 +17,6 @@ enum { CONVENTION_C = 0, CONVENTION_FAST = 8, CONVENTION_COLD = 9 };
 
 /* ---- Values that can be passed ---- */
 
-static bool is_passable(struct cairn_type type)
-{
-    switch (type.kind) {
-    case CAIRN_TYPE_INTEGER:
-        return type.bits <= INTEGER_BITS_MAX;
-    case CAIRN_TYPE_BFLOAT:
-        return LLVM_PASSES_BFLOAT;
-    case CAIRN_TYPE_POINTER:
-    case CAIRN_TYPE_HALF:
-    case CAIRN_TYPE_FLOAT:
-    case CAIRN_TYPE_DOUBLE:
-    case CAIRN_TYPE_X86_FP80:
-    case CAIRN_TYPE_FP128:
-        return true;
-    default:
-        return false;
-    }
-}
-
 /* Appends a piece. Returns false if there is no memory, or if there are more than PIECES_MAX
  * pieces. */
 static bool add_piece(struct invocation_value *value, struct invocation_piece piece)
@@ -76,11 +57,15 @@ static LLVMTypeRef element_type(LLVMTypeRef type, unsigned index)
 
 static bool describe(LLVMTypeRef type, struct invocation_value *value)
 {
+    static const uint32_t passable =
+        1U << CAIRN_TYPE_INTEGER | 1U << CAIRN_TYPE_POINTER | 1U << CAIRN_TYPE_HALF |
+        1U << CAIRN_TYPE_FLOAT | 1U << CAIRN_TYPE_DOUBLE | 1U << CAIRN_TYPE_X86_FP80 |
+        1U << CAIRN_TYPE_FP128 | (LLVM_PASSES_BFLOAT ? 1U << CAIRN_TYPE_BFLOAT : 0);
     unsigned count;
     const char *brackets = elements_of(type, &count);
     if (brackets == NULL) {
         struct cairn_type scalar = types_convert(type);
-        return is_passable(scalar) &&
+        return (passable >> scalar.kind & 1) != 0 && scalar.bits <= INTEGER_BITS_MAX &&
                add_piece(value, (struct invocation_piece){INVOCATION_SCALAR, 0, scalar});
     }
     bool fits = add_piece(
@@ -116,29 +101,15 @@ static enum cairn_status describe_value(LLVMValueRef function, uint32_t index, L
                                         : "floating-point numbers other than bfloat");
 }
 
-/* Describes a parameter. Those with certain attributes are not passed as ordinary values of their
- * types. */
-static enum cairn_status describe_parameter(LLVMValueRef function, uint32_t index,
-                                            struct invocation_value *value,
-                                            struct cairn_error *error)
-{
-    static const char *const special[] = {"byval",        "sret",       "inalloca",
-                                          "preallocated", "nest",       "inreg",
-                                          "swiftself",    "swifterror", "swiftasync"};
-    for (size_t i = 0; i < sizeof special / sizeof *special; i++)
-        if (ir_attribute(function, index + 1, special[i]) != NULL)
-            return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
-                             "parameter %u of '%.64s' is '%s', which cannot be passed from here: "
-                             "call it from an IR function with ordinary parameters",
-                             index + 1, LLVMGetValueName(function), special[i]);
-    return describe_value(function, index + 1, LLVMTypeOf(LLVMGetParam(function, index)), value,
-                          error);
-}
-
+/* Describes the result and the parameters. Parameters with certain attributes are not passed as
+ * ordinary values of their types. */
 static enum cairn_status read_signature(LLVMValueRef function,
                                         struct invocation_signature *signature,
                                         struct cairn_error *error)
 {
+    static const char *const special[] = {"byval",        "sret",       "inalloca",
+                                          "preallocated", "nest",       "inreg",
+                                          "swiftself",    "swifterror", "swiftasync"};
     LLVMTypeRef type = LLVMGlobalGetValueType(function);
     uint32_t count = LLVMCountParams(function);
     signature->is_variadic = LLVMIsFunctionVarArg(type) != 0;
@@ -148,8 +119,16 @@ static enum cairn_status read_signature(LLVMValueRef function,
     signature->parameter_count = count;
     enum cairn_status status =
         describe_value(function, 0, LLVMGetReturnType(type), &signature->result, error);
-    for (uint32_t i = 0; i < count && status == CAIRN_OK; i++)
-        status = describe_parameter(function, i, &signature->parameters[i], error);
+    for (uint32_t i = 0; i < count && status == CAIRN_OK; i++) {
+        for (size_t k = 0; k < sizeof special / sizeof *special; k++)
+            if (ir_attribute(function, i + 1, special[k]) != NULL)
+                return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
+                                 "parameter %u of '%.64s' is '%s', which cannot be passed from "
+                                 "here: call it from an IR function with ordinary parameters",
+                                 i + 1, LLVMGetValueName(function), special[k]);
+        status = describe_value(function, i + 1, LLVMTypeOf(LLVMGetParam(function, i)),
+                                &signature->parameters[i], error);
+    }
     return status;
 }
 
@@ -221,32 +200,24 @@ struct storing {
     bool is_unsigned;
 };
 
-/* Extends an integer or an address to 128 bits. */
-static LLVMValueRef widen(const struct storing *storing, LLVMValueRef value)
-{
-    LLVMTypeRef type = LLVMTypeOf(value);
-    LLVMContextRef context = LLVMGetTypeContext(type);
-    LLVMTypeRef wide = LLVMIntTypeInContext(context, INTEGER_BITS_MAX);
-    if (LLVMGetTypeKind(type) == LLVMPointerTypeKind)
-        value = LLVMBuildPtrToInt(storing->builder, value, LLVMInt64TypeInContext(context), "");
-    else if (LLVMGetTypeKind(type) != LLVMIntegerTypeKind)
-        return value;
-    else if (!storing->is_unsigned)
-        return LLVMBuildSExt(storing->builder, value, wide, "");
-    return LLVMBuildZExt(storing->builder, value, wide, "");
-}
-
-/* Stores the scalars of a value into the next slots. */
+/* Stores the scalars of a value into the next slots. Integers and addresses are extended to 128
+ * bits. */
 static void build_stores(struct storing *storing, LLVMValueRef value)
 {
     LLVMBuilderRef builder = storing->builder;
     LLVMTypeRef type = LLVMTypeOf(value);
     LLVMContextRef context = LLVMGetTypeContext(type);
+    LLVMTypeRef word = LLVMInt64TypeInContext(context);
+    LLVMTypeRef wide = LLVMIntTypeInContext(context, INTEGER_BITS_MAX);
     unsigned count = 0;
     if (elements_of(type, &count) == NULL) {
-        value = widen(storing, value);
-        LLVMValueRef offset = LLVMConstInt(LLVMInt64TypeInContext(context),
-                                           storing->index++ * sizeof(union invocation_slot), 0);
+        if (LLVMGetTypeKind(type) == LLVMPointerTypeKind)
+            value = LLVMBuildZExt(builder, LLVMBuildPtrToInt(builder, value, word, ""), wide, "");
+        else if (LLVMGetTypeKind(type) == LLVMIntegerTypeKind)
+            value = storing->is_unsigned ? LLVMBuildZExt(builder, value, wide, "")
+                                         : LLVMBuildSExt(builder, value, wide, "");
+        LLVMValueRef offset =
+            LLVMConstInt(word, storing->index++ * sizeof(union invocation_slot), 0);
         LLVMValueRef place =
             LLVMBuildGEP2(builder, LLVMInt8TypeInContext(context), storing->slots, &offset, 1, "");
         place = LLVMBuildBitCast(builder, place, LLVMPointerType(LLVMTypeOf(value), 0), "");

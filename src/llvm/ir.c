@@ -17,6 +17,16 @@ LLVMValueRef ir_next_instruction(LLVMValueRef function, LLVMValueRef previous)
     return next;
 }
 
+LLVMValueRef ir_next_in_module(LLVMModuleRef module, LLVMValueRef previous)
+{
+    LLVMValueRef function =
+        previous == NULL ? LLVMGetFirstFunction(module) : ir_function_of(previous);
+    for (; function != NULL; function = LLVMGetNextFunction(function))
+        if ((previous = ir_next_instruction(function, previous)) != NULL)
+            return previous;
+    return NULL;
+}
+
 LLVMValueRef ir_function_of(LLVMValueRef instruction)
 {
     LLVMBasicBlockRef block = LLVMGetInstructionParent(instruction);

@@ -14,6 +14,10 @@
  * first one if `previous` is NULL. NULL at the end. */
 LLVMValueRef ir_next_instruction(LLVMValueRef function, LLVMValueRef previous);
 
+/* Returns the module's instruction that follows `previous`, also in the next function; the first
+ * one if `previous` is NULL. NULL at the end. */
+LLVMValueRef ir_next_in_module(LLVMModuleRef module, LLVMValueRef previous);
+
 /* Returns the function that contains the instruction; NULL if it is not in a function. */
 LLVMValueRef ir_function_of(LLVMValueRef instruction);
 

@@ -71,16 +71,6 @@ static bool is_arithmetic(LLVMOpcode opcode)
 
 /* ---- Calls ---- */
 
-/* Whether the call certainly leaves no call in machine code. Any intrinsic that is not listed may
- * become a call. */
-static bool leaves_no_code(LLVMValueRef call)
-{
-    LLVMValueRef function = LLVMIsAFunction(LLVMGetCalledValue(call));
-    return function != NULL && LLVMGetIntrinsicID(function) != 0 &&
-           (site_call_kind(call) != CAIRN_RECORD_UNDECLARED ||
-            ir_is_intrinsic(function, "llvm.dbg.") || ir_is_intrinsic(function, "llvm.lifetime."));
-}
-
 /* Whether an operand is or contains the address of a thread-local variable, which a call may
  * compute. */
 static bool uses_thread_local(LLVMValueRef user)
@@ -105,51 +95,62 @@ static bool is_wide(LLVMTypeRef type)
     return LLVMGetTypeKind(type) == LLVMIntegerTypeKind && LLVMGetIntTypeWidth(type) > 64;
 }
 
-/* Returns the type that the instruction reads or writes atomically; NULL for other instructions. */
-static LLVMTypeRef atomic_type(LLVMValueRef instruction, LLVMOpcode opcode)
-{
-    if (opcode == LLVMAtomicRMW)
-        return LLVMTypeOf(instruction);
-    if (opcode == LLVMAtomicCmpXchg)
-        return LLVMTypeOf(LLVMGetOperand(instruction, 1));
-    if ((opcode != LLVMLoad && opcode != LLVMStore) ||
-        LLVMGetOrdering(instruction) == LLVMAtomicOrderingNotAtomic)
-        return NULL;
-    return LLVMTypeOf(opcode == LLVMLoad ? instruction : LLVMGetOperand(instruction, 0));
-}
-
 /* Whether the instruction becomes a call of the run-time library, at least on some processors. For
  * atomic accesses to types other than integers, only read-modify-write instructions compute, and so
  * read a control register. */
 static bool calls_library(LLVMValueRef instruction, LLVMOpcode opcode)
 {
-    LLVMTypeRef type = atomic_type(instruction, opcode);
-    if (type != NULL && LLVMGetTypeKind(type) != LLVMIntegerTypeKind)
+    LLVMTypeRef type = LLVMTypeOf(instruction); /* that is divided, or accessed atomically */
+    switch (opcode) {
+    case LLVMUDiv:
+    case LLVMSDiv:
+    case LLVMURem:
+    case LLVMSRem:
+        return is_wide(type);
+    case LLVMResume:
+    case LLVMCleanupRet:
+        return true;
+    case LLVMLoad:
+    case LLVMStore:
+        if (LLVMGetOrdering(instruction) == LLVMAtomicOrderingNotAtomic)
+            return false;
+        if (opcode == LLVMStore)
+            type = LLVMTypeOf(LLVMGetOperand(instruction, 0));
+        break;
+    case LLVMAtomicCmpXchg:
+        type = LLVMTypeOf(LLVMGetOperand(instruction, 1));
+        break;
+    case LLVMAtomicRMW:
+        break;
+    default:
+        return false;
+    }
+    if (LLVMGetTypeKind(type) != LLVMIntegerTypeKind)
         return opcode == LLVMAtomicRMW;
-    if (type != NULL)
-        return is_wide(type) || 8 * LLVMGetAlignment(instruction) < LLVMGetIntTypeWidth(type);
-    if (opcode == LLVMUDiv || opcode == LLVMSDiv || opcode == LLVMURem || opcode == LLVMSRem)
-        return is_wide(LLVMTypeOf(instruction));
-    return opcode == LLVMResume || opcode == LLVMCleanupRet;
+    return is_wide(type) || 8 * LLVMGetAlignment(instruction) < LLVMGetIntTypeWidth(type);
 }
 
 /* ---- By architecture ---- */
 
-static bool is_culprit(LLVMValueRef instruction, enum cairn_architecture architecture)
+/* Calls of some intrinsics certainly leave no call in machine code. Any other may become a call. */
+static bool is_culprit(LLVMValueRef instruction, bool is_aarch64)
 {
     LLVMOpcode opcode = LLVMGetInstructionOpcode(instruction);
     bool is_call = ir_is_call(instruction) || opcode == LLVMCallBr;
-    if (architecture == CAIRN_ARCHITECTURE_AARCH64) {
-        if (!is_call)
-            return is_arithmetic(opcode);
-        LLVMValueRef function = LLVMIsAFunction(LLVMGetCalledValue(instruction));
-        return ir_is_intrinsic(function, "") && !leaves_no_code(instruction) &&
+    LLVMValueRef function = is_call ? LLVMIsAFunction(LLVMGetCalledValue(instruction)) : NULL;
+    bool is_hidden =
+        ir_is_intrinsic(function, "") &&
+        (site_call_kind(instruction) != CAIRN_RECORD_UNDECLARED ||
+         ir_is_intrinsic(function, "llvm.dbg.") || ir_is_intrinsic(function, "llvm.lifetime."));
+    if (is_aarch64 && is_call)
+        return ir_is_intrinsic(function, "") && !is_hidden &&
                uses_type(instruction, LLVMGetNumArgOperands(instruction), is_floating_point);
-    }
+    if (is_aarch64)
+        return is_arithmetic(opcode);
     if (uses_type(instruction, (unsigned)LLVMGetNumOperands(instruction), is_awkward))
         return true;
     if (is_call)
-        return !leaves_no_code(instruction);
+        return !is_hidden;
     return is_arithmetic(opcode) || calls_library(instruction, opcode) ||
            uses_thread_local(instruction);
 }
@@ -161,7 +162,7 @@ LLVMValueRef liveness_find_culprit(LLVMValueRef function, enum cairn_architectur
     if (architecture != CAIRN_ARCHITECTURE_X86_64 && !is_aarch64)
         return NULL;
     while ((instruction = ir_next_instruction(function, instruction)) != NULL &&
-           !is_culprit(instruction, architecture))
+           !is_culprit(instruction, is_aarch64))
         continue;
     return instruction;
 }

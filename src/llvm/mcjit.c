@@ -47,23 +47,13 @@ struct markers {
     uint64_t words[];
 };
 
-/* The PC sections to keep. */
-struct captures {
-    struct cairn_allocator allocator;
-    struct cairn_capture *entries; /* with copies of the names */
-    size_t count;
-    size_t capacity;
-};
-
 struct cairn_memory_manager {
     cairn_runtime *runtime;
     struct cairn_allocator allocator;
     LLVMMCJITMemoryManagerRef llvm;
     /* The engine whose errors are checked before a module is published; NULL if it is not known. */
     LLVMExecutionEngineRef engine;
-    struct cairn_memory_manager_options options;
-    char *name;
-    struct captures captures;
+    struct cairn_memory_manager_options options; /* with copies of the name and the captures */
     struct pending_list pending;
     struct outcome *outcomes;
     struct scratch *scratch;
@@ -84,88 +74,51 @@ struct cairn_memory_manager {
 
 /* ---- PC sections to keep ---- */
 
-/* Copies an entry. An address takes 8 bytes in it, or 4 in the default code model of PPC64.
- * Sources: llvm/lib/CodeGen/AsmPrinter/AsmPrinter.cpp, emitPCSections; for the default code model,
- * functions such as getEffectiveCodeModel in the target machines. Memory managers reject the other
- * models. */
-static enum cairn_status copy(const struct cairn_capture *capture, LLVMCodeModel code_model,
-                              struct captures *captures, struct cairn_error *error)
+/* Copies the captures. An address takes 8 bytes in a section, or 4 in the default code model of
+ * PPC64. Sources: llvm/lib/CodeGen/AsmPrinter/AsmPrinter.cpp, emitPCSections; for the default code
+ * model, functions such as getEffectiveCodeModel in the target machines. Memory managers reject the
+ * other models. */
+static enum cairn_status copy_captures(cairn_memory_manager *manager,
+                                       const struct cairn_capture *captures, size_t count,
+                                       struct cairn_error *error)
 {
-    enum { NEAR = 4, FAR = 8 };
-    if (capture->section == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "a capture of PC sections has no name");
-    char *name = memory_new(&captures->allocator, strlen(capture->section) + 1, 1);
-    if (name == NULL)
-        return error_set(error, CAIRN_ERROR_MEMORY, 0,
-                         "no memory for the name of PC section '%.60s'", capture->section);
-    strcpy(name, capture->section);
-    struct cairn_capture *entry = &captures->entries[captures->count++];
-    *entry = *capture;
-    entry->section = name;
-    if (entry->schema.address_bytes == 0)
-        entry->schema.address_bytes =
-            code_model != LLVMCodeModelLarge &&
-                    cairn_architecture_host() == CAIRN_ARCHITECTURE_PPC64_ELFV2
-                ? NEAR
-                : FAR;
+    bool is_near = manager->options.code_model != LLVMCodeModelLarge &&
+                   cairn_architecture_host() == CAIRN_ARCHITECTURE_PPC64_ELFV2;
+    if (count > 0 && captures == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "%zu captures of PC sections, but no array of them", count);
+    struct cairn_capture *copies = memory_new(&manager->allocator, count, sizeof *copies);
+    if (count > 0 && copies == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %zu captures", count);
+    manager->options.captures = copies;
+    manager->options.capture_count = count;
+    for (size_t i = 0; i < count; i++) {
+        const char *name = captures[i].section;
+        if (name == NULL)
+            return error_set(error, CAIRN_ERROR_ARGUMENT, i,
+                             "capture %zu of PC sections has no name", i);
+        copies[i] = captures[i];
+        copies[i].section = memory_copy_string(&manager->allocator, name, strlen(name));
+        if (copies[i].section == NULL)
+            return error_set(error, CAIRN_ERROR_MEMORY, 0,
+                             "no memory for the name of PC section '%.60s'", name);
+        if (copies[i].schema.address_bytes == 0)
+            copies[i].schema.address_bytes = is_near ? 4 : 8;
+    }
     return CAIRN_OK;
 }
 
-static enum cairn_status captures_create(const struct cairn_memory_manager_options *options,
-                                         const struct cairn_allocator *allocator,
-                                         struct captures *captures, struct cairn_error *error)
+static const struct cairn_capture *find_capture(const cairn_memory_manager *manager,
+                                                const char *name, size_t length)
 {
-    size_t count = options->capture_count;
-    *captures = (struct captures){.allocator = *allocator};
-    if (count == 0)
-        return CAIRN_OK;
-    if (options->captures == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "%zu captures of PC sections, but no array of them", count);
-    captures->entries = memory_new(allocator, count, sizeof *captures->entries);
-    if (captures->entries == NULL)
-        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %zu captures", count);
-    captures->capacity = count;
-    enum cairn_status status = CAIRN_OK;
-    for (size_t i = 0; i < count && status == CAIRN_OK; i++)
-        status = copy(&options->captures[i], options->code_model, captures, error);
-    return status;
-}
-
-static void captures_release(struct captures *captures)
-{
-    for (size_t i = 0; i < captures->count; i++) {
-        char *name = (char *)(uintptr_t)captures->entries[i].section;
-        memory_free(&captures->allocator, name, strlen(name) + 1);
-    }
-    memory_free(&captures->allocator, captures->entries,
-                captures->capacity * sizeof *captures->entries);
-    *captures = (struct captures){0};
-}
-
-static const struct cairn_capture *captures_find(const struct captures *captures, const char *name,
-                                                 size_t length)
-{
-    for (size_t i = 0; i < captures->count; i++) {
-        const struct cairn_capture *capture = &captures->entries[i];
+    for (size_t i = 0; i < manager->options.capture_count; i++) {
+        const struct cairn_capture *capture = &manager->options.captures[i];
         size_t wanted = strlen(capture->section);
         bool is_long_enough = capture->is_prefix ? length >= wanted : length == wanted;
         if (is_long_enough && memcmp(name, capture->section, wanted) == 0)
             return capture;
     }
     return NULL;
-}
-
-/* Changes the schema to what LLVM 16 writes for a section with the option to compress. */
-static void write_whole(struct cairn_pcsection_schema *schema)
-{
-    enum { SHORT = 2, WORD = 4, DOUBLEWORD = 8 };
-    schema->is_compressed = false;
-    for (uint8_t i = 0; i < schema->constant_count; i++) {
-        uint8_t *bytes = &schema->constant_bytes[i];
-        if (*bytes > SHORT)
-            *bytes = *bytes <= WORD ? WORD : DOUBLEWORD;
-    }
 }
 
 /* ---- Collecting sections ---- */
@@ -201,23 +154,7 @@ static uint8_t *allocate_scratch(cairn_memory_manager *manager, size_t size)
     return scratch->memory;
 }
 
-/* Opens a loader for the first section after a finalisation. */
-static enum cairn_status open_loader(cairn_memory_manager *manager, struct cairn_error *error)
-{
-    if (manager->loader != NULL)
-        return CAIRN_OK;
-    struct outcome *outcome = memory_new(&manager->allocator, 1, sizeof *outcome);
-    if (outcome == NULL)
-        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to note a finalisation");
-    enum cairn_status status =
-        cairn_loader_create(manager->runtime, manager->name, &manager->loader, error);
-    if (status != CAIRN_OK)
-        memory_free(&manager->allocator, outcome, sizeof *outcome);
-    else
-        manager->outcome = outcome;
-    return status;
-}
-
+/* Allocates memory for a section. The first section after a finalisation opens a loader. */
 static uint8_t *allocate(cairn_memory_manager *manager, enum cairn_section_kind kind,
                          uintptr_t size, unsigned alignment,
                          const struct cairn_pc_table_section *pc_section)
@@ -226,7 +163,17 @@ static uint8_t *allocate(cairn_memory_manager *manager, enum cairn_section_kind 
     uint8_t *memory = NULL;
     if (manager->collected.status != CAIRN_OK)
         return allocate_scratch(manager, size);
-    if (open_loader(manager, &error) == CAIRN_OK)
+    if (manager->loader == NULL) {
+        manager->outcome = memory_new(&manager->allocator, 1, sizeof *manager->outcome);
+        if (manager->outcome == NULL)
+            error_set(&error, CAIRN_ERROR_MEMORY, 0, "no memory to note a finalisation");
+        else if (cairn_loader_create(manager->runtime, manager->options.name, &manager->loader,
+                                     &error) != CAIRN_OK) {
+            memory_free(&manager->allocator, manager->outcome, sizeof *manager->outcome);
+            manager->outcome = NULL;
+        }
+    }
+    if (manager->loader != NULL)
         memory = cairn_loader_allocate(manager->loader, kind, size, alignment == 0 ? 1 : alignment,
                                        pc_section, &error);
     if (memory != NULL)
@@ -249,8 +196,46 @@ static uint8_t *allocate_markers(cairn_memory_manager *manager, uintptr_t size)
     return (uint8_t *)markers->words;
 }
 
-/* Returns the kind of a data section that Cairn reads by its name, in ELF and COFF or in Mach-O. */
-static enum cairn_section_kind kind_of(const char *name, bool is_read_only)
+static uint8_t *code_section_callback(void *opaque, uintptr_t size, unsigned alignment,
+                                      unsigned section_id, const char *section_name)
+{
+    (void)section_id;
+    (void)section_name;
+    return allocate(opaque, CAIRN_SECTION_CODE, size, alignment, NULL);
+}
+
+/* Allocates a PC section. LLVM 16 takes the options of a PC section as a part of its name
+ * ("section!C"). It does not compress numbers, and pads each to its size in memory: a number of 3
+ * bytes takes 4, a number of 5 to 7 bytes takes 8. Later versions remove the options from the name,
+ * and apply them. */
+static uint8_t *allocate_pc_section(cairn_memory_manager *manager, uintptr_t size,
+                                    unsigned alignment, const char *section_name, size_t length,
+                                    const struct cairn_capture *capture)
+{
+    char *name = memory_copy_string(&manager->allocator, section_name, length);
+    if (name == NULL) {
+        keep_memory_error(manager, "the name of a PC section");
+        return allocate_scratch(manager, size);
+    }
+    struct cairn_pc_table_section pc_section = {.name = name};
+    if (capture->has_schema)
+        pc_section.schema = capture->schema;
+    if (section_name[length] != '\0')
+        pc_section.schema.is_compressed = false;
+    for (uint8_t i = 0; section_name[length] != '\0' && i < pc_section.schema.constant_count; i++) {
+        uint8_t *bytes = &pc_section.schema.constant_bytes[i];
+        if (*bytes > 2)
+            *bytes = *bytes <= 4 ? 4 : 8;
+    }
+    uint8_t *memory = allocate(manager, CAIRN_SECTION_PC_SECTION, size, alignment, &pc_section);
+    memory_free_string(&manager->allocator, name);
+    return memory;
+}
+
+/* Cairn reads some sections by their names, in ELF and COFF or in Mach-O. */
+static uint8_t *data_section_callback(void *opaque, uintptr_t size, unsigned alignment,
+                                      unsigned section_id, const char *section_name,
+                                      LLVMBool is_read_only)
 {
     static const struct {
         const char *name;
@@ -263,53 +248,19 @@ static enum cairn_section_kind kind_of(const char *name, bool is_read_only)
         {CAIRN_FAULTMAP_SECTION, CAIRN_SECTION_FAULTMAP},
         {CAIRN_FAULTMAP_SECTION_DARWIN, CAIRN_SECTION_FAULTMAP},
     };
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (strcmp(name, known[i].name) == 0)
-            return known[i].kind;
-    return is_read_only ? CAIRN_SECTION_READ_ONLY_DATA : CAIRN_SECTION_DATA;
-}
-
-static uint8_t *code_section_callback(void *opaque, uintptr_t size, unsigned alignment,
-                                      unsigned section_id, const char *section_name)
-{
-    (void)section_id;
-    (void)section_name;
-    return allocate(opaque, CAIRN_SECTION_CODE, size, alignment, NULL);
-}
-
-/* LLVM 16 takes the options of a PC section as a part of its name ("section!C"). It does not
- * compress numbers, and pads each to its size in memory: a number of 3 bytes takes 4, a number of 5
- * to 7 bytes takes 8. Later versions remove the options from the name, and apply them. */
-static uint8_t *data_section_callback(void *opaque, uintptr_t size, unsigned alignment,
-                                      unsigned section_id, const char *section_name,
-                                      LLVMBool is_read_only)
-{
     cairn_memory_manager *manager = opaque;
+    size_t length = strcspn(section_name, "!");
     (void)section_id;
     if (pending_is_marker(section_name))
         return allocate_markers(manager, size);
-    enum cairn_section_kind kind = kind_of(section_name, is_read_only);
-    size_t length = strcspn(section_name, "!");
-    const struct cairn_capture *capture =
-        kind == CAIRN_SECTION_DATA || kind == CAIRN_SECTION_READ_ONLY_DATA
-            ? captures_find(&manager->captures, section_name, length)
-            : NULL;
-    if (capture == NULL)
-        return allocate(manager, kind, size, alignment, NULL);
-    char *name = memory_new(&manager->allocator, length + 1, 1);
-    if (name == NULL) {
-        keep_memory_error(manager, "the name of a PC section");
-        return allocate_scratch(manager, size);
-    }
-    memcpy(name, section_name, length);
-    struct cairn_pc_table_section pc_section = {.name = name};
-    if (capture->has_schema)
-        pc_section.schema = capture->schema;
-    if (section_name[length] != '\0')
-        write_whole(&pc_section.schema);
-    uint8_t *memory = allocate(manager, CAIRN_SECTION_PC_SECTION, size, alignment, &pc_section);
-    memory_free(&manager->allocator, name, length + 1);
-    return memory;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(section_name, known[i].name) == 0)
+            return allocate(manager, known[i].kind, size, alignment, NULL);
+    const struct cairn_capture *capture = find_capture(manager, section_name, length);
+    if (capture != NULL)
+        return allocate_pc_section(manager, size, alignment, section_name, length, capture);
+    return allocate(manager, is_read_only ? CAIRN_SECTION_READ_ONLY_DATA : CAIRN_SECTION_DATA, size,
+                    alignment, NULL);
 }
 
 /* ---- Declarations ---- */
@@ -325,26 +276,21 @@ enum cairn_status cairn_memory_manager_declare(cairn_memory_manager *manager, LL
 
 /* ---- Finalising ---- */
 
-/* Notes a symbol that LLVM could not resolve. LLVM then has applied no relocations, but finalises
- * nevertheless. It reports the error only once. */
-static void note_unresolved(cairn_memory_manager *manager)
-{
-    char *message = NULL;
-    if (manager->engine == NULL || !LLVMExecutionEngineGetErrMsg(manager->engine, &message))
-        return;
-    bool is_deoptimize = strstr(message, MCJIT_DEOPTIMIZE) != NULL;
-    error_set(&manager->unresolved, CAIRN_ERROR_LLVM, 0, "LLVM: %.120s%s", message,
-              is_deoptimize ? ": bind what llvm.experimental.deoptimize calls to an exit, with "
-                              "deoptimize_target in the engine's options"
-                            : "");
-    LLVMDisposeMessage(message);
-    keep_first_error(manager, &manager->unresolved);
-}
-
-static enum cairn_status finish_loader(cairn_memory_manager *manager, struct cairn_error *error)
+/* Finishes the loader and publishes its module. If LLVM could not resolve a symbol, it has applied
+ * no relocations, but finalises nevertheless, and reports the error only once. */
+static enum cairn_status load_module(cairn_memory_manager *manager, struct cairn_error *error)
 {
     const struct cairn_memory_manager_options *options = &manager->options;
-    note_unresolved(manager);
+    char *message = NULL;
+    if (manager->engine != NULL && LLVMExecutionEngineGetErrMsg(manager->engine, &message)) {
+        bool is_deoptimize = strstr(message, MCJIT_DEOPTIMIZE) != NULL;
+        error_set(&manager->unresolved, CAIRN_ERROR_LLVM, 0, "LLVM: %.120s%s", message,
+                  is_deoptimize ? ": bind what llvm.experimental.deoptimize calls to an exit, with "
+                                  "deoptimize_target in the engine's options"
+                                : "");
+        LLVMDisposeMessage(message);
+        keep_first_error(manager, &manager->unresolved);
+    }
     if (manager->collected.status != CAIRN_OK) {
         *error = manager->collected;
         return error->status;
@@ -397,10 +343,10 @@ static enum cairn_status finalise(cairn_memory_manager *manager)
     struct cairn_error error = {0};
     manager->last.status = CAIRN_OK;
     read_markers(manager);
-    enum cairn_status status = finish_loader(manager, &error);
+    enum cairn_status status = load_module(manager, &error);
     keep_outcome(manager);
     manager->collected.status = CAIRN_OK;
-    pending_drop_loaded(&manager->pending);
+    pending_drop(&manager->pending, true);
     if (status != CAIRN_OK)
         manager->last = error;
     return status;
@@ -469,10 +415,12 @@ static void destroy_callback(void *opaque)
         munmap(scratch->memory, scratch->size);
         memory_free(&allocator, scratch, sizeof *scratch);
     }
-    pending_release(&manager->pending);
-    captures_release(&manager->captures);
-    if (manager->name != NULL)
-        memory_free(&allocator, manager->name, strlen(manager->name) + 1);
+    pending_drop(&manager->pending, false);
+    struct cairn_capture *captures = (struct cairn_capture *)(uintptr_t)manager->options.captures;
+    for (size_t i = 0; i < manager->options.capture_count; i++)
+        memory_free_string(&allocator, captures[i].section);
+    memory_free(&allocator, captures, manager->options.capture_count * sizeof *captures);
+    memory_free_string(&allocator, manager->options.name);
     memory_free(&allocator, manager, sizeof *manager);
     cairn_runtime_destroy(runtime);
 }
@@ -488,10 +436,10 @@ static enum cairn_status check_code_model(LLVMCodeModel code_model, struct cairn
         [LLVMCodeModelKernel] = "kernel",
         [LLVMCodeModelMedium] = "medium",
     };
+    size_t index = (size_t)code_model;
     if (code_model == LLVMCodeModelDefault || code_model == LLVMCodeModelJITDefault ||
         code_model == LLVMCodeModelLarge)
         return CAIRN_OK;
-    size_t index = (size_t)code_model;
     if (index >= sizeof names / sizeof *names)
         return error_set(error, CAIRN_ERROR_ARGUMENT, index, "LLVM has no code model %zu", index);
     return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
@@ -500,56 +448,45 @@ static enum cairn_status check_code_model(LLVMCodeModel code_model, struct cairn
                      names[index]);
 }
 
-static enum cairn_status fill_in(cairn_memory_manager *manager, struct cairn_error *error)
-{
-    const char *name = manager->options.name == NULL ? "mcjit" : manager->options.name;
-    manager->name = memory_new(&manager->allocator, strlen(name) + 1, 1);
-    if (manager->name == NULL)
-        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a memory manager's name");
-    strcpy(manager->name, name);
-    manager->options.name = manager->name;
-    enum cairn_status status =
-        captures_create(&manager->options, &manager->allocator, &manager->captures, error);
-    if (status != CAIRN_OK)
-        return status;
-    manager->options.captures = NULL; /* owned by the host */
-    manager->llvm = LLVMCreateSimpleMCJITMemoryManager(
-        manager, code_section_callback, data_section_callback, finalise_callback, destroy_callback);
-    if (manager->llvm == NULL)
-        return error_set(error, CAIRN_ERROR_LLVM, 0, "LLVM refused to make a memory manager");
-    return CAIRN_OK;
-}
-
 enum cairn_status cairn_memory_manager_create(cairn_runtime *runtime,
                                               const struct cairn_memory_manager_options *options,
                                               cairn_memory_manager **manager,
                                               struct cairn_error *error)
 {
+    static const struct cairn_memory_manager_options defaults;
     if (runtime == NULL || manager == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
                          "cairn_memory_manager_create needs a runtime and a place for the manager");
-    if (options != NULL) {
-        enum cairn_status status = check_code_model(options->code_model, error);
-        if (status != CAIRN_OK)
-            return status;
-    }
+    if (options == NULL)
+        options = &defaults;
+    enum cairn_status status = check_code_model(options->code_model, error);
+    if (status != CAIRN_OK)
+        return status;
     const struct cairn_allocator *allocator = cairn_runtime_allocator(runtime);
+    const char *name = options->name == NULL ? "mcjit" : options->name;
     cairn_memory_manager *created = memory_new(allocator, 1, sizeof *created);
     if (created == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a memory manager");
-    created->allocator = *allocator;
-    created->runtime = runtime;
-    if (options != NULL)
-        created->options = *options;
-    pending_init(&created->pending, allocator, created->options.id_conflicts);
+    *created = (struct cairn_memory_manager){
+        .runtime = runtime, .allocator = *allocator, .options = *options};
+    created->options.captures = NULL;
+    created->options.capture_count = 0;
+    created->options.name = memory_copy_string(allocator, name, strlen(name));
+    pending_init(&created->pending, allocator, options->id_conflicts);
     cairn_runtime_retain(runtime);
-    enum cairn_status status = fill_in(created, error);
-    if (status != CAIRN_OK) {
+    if (created->options.name == NULL)
+        status = error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a memory manager's name");
+    else
+        status = copy_captures(created, options->captures, options->capture_count, error);
+    if (status == CAIRN_OK && (created->llvm = LLVMCreateSimpleMCJITMemoryManager(
+                                   created, code_section_callback, data_section_callback,
+                                   finalise_callback, destroy_callback)) == NULL)
+        status = error_set(error, CAIRN_ERROR_LLVM, 0, "LLVM refused to make a memory manager");
+    if (status == CAIRN_OK)
+        *manager = created;
+    else
         destroy_callback(created);
-        return status;
-    }
-    *manager = created;
-    return CAIRN_OK;
+    return status;
 }
 
 LLVMMCJITMemoryManagerRef cairn_memory_manager_llvm(cairn_memory_manager *manager)

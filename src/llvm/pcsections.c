@@ -31,67 +31,38 @@ struct target {
     bool is_function;
 };
 
-static bool is_other_format(const char *triple)
-{
-    static const char *const others[] = {"darwin", "macho", "apple", "windows",
-                                         "coff",   "wasm",  "aix",   "xcoff"};
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (strstr(triple, others[i]) != NULL)
-            return true;
-    return false;
-}
-
 static enum cairn_status find_target(LLVMValueRef value, struct target *target,
                                      struct cairn_error *error)
 {
     static const char name[] = "pcsections";
+    static const char *const other_formats[] = {"darwin", "macho", "apple", "windows",
+                                                "coff",   "wasm",  "aix",   "xcoff"};
     LLVMValueRef function = NULL;
     if (value != NULL && LLVMIsAFunction(value) != NULL && LLVMCountBasicBlocks(value) > 0)
         function = value;
     else if (value != NULL && LLVMIsAInstruction(value) != NULL)
         function = ir_function_of(value);
     if (function == NULL)
-        return error_set(
-            error, CAIRN_ERROR_ARGUMENT, 0,
-            "PC sections are attached to an instruction in a function, or to a function "
-            "with a body");
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "PC sections are attached to an instruction in a function, or to a "
+                         "function with a body");
     if (!LLVM_HAS_PC_SECTIONS)
         return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
                          "LLVM %d has no PC sections: they came with LLVM 16", LLVM_VERSION_MAJOR);
-    LLVMModuleRef module = LLVMGetGlobalParent(function);
-    if (is_other_format(LLVMGetTarget(module)))
-        return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
-                         "LLVM has PC sections in ELF alone, and crashes on them for '%.60s'",
-                         LLVMGetTarget(module));
-    LLVMContextRef context = LLVMGetModuleContext(module);
-    *target = (struct target){
-        .value = value,
-        .function = function,
-        .context = context,
-        .kind = LLVMGetMDKindIDInContext(context, name, (unsigned)strlen(name)),
-        .is_function = value == function,
-    };
+    const char *triple = LLVMGetTarget(LLVMGetGlobalParent(function));
+    for (size_t i = 0; i < sizeof other_formats / sizeof *other_formats; i++)
+        if (strstr(triple, other_formats[i]) != NULL)
+            return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
+                             "LLVM has PC sections in ELF alone, and crashes on them for '%.60s'",
+                             triple);
+    target->function = function;
+    target->context = LLVMGetModuleContext(LLVMGetGlobalParent(function));
+    target->kind = LLVMGetMDKindIDInContext(target->context, name, sizeof name - 1);
+    target->is_function = value == function;
     return CAIRN_OK;
 }
 
 /* ---- Checking the sections ---- */
-
-static enum cairn_status check_constant(const char *section, LLVMValueRef value, uint32_t number,
-                                        struct cairn_error *error)
-{
-    if (value == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, number,
-                         "PC section '%.60s': there is no constant %u", section, number);
-    bool is_number = LLVMIsAConstantInt(value) != NULL;
-    char type[41];
-    if (is_number && ir_is_integer(LLVMTypeOf(value), 64))
-        return CAIRN_OK;
-    return error_set(error, CAIRN_ERROR_UNSUPPORTED, number,
-                     "PC section '%.60s': value %u is of type %s and %s; it has to be an integer "
-                     "constant of up to 64 bits",
-                     section, number, ir_print_type(LLVMTypeOf(value), type, sizeof type),
-                     is_number ? "too wide" : "no number");
-}
 
 static enum cairn_status check_section(const struct cairn_pcsection_metadata *section,
                                        struct cairn_error *error)
@@ -113,10 +84,19 @@ static enum cairn_status check_section(const struct cairn_pcsection_metadata *se
             return error_set(error, CAIRN_ERROR_ARGUMENT, i,
                              "PC section '%.60s': tuple %u has %u constants, but no array of them",
                              name, i, tuple->count);
-        for (uint32_t k = 0; k < tuple->count; k++) {
-            enum cairn_status status = check_constant(name, tuple->values[k], number++, error);
-            if (status != CAIRN_OK)
-                return status;
+        for (uint32_t k = 0; k < tuple->count; k++, number++) {
+            LLVMValueRef value = tuple->values[k];
+            char type[41];
+            if (value == NULL)
+                return error_set(error, CAIRN_ERROR_ARGUMENT, number,
+                                 "PC section '%.60s': there is no constant %u", name, number);
+            bool is_number = LLVMIsAConstantInt(value) != NULL;
+            if (!is_number || !ir_is_integer(LLVMTypeOf(value), 64))
+                return error_set(error, CAIRN_ERROR_UNSUPPORTED, number,
+                                 "PC section '%.60s': value %u is of type %s and %s; it has to be "
+                                 "an integer constant of up to 64 bits",
+                                 name, number, ir_print_type(LLVMTypeOf(value), type, sizeof type),
+                                 is_number ? "too wide" : "not a constant number");
         }
     }
     if (number > CAIRN_PCSECTION_CONSTANTS_MAX)
@@ -130,6 +110,7 @@ static enum cairn_status check_section(const struct cairn_pcsection_metadata *se
 
 /* Operands of a node. `failed` is set if there was no memory for one of them. */
 struct operands {
+    struct cairn_allocator allocator;
     LLVMMetadataRef *entries;
     size_t count;
     size_t capacity;
@@ -138,9 +119,8 @@ struct operands {
 
 static void push(struct operands *operands, LLVMMetadataRef operand)
 {
-    const struct cairn_allocator allocator = memory_allocator(NULL);
-    LLVMMetadataRef *entries = array_reserve(&allocator, operands->entries, operands->count, 1,
-                                             &operands->capacity, sizeof *entries);
+    void *entries = array_reserve(&operands->allocator, operands->entries, operands->count, 1,
+                                  &operands->capacity, sizeof operand);
     operands->failed |= entries == NULL;
     if (entries == NULL)
         return;
@@ -148,35 +128,28 @@ static void push(struct operands *operands, LLVMMetadataRef operand)
     operands->entries[operands->count++] = operand;
 }
 
-/* Returns the node that is attached to the instruction or function; NULL if it has none. */
-static LLVMValueRef attached_node(const struct target *target)
-{
-    size_t count;
-    LLVMMetadataRef node = NULL;
-    if (!target->is_function)
-        return LLVMGetMetadata(target->value, target->kind);
-    LLVMValueMetadataEntry *entries = LLVMGlobalCopyAllMetadata(target->value, &count);
-    for (unsigned i = 0; i < count; i++)
-        if (LLVMValueMetadataEntriesGetKind(entries, i) == target->kind)
-            node = LLVMValueMetadataEntriesGetMetadata(entries, i);
-    LLVMDisposeValueMetadataEntries(entries);
-    return node == NULL ? NULL : LLVMMetadataAsValue(target->context, node);
-}
-
 /* Pushes the operands that are attached already. The C API returns a tuple of one constant as the
  * constant. */
 static void push_attached(const struct target *target, struct operands *operands)
 {
-    LLVMValueRef node = attached_node(target);
+    LLVMValueRef node = NULL;
+    if (target->is_function) {
+        size_t count;
+        LLVMValueMetadataEntry *entries = LLVMGlobalCopyAllMetadata(target->value, &count);
+        for (unsigned i = 0; i < count; i++)
+            if (LLVMValueMetadataEntriesGetKind(entries, i) == target->kind)
+                node = LLVMMetadataAsValue(target->context,
+                                           LLVMValueMetadataEntriesGetMetadata(entries, i));
+        LLVMDisposeValueMetadataEntries(entries);
+    } else {
+        node = LLVMGetMetadata(target->value, target->kind);
+    }
     unsigned count = node == NULL ? 0 : LLVMGetMDNodeNumOperands(node);
     LLVMValueRef *values = calloc(count + 1, sizeof *values);
     operands->failed |= values == NULL;
-    if (values == NULL || count == 0) {
-        free(values);
-        return;
-    }
-    LLVMGetMDNodeOperands(node, values);
-    for (unsigned i = 0; i < count; i++) {
+    if (values != NULL && count > 0)
+        LLVMGetMDNodeOperands(node, values);
+    for (unsigned i = 0; values != NULL && i < count; i++) {
         LLVMMetadataRef operand = LLVMValueAsMetadata(values[i]);
         bool is_constant = LLVMGetMetadataKind(operand) == LLVMConstantAsMetadataMetadataKind;
         push(operands, is_constant ? LLVMMDNodeInContext2(target->context, &operand, 1) : operand);
@@ -184,15 +157,18 @@ static void push_attached(const struct target *target, struct operands *operands
     free(values);
 }
 
-static void push_section(const struct target *target,
-                         const struct cairn_pcsection_metadata *section, struct operands *operands)
+/* Returns the number of the section's constants. */
+static uint32_t push_section(const struct target *target,
+                             const struct cairn_pcsection_metadata *section,
+                             struct operands *operands)
 {
     LLVMMetadataRef constants[CAIRN_PCSECTION_CONSTANTS_MAX];
     size_t size = strlen(section->section) + sizeof "!C";
     char *name = malloc(size);
+    uint32_t constant_count = 0;
     operands->failed |= name == NULL;
     if (name == NULL)
-        return;
+        return 0;
     snprintf(name, size, "%s%s", section->section, section->is_compressed ? "!C" : "");
     push(operands, LLVMMDStringInContext2(target->context, name, strlen(name)));
     free(name);
@@ -201,7 +177,9 @@ static void push_section(const struct target *target,
         for (uint32_t k = 0; k < tuple->count; k++)
             constants[k] = LLVMValueAsMetadata(tuple->values[k]);
         push(operands, LLVMMDNodeInContext2(target->context, constants, tuple->count));
+        constant_count += tuple->count;
     }
+    return constant_count;
 }
 
 /* ---- One node for each instruction ---- */
@@ -224,15 +202,6 @@ static void push_number(const struct target *target, struct operands *operands)
         ir_set_string_attribute(target->function, counter, text);
 }
 
-static bool has_constants(const struct cairn_pcsection_metadata *sections, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++)
-        for (uint32_t k = 0; k < sections[i].tuple_count; k++)
-            if (sections[i].tuples[k].count > 0)
-                return true;
-    return false;
-}
-
 enum cairn_status cairn_attach_pcsections(LLVMValueRef value,
                                           const struct cairn_pcsection_metadata *sections,
                                           uint32_t count, struct cairn_error *error)
@@ -247,17 +216,19 @@ enum cairn_status cairn_attach_pcsections(LLVMValueRef value,
         status = find_target(value, &target, error);
     if (status != CAIRN_OK)
         return status;
-    struct operands operands = {.entries = NULL};
+    struct operands operands = {.allocator = memory_allocator(NULL)};
+    uint32_t constant_count = 0;
     push_attached(&target, &operands);
     for (uint32_t i = 0; i < count; i++)
-        push_section(&target, &sections[i], &operands);
+        constant_count += push_section(&target, &sections[i], &operands);
     /* A function has only one entry, so it needs no number. */
-    if (!target.is_function && has_constants(sections, count))
+    if (!target.is_function && constant_count > 0)
         push_number(&target, &operands);
     LLVMMetadataRef node = NULL;
     if (!operands.failed)
         node = LLVMMDNodeInContext2(target.context, operands.entries, operands.count);
-    free(operands.entries);
+    memory_free(&operands.allocator, operands.entries,
+                operands.capacity * sizeof *operands.entries);
     if (node == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to attach %u PC sections", count);
     if (target.is_function)

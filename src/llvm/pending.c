@@ -41,25 +41,19 @@ struct pending {
 
 /* ---- Markers ---- */
 
-/* Whether the triple is for Mach-O. As in LLVM, the format at the end of the triple decides,
- * otherwise the operating system. */
-static bool is_mach_o(const char *triple)
-{
-    static const char *const systems[] = {"darwin", "macos", "ios", "tvos", "watchos"};
-    const char *environment = strrchr(triple, '-');
-    if (environment != NULL && strstr(environment, "macho") != NULL)
-        return true;
-    if (environment != NULL && strstr(environment, "elf") != NULL)
-        return false;
-    for (size_t i = 0; i < sizeof systems / sizeof *systems; i++)
-        if (strstr(triple, systems[i]) != NULL)
-            return true;
-    return false;
-}
-
-/* Adds a variable with external linkage, whose name and contents identify the declarations. */
+/* Adds a variable with external linkage, whose name and contents identify the declarations. The
+ * section's name depends on whether the triple is for Mach-O: as in LLVM, the format at the end of
+ * the triple decides, otherwise the operating system. */
 static void add_marker(LLVMModuleRef module, const struct pending_list *list, uint64_t number)
 {
+    static const char *const mach_o_systems[] = {"darwin", "macos", "ios", "tvos", "watchos"};
+    const char *triple = LLVMGetTarget(module);
+    const char *format = strrchr(triple, '-');
+    bool is_mach_o = false;
+    for (size_t i = 0; i < sizeof mach_o_systems / sizeof *mach_o_systems; i++)
+        is_mach_o |= strstr(triple, mach_o_systems[i]) != NULL;
+    if (format != NULL && (strstr(format, "macho") != NULL || strstr(format, "elf") != NULL))
+        is_mach_o = strstr(format, "macho") != NULL;
     char name[64];
     snprintf(name, sizeof name, "cairn.declared.%llx.%llu", (unsigned long long)(uintptr_t)list,
              (unsigned long long)number);
@@ -68,8 +62,7 @@ static void add_marker(LLVMModuleRef module, const struct pending_list *list, ui
     LLVMValueRef variable = LLVMAddGlobal(module, LLVMArrayType(word, 2), name);
     LLVMSetInitializer(variable, LLVMConstArray(word, words, 2));
     LLVMSetGlobalConstant(variable, 1);
-    LLVMSetSection(variable,
-                   is_mach_o(LLVMGetTarget(module)) ? mach_o_full_section : marker_section);
+    LLVMSetSection(variable, is_mach_o ? mach_o_full_section : marker_section);
     LLVMSetAlignment(variable, sizeof(uint64_t));
 }
 
@@ -137,6 +130,7 @@ static enum cairn_status scan(const struct pending_list *list, LLVMModuleRef mod
                                              : status;
 }
 
+/* Gives new IDs to calls whose ID has two shapes in the module, or in it and the pending ones. */
 static enum cairn_status renumber(struct pending_list *list, LLVMModuleRef module,
                                   struct cairn_error *error)
 {
@@ -155,25 +149,19 @@ static enum cairn_status renumber(struct pending_list *list, LLVMModuleRef modul
     return status;
 }
 
-/* Whether a call of the module has an ID that was given to a call of another module. That module
- * may be loaded, so that its shapes are no longer known here. */
-static bool has_given_id(const struct pending_list *list, const cairn_declarations *declarations)
-{
-    if (list->id_conflicts != CAIRN_ID_CONFLICTS_RENUMBERED)
-        return false;
-    for (size_t i = 0; i < cairn_declarations_count(declarations); i++)
-        if (scan_is_new_id(&list->new_ids, cairn_declarations_at(declarations, i)->id))
-            return true;
-    return false;
-}
-
 enum cairn_status pending_scan(struct pending_list *list, LLVMModuleRef module,
                                cairn_declarations *declarations, struct cairn_error *error)
 {
     static const char choice[] = ": number the calls, or choose id_conflicts in the options of the "
                                  "memory manager or the engine (cairn/llvm.h)";
     enum cairn_status status = scan(list, module, declarations, error);
-    if (status != CAIRN_ERROR_CONFLICT && !(status == CAIRN_OK && has_given_id(list, declarations)))
+    /* Whether a call of the module has an ID that was given to a call of another module. That
+     * module may be loaded, so that its shapes are no longer known here. */
+    bool has_given_id = false;
+    for (size_t i = 0; status == CAIRN_OK && i < cairn_declarations_count(declarations); i++)
+        has_given_id |= scan_is_new_id(&list->new_ids, cairn_declarations_at(declarations, i)->id);
+    has_given_id &= list->id_conflicts == CAIRN_ID_CONFLICTS_RENUMBERED;
+    if (status != CAIRN_ERROR_CONFLICT && !has_given_id)
         return status;
     cairn_declarations_truncate(declarations, 0);
     status = renumber(list, module, error);
@@ -243,8 +231,7 @@ enum cairn_status pending_declare_loaded(const struct pending_list *list, cairn_
     return status;
 }
 
-/* Removes the loaded modules from the list, or all modules. */
-static void drop(struct pending_list *list, bool only_loaded)
+void pending_drop(struct pending_list *list, bool only_loaded)
 {
     struct pending **link = &list->first;
     while (*link != NULL) {
@@ -258,7 +245,3 @@ static void drop(struct pending_list *list, bool only_loaded)
         memory_free(&list->allocator, pending, sizeof *pending);
     }
 }
-
-void pending_drop_loaded(struct pending_list *list) { drop(list, true); }
-
-void pending_release(struct pending_list *list) { drop(list, false); }

@@ -13,8 +13,6 @@
 #include "llvm/version.h"
 
 #include <cairn/llvm.h>
-#include <llvm-c/Support.h>
-#include <pthread.h>
 #include <string.h>
 
 void cairn_prepare_function(LLVMValueRef function)
@@ -38,40 +36,21 @@ enum cairn_status cairn_number_statepoints(LLVMModuleRef module, uint64_t *next_
     return CAIRN_OK;
 }
 
-static void turn_implicit_null_checks_on(void)
-{
-    static const char *const arguments[] = {"cairn", "-enable-implicit-null-checks"};
-    LLVMParseCommandLineOptions(2, arguments, NULL);
-}
-
-void cairn_enable_implicit_null_checks(void)
-{
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, turn_implicit_null_checks_on);
-}
-
-/* Whether the value is a comparison of a pointer with null. LLVM makes a constant the second
- * operand. */
-static bool is_null_check(LLVMValueRef value)
-{
-    if (LLVMIsAICmpInst(value) == NULL)
-        return false;
-    LLVMIntPredicate predicate = LLVMGetICmpPredicate(value);
-    LLVMValueRef other = LLVMGetOperand(value, 1);
-    return (predicate == LLVMIntEQ || predicate == LLVMIntNE) &&
-           LLVMGetTypeKind(LLVMTypeOf(other)) == LLVMPointerTypeKind &&
-           LLVMIsConstant(other) != 0 && LLVMIsNull(other) != 0;
-}
-
+/* LLVM makes a constant the second operand of a comparison. */
 enum cairn_status cairn_make_implicit(LLVMValueRef branch, struct cairn_error *error)
 {
     static const char name[] = "make.implicit";
-    if (branch == NULL || LLVMIsABranchInst(branch) == NULL || !LLVMIsConditional(branch) ||
-        !is_null_check(LLVMGetCondition(branch)))
-        return error_set(
-            error, CAIRN_ERROR_ARGUMENT, 0,
-            "only a conditional branch on a comparison of a pointer with null (eq or ne) "
-            "can be made implicit");
+    bool is_conditional =
+        branch != NULL && LLVMIsABranchInst(branch) != NULL && LLVMIsConditional(branch);
+    LLVMValueRef check = is_conditional ? LLVMIsAICmpInst(LLVMGetCondition(branch)) : NULL;
+    LLVMIntPredicate predicate = check == NULL ? LLVMIntUGT : LLVMGetICmpPredicate(check);
+    LLVMValueRef other = check == NULL ? NULL : LLVMGetOperand(check, 1);
+    if ((predicate != LLVMIntEQ && predicate != LLVMIntNE) ||
+        LLVMGetTypeKind(LLVMTypeOf(other)) != LLVMPointerTypeKind || !LLVMIsConstant(other) ||
+        !LLVMIsNull(other))
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "only a conditional branch on a comparison of a pointer with null (eq or "
+                         "ne) can be made implicit");
     LLVMContextRef context = LLVMGetTypeContext(LLVMTypeOf(LLVMGetCondition(branch)));
     unsigned kind = LLVMGetMDKindIDInContext(context, name, (unsigned)strlen(name));
     LLVMMetadataRef nothing = LLVMMDNodeInContext2(context, NULL, 0);

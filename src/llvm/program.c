@@ -132,39 +132,32 @@ static bool is_definition(LLVMValueRef function)
            LLVMGetLinkage(function) != LLVMAvailableExternallyLinkage;
 }
 
-/* Writes "first, second, third, …". */
-static void list_definitions(LLVMModuleRef module, char *text, size_t size)
-{
-    size_t length = 0;
-    for (LLVMValueRef function = LLVMGetFirstFunction(module); function != NULL;
-         function = LLVMGetNextFunction(function)) {
-        size_t name_length;
-        const char *name = LLVMGetValueName2(function, &name_length);
-        if (!is_definition(function))
-            continue;
-        const char *separator = length == 0 ? "" : ", ";
-        if (length + name_length + sizeof ", …" > size - sizeof ", …") {
-            snprintf(text + length, size - length, "%s…", separator);
-            return;
-        }
-        length += (size_t)snprintf(text + length, size - length, "%s%s", separator, name);
-    }
-    if (length == 0)
-        snprintf(text, size, "none");
-}
-
 LLVMModuleRef program_module(const struct program *program) { return program->module; }
 
 LLVMValueRef program_find_function(const struct program *program, const char *name,
                                    struct cairn_error *error)
 {
-    char defined[128];
-    LLVMValueRef function = LLVMGetNamedFunction(program->module, name);
-    if (function != NULL && is_definition(function))
-        return function;
-    list_definitions(program->module, defined, sizeof defined);
+    char defined[128] = "";
+    size_t length = 0;
+    size_t size = sizeof defined - sizeof ", …";
+    LLVMValueRef found = LLVMGetNamedFunction(program->module, name);
+    if (found != NULL && is_definition(found))
+        return found;
+    for (LLVMValueRef function = LLVMGetFirstFunction(program->module); function != NULL;
+         function = LLVMGetNextFunction(function)) {
+        size_t name_length;
+        const char *text = LLVMGetValueName2(function, &name_length);
+        const char *separator = length == 0 ? "" : ", ";
+        if (!is_definition(function))
+            continue;
+        bool fits = length + name_length + sizeof ", …" <= size;
+        length += (size_t)snprintf(defined + length, sizeof defined - length, "%s%s", separator,
+                                   fits ? text : "…");
+        if (!fits)
+            break;
+    }
     error_set(error, CAIRN_ERROR_NOT_FOUND, 0, "function '%s' is %s; defined: %s", name,
-              function != NULL ? "only declared here" : "not there", defined);
+              found != NULL ? "only declared here" : "not there", length == 0 ? "none" : defined);
     return NULL;
 }
 
@@ -240,21 +233,10 @@ enum cairn_architecture program_architecture(const struct program *program)
     return types_architecture(program_module(program));
 }
 
-/* Removes the processor and its features from all functions, because they belong to the target that
- * the IR was made for. */
-static void forget_processor(LLVMModuleRef module)
-{
-    static const char *const names[] = {"target-cpu", "tune-cpu", "target-features"};
-    for (LLVMValueRef function = LLVMGetFirstFunction(module); function != NULL;
-         function = LLVMGetNextFunction(function))
-        for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-            LLVMRemoveStringAttributeAtIndex(function, IR_FUNCTION, names[i],
-                                             (unsigned)strlen(names[i]));
-}
-
 enum cairn_status program_set_target(struct program *program, const char *triple,
                                      struct cairn_error *error)
 {
+    static const char *const of_processor[] = {"target-cpu", "tune-cpu", "target-features"};
     LLVMModuleRef module = program_module(program);
     enum cairn_architecture before = types_architecture(module);
     LLVMTargetRef target;
@@ -268,8 +250,14 @@ enum cairn_status program_set_target(struct program *program, const char *triple
     if (types_architecture(module) == CAIRN_ARCHITECTURE_UNKNOWN)
         return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
                          "Cairn does not know the architecture of '%.100s'", triple);
-    if (types_architecture(module) != before)
-        forget_processor(module);
+    if (types_architecture(module) == before)
+        return CAIRN_OK;
+    /* The processor and its features belong to the target that the IR was made for. */
+    for (LLVMValueRef function = LLVMGetFirstFunction(module); function != NULL;
+         function = LLVMGetNextFunction(function))
+        for (size_t i = 0; i < sizeof of_processor / sizeof *of_processor; i++)
+            LLVMRemoveStringAttributeAtIndex(function, IR_FUNCTION, of_processor[i],
+                                             (unsigned)strlen(of_processor[i]));
     return CAIRN_OK;
 }
 
@@ -283,7 +271,7 @@ enum cairn_status program_compile(struct program *program, unsigned optimisation
     enum cairn_status status = find_target(triple, &target, error);
     if (status != CAIRN_OK)
         return status;
-    compile_turn_liveness_off(types_architecture(module));
+    compile_set_option(COMPILE_WITHOUT_LIVENESS, types_architecture(module));
     LLVMTargetMachineRef machine =
         LLVMCreateTargetMachine(target, triple, "", "", (LLVMCodeGenOptLevel)optimisation_level,
                                 LLVMRelocDefault, LLVMCodeModelDefault);

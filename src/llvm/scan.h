@@ -76,9 +76,7 @@ void pending_note_loaded(struct pending_list *list, const void *section, size_t 
 enum cairn_status pending_declare_loaded(const struct pending_list *list, cairn_loader *loader,
                                          struct cairn_error *error);
 
-/* Removes the loaded modules from the list. */
-void pending_drop_loaded(struct pending_list *list);
-
-void pending_release(struct pending_list *list);
+/* Removes the loaded modules from the list, or all modules. */
+void pending_drop(struct pending_list *list, bool only_loaded);
 
 #endif

@@ -33,17 +33,6 @@ static LLVMAttributeRef find_attribute(LLVMValueRef call, LLVMValueRef function,
     return found != NULL ? found : ir_attribute(function, IR_FUNCTION, name);
 }
 
-/* Whether the call does not write memory. The attribute `memory` has two bits for each kind of
- * memory; the higher one is set if it may be written. */
-static bool only_reads(LLVMValueRef call, LLVMValueRef function)
-{
-    LLVMAttributeRef memory = find_attribute(call, function, "memory");
-    if (memory != NULL)
-        return (LLVMGetEnumAttributeValue(memory) & UINT64_C(0xAAAAAAAAAAAAAAAA)) == 0;
-    return find_attribute(call, function, "readnone") != NULL ||
-           find_attribute(call, function, "readonly") != NULL;
-}
-
 /* Whether the name is that of a function of <math.h> for which LLVM has an instruction, in any of
  * its three types. Some of them are new in LLVM 19 and 22. */
 static bool is_in_math_library(const char *name)
@@ -62,9 +51,12 @@ static bool is_in_math_library(const char *name)
     return false;
 }
 
+/* Calls of functions of <math.h> are replaced if they do not write memory. The attribute `memory`
+ * has two bits for each kind of memory; the higher one is set if it may be written. */
 bool selection_may_replace(LLVMValueRef call)
 {
     enum { COMPARED_SIZE = 2 };
+    const uint64_t writes = 0xAAAAAAAAAAAAAAAA;
     LLVMValueRef function = LLVMIsAFunction(LLVMGetCalledValue(call));
     if (LLVMIsACallInst(call) == NULL || function == NULL)
         return false;
@@ -77,7 +69,11 @@ bool selection_may_replace(LLVMValueRef call)
     if (strcmp(name, "memcmp") == 0 || strcmp(name, "bcmp") == 0)
         return LLVMGetNumArgOperands(call) > COMPARED_SIZE &&
                LLVMIsAConstantInt(LLVMGetOperand(call, COMPARED_SIZE)) != NULL;
-    return strcmp(name, "mempcpy") == 0 || (is_in_math_library(name) && only_reads(call, function));
+    LLVMAttributeRef memory = find_attribute(call, function, "memory");
+    bool only_reads = memory != NULL ? (LLVMGetEnumAttributeValue(memory) & writes) == 0
+                                     : find_attribute(call, function, "readnone") != NULL ||
+                                           find_attribute(call, function, "readonly") != NULL;
+    return strcmp(name, "mempcpy") == 0 || (only_reads && is_in_math_library(name));
 }
 
 /* ---- The selector of a function ---- */
@@ -101,24 +97,19 @@ static void reach(struct reached *reached, LLVMBasicBlockRef block)
     hash_set_put(numbers, hash, (uint32_t)numbers->count);
 }
 
-static bool is_left_to_dag(LLVMBasicBlockRef block)
-{
-    for (LLVMValueRef instruction = LLVMGetFirstInstruction(block); instruction != NULL;
-         instruction = LLVMGetNextInstruction(instruction))
-        if (site_call_kind(instruction) != CAIRN_RECORD_UNDECLARED &&
-            (LLVMIsAInvokeInst(instruction) != NULL || !site_call_has_deopt_bundle(instruction)))
-            return true;
-    return false;
-}
-
+/* Whether a block that can be reached makes SelectionDAG compile the function. */
 static bool reaches_what_is_left(struct reached *reached, LLVMBasicBlockRef entry)
 {
     reach(reached, entry);
     while (reached->searched_count < reached->numbers.count) {
         LLVMBasicBlockRef block = reached->blocks[reached->searched_count++];
         LLVMValueRef terminator = LLVMGetBasicBlockTerminator(block);
-        if (is_left_to_dag(block))
-            return true;
+        for (LLVMValueRef instruction = LLVMGetFirstInstruction(block); instruction != NULL;
+             instruction = LLVMGetNextInstruction(instruction))
+            if (site_call_kind(instruction) != CAIRN_RECORD_UNDECLARED &&
+                (LLVMIsAInvokeInst(instruction) != NULL ||
+                 !site_call_has_deopt_bundle(instruction)))
+                return true;
         for (unsigned i = 0; terminator != NULL && i < LLVMGetNumSuccessors(terminator); i++)
             reach(reached, LLVMGetSuccessor(terminator, i));
     }

@@ -21,11 +21,9 @@ enum {
     OPERAND_ID = 0,
     OPERAND_BYTES = 1,
     STACKMAP_FIRST_LIVE_VALUE = 2,
-    PATCHPOINT_TARGET = 2,
-    PATCHPOINT_ARGUMENT_COUNT = 3,
+    OPERAND_TARGET = 2, /* of a patch point, or the callee of a statepoint */
+    OPERAND_ARGUMENT_COUNT = 3,
     PATCHPOINT_FIRST_ARGUMENT = 4,
-    STATEPOINT_CALLEE = 2,
-    STATEPOINT_ARGUMENT_COUNT = 3,
     STATEPOINT_FLAGS = 4,
     STATEPOINT_FIRST_ARGUMENT = 5
 };
@@ -89,13 +87,10 @@ enum cairn_record_kind site_call_kind(LLVMValueRef instruction)
 
 LLVMValueRef site_call_next(LLVMModuleRef module, LLVMValueRef previous)
 {
-    LLVMValueRef function =
-        previous == NULL ? LLVMGetFirstFunction(module) : ir_function_of(previous);
-    for (; function != NULL; function = LLVMGetNextFunction(function))
-        while ((previous = ir_next_instruction(function, previous)) != NULL)
-            if (site_call_kind(previous) != CAIRN_RECORD_UNDECLARED)
-                return previous;
-    return NULL;
+    do
+        previous = ir_next_in_module(module, previous);
+    while (previous != NULL && site_call_kind(previous) == CAIRN_RECORD_UNDECLARED);
+    return previous;
 }
 
 /* Whether the call is a statepoint with attributes for its ID and size. Those of a gc.statepoint
@@ -163,64 +158,57 @@ static enum cairn_status read_constant(const struct site_call *call, unsigned op
     return CAIRN_OK;
 }
 
-static enum cairn_status split_operands(struct site_call *call, unsigned first, uint64_t count,
-                                        struct cairn_error *error)
+/* Reads a call of an intrinsic. Whatever the order of a statepoint's bundles is, the record holds
+ * the deopt values first, then the GC pointers. It does not hold the operands of "gc-transition" or
+ * other bundles, nor the arguments. Source: LLVM, StatepointLowering.cpp, lowerStatepointMetaArgs.
+ */
+static enum cairn_status read_intrinsic(struct site_call *call, struct cairn_error *error)
 {
+    bool is_statepoint = call->kind == CAIRN_RECORD_STATEPOINT;
+    unsigned first = call->kind == CAIRN_RECORD_STACKMAP     ? STACKMAP_FIRST_LIVE_VALUE
+                     : call->kind == CAIRN_RECORD_PATCHPOINT ? PATCHPOINT_FIRST_ARGUMENT
+                                                             : STATEPOINT_FIRST_ARGUMENT;
     unsigned operands = LLVMGetNumArgOperands(call->call);
-    if (first > operands || count > operands - first)
-        return error_set(error, CAIRN_ERROR_CORRUPT, call->id,
-                         "in '%s': the %s with ID %llu says that it has %llu arguments, and has %u "
-                         "operands",
-                         ir_function_name(call->call), cairn_record_kind_name(call->kind),
-                         (unsigned long long)call->id, (unsigned long long)count, operands);
-    call->first_argument = first;
-    call->argument_count = (unsigned)count;
-    call->live_values.first = first + (unsigned)count;
-    call->live_values.count = operands - call->live_values.first;
-    return CAIRN_OK;
-}
-
-static enum cairn_status read_patchpoint(struct site_call *call, struct cairn_error *error)
-{
-    uint64_t arguments;
-    enum cairn_status status =
-        read_constant(call, PATCHPOINT_ARGUMENT_COUNT, "number of arguments", &arguments, error);
-    if (status != CAIRN_OK)
-        return status;
-    call->target = LLVMGetOperand(call->call, PATCHPOINT_TARGET);
-    call->has_target = !target_is_null(call->target);
-    call->result = LLVMTypeOf(call->call);
-    return split_operands(call, PATCHPOINT_FIRST_ARGUMENT, arguments, error);
-}
-
-/* Reads a statepoint. Whatever the order of the bundles is, the record holds the deopt values
- * first, then the GC pointers. It does not hold the operands of "gc-transition" or other bundles,
- * nor the arguments. Source: LLVM, StatepointLowering.cpp, lowerStatepointMetaArgs. */
-static enum cairn_status read_statepoint(struct site_call *call, struct cairn_error *error)
-{
-    uint64_t arguments;
-    enum cairn_status status =
-        read_constant(call, STATEPOINT_ARGUMENT_COUNT, "number of arguments", &arguments, error);
-    if (status != CAIRN_OK)
-        return status;
-    LLVMTypeRef callee =
-        version_statepoint_callee_type(call->call, LLVMGetOperand(call->call, STATEPOINT_CALLEE));
-    call->result = callee == NULL ? NULL : LLVMGetReturnType(callee);
-    call->has_target = call->byte_count == 0;
+    uint64_t arguments = 0;
     uint64_t flags = 0;
-    struct bundles bundles;
-    status = read_constant(call, STATEPOINT_FLAGS, "flags", &flags, error);
+    struct bundles bundles = {0};
+    enum cairn_status status = read_constant(call, OPERAND_ID, "ID", &call->id, error);
     if (status == CAIRN_OK)
-        status = split_operands(call, STATEPOINT_FIRST_ARGUMENT, arguments, error);
-    if (status == CAIRN_OK)
+        status = read_constant(call, OPERAND_BYTES, "number of bytes", &call->byte_count, error);
+    if (status == CAIRN_OK && call->kind != CAIRN_RECORD_STACKMAP)
+        status =
+            read_constant(call, OPERAND_ARGUMENT_COUNT, "number of arguments", &arguments, error);
+    if (status == CAIRN_OK && is_statepoint)
+        status = read_constant(call, STATEPOINT_FLAGS, "flags", &flags, error);
+    if (status == CAIRN_OK && (first > operands || arguments > operands - first))
+        status = error_set(error, CAIRN_ERROR_CORRUPT, call->id,
+                           "in '%s': the %s with ID %llu says that it has %llu arguments, and has "
+                           "%u operands",
+                           ir_function_name(call->call), cairn_record_kind_name(call->kind),
+                           (unsigned long long)call->id, (unsigned long long)arguments, operands);
+    if (status == CAIRN_OK && is_statepoint)
         status = bundles_read(call->call, &bundles, error);
     if (status != CAIRN_OK)
         return status;
-    call->is_transition = (flags & FLAG_TRANSITION) != 0;
-    call->is_live_in = (flags & FLAG_LIVE_IN) != 0;
-    call->live_values = bundles.deopt;
-    call->gc_live_values = bundles.gc_live;
-    call->transition_values = bundles.gc_transition;
+    call->first_argument = first;
+    call->argument_count = (unsigned)arguments;
+    call->live_values.first = first + (unsigned)arguments;
+    call->live_values.count = operands - call->live_values.first;
+    LLVMValueRef target = LLVMGetOperand(call->call, OPERAND_TARGET);
+    if (call->kind == CAIRN_RECORD_PATCHPOINT) {
+        call->target = target;
+        call->has_target = !target_is_null(target);
+        call->result = LLVMTypeOf(call->call);
+    } else if (is_statepoint) {
+        LLVMTypeRef callee = version_statepoint_callee_type(call->call, target);
+        call->result = callee == NULL ? NULL : LLVMGetReturnType(callee);
+        call->has_target = call->byte_count == 0;
+        call->is_transition = (flags & FLAG_TRANSITION) != 0;
+        call->is_live_in = (flags & FLAG_LIVE_IN) != 0;
+        call->live_values = bundles.deopt;
+        call->gc_live_values = bundles.gc_live;
+        call->transition_values = bundles.gc_transition;
+    }
     return CAIRN_OK;
 }
 
@@ -228,25 +216,13 @@ enum cairn_status site_call_read(LLVMValueRef instruction, struct site_call *cal
                                  struct cairn_error *error)
 {
     enum cairn_record_kind kind = site_call_kind(instruction);
-    enum cairn_status status = CAIRN_OK;
     *call = (struct site_call){
         .call = instruction,
         .kind = kind,
         .calling_convention = LLVMGetInstructionCallConv(instruction),
     };
-    if (is_deopt_call(instruction, kind)) {
-        status = read_deopt_call(call, error);
-    } else {
-        status = read_constant(call, OPERAND_ID, "ID", &call->id, error);
-        if (status == CAIRN_OK)
-            status =
-                read_constant(call, OPERAND_BYTES, "number of bytes", &call->byte_count, error);
-        if (status == CAIRN_OK && kind == CAIRN_RECORD_STACKMAP)
-            status = split_operands(call, STACKMAP_FIRST_LIVE_VALUE, 0, error);
-        else if (status == CAIRN_OK)
-            status = kind == CAIRN_RECORD_PATCHPOINT ? read_patchpoint(call, error)
-                                                     : read_statepoint(call, error);
-    }
+    enum cairn_status status = is_deopt_call(instruction, kind) ? read_deopt_call(call, error)
+                                                                : read_intrinsic(call, error);
     if (kind == CAIRN_RECORD_STATEPOINT && !LLVM_HAS_WIDE_STATEPOINT_IDS)
         call->id = (uint32_t)call->id;
     call->live_value_count = call->live_values.count + call->gc_live_values.count;

@@ -20,24 +20,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-static bool has_no_offset(LLVMValueRef element_pointer)
-{
-    int count = LLVMGetNumOperands(element_pointer);
-    for (int i = 1; i < count; i++) {
-        LLVMValueRef index = LLVMIsAConstantInt(LLVMGetOperand(element_pointer, (unsigned)i));
-        if (index == NULL || !LLVMIsNull(index))
-            return false;
-    }
-    return true;
-}
-
-/* Removes casts that change nothing. Casts between address spaces are not among them: on x86-64 and
- * AArch64, some extend or truncate the address. */
+/* Removes casts that change nothing, also indexing with zeros. Casts between address spaces are not
+ * among them: on x86-64 and AArch64, some extend or truncate the address. */
 static LLVMValueRef without_casts(LLVMValueRef value)
 {
     while (LLVMIsAConstantExpr(value) != NULL) {
         LLVMOpcode opcode = LLVMGetConstOpcode(value);
-        if (opcode != LLVMBitCast && (opcode != LLVMGetElementPtr || !has_no_offset(value)))
+        int index_end = opcode == LLVMGetElementPtr ? LLVMGetNumOperands(value) : 0;
+        for (int i = 1; i < index_end; i++)
+            if (LLVMIsAConstantInt(LLVMGetOperand(value, (unsigned)i)) == NULL ||
+                !LLVMIsNull(LLVMGetOperand(value, (unsigned)i)))
+                return value;
+        if (opcode != LLVMBitCast && opcode != LLVMGetElementPtr)
             break;
         value = LLVMGetOperand(value, 0);
     }
@@ -59,15 +53,6 @@ static bool read_address(LLVMValueRef value, uint64_t *address)
             LLVMConstTrunc(integer, LLVMIntTypeInContext(LLVMGetTypeContext(type), ADDRESS_BITS));
     *address = LLVMConstIntGetZExtValue(integer);
     return true;
-}
-
-/* Whether the global, or what it is an alias of, is a thread-local variable. */
-static bool is_thread_local(LLVMValueRef global)
-{
-    while (LLVMIsAGlobalAlias(global) != NULL || LLVMIsAConstantExpr(global) != NULL)
-        global = LLVMIsAGlobalAlias(global) != NULL ? LLVMAliasGetAliasee(global)
-                                                    : LLVMGetOperand(global, 0);
-    return LLVMIsAGlobalVariable(global) != NULL && LLVMIsThreadLocal(global);
 }
 
 const struct problem *target_find_problem(LLVMValueRef target, enum cairn_architecture architecture)
@@ -98,12 +83,17 @@ const struct problem *target_find_problem(LLVMValueRef target, enum cairn_archit
     if (LLVMIsAConstantPointerNull(value) != NULL)
         return NULL;
     if (read_address(value, &address)) {
-        bool has_high_bits = architecture == CAIRN_ARCHITECTURE_X86_64 ||
-                             architecture == CAIRN_ARCHITECTURE_SYSTEMZ ||
-                             architecture == CAIRN_ARCHITECTURE_RISCV64;
-        return has_high_bits || address >> 48 == 0 ? NULL : &too_high;
+        bool is_cut = architecture != CAIRN_ARCHITECTURE_X86_64 &&
+                      architecture != CAIRN_ARCHITECTURE_SYSTEMZ &&
+                      architecture != CAIRN_ARCHITECTURE_RISCV64;
+        return is_cut && address >> 48 != 0 ? &too_high : NULL;
     }
-    if (LLVMIsAGlobalValue(value) == NULL || is_thread_local(value))
+    LLVMValueRef global = value; /* without aliases */
+    while (LLVMIsAGlobalAlias(global) != NULL || LLVMIsAConstantExpr(global) != NULL)
+        global = LLVMIsAGlobalAlias(global) != NULL ? LLVMAliasGetAliasee(global)
+                                                    : LLVMGetOperand(global, 0);
+    if (LLVMIsAGlobalValue(value) == NULL ||
+        (LLVMIsAGlobalVariable(global) != NULL && LLVMIsThreadLocal(global)))
         return &computed;
     if (architecture == CAIRN_ARCHITECTURE_RISCV64)
         return &symbol_on_riscv64;

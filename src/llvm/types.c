@@ -141,14 +141,6 @@ static bool is_machine_integer(unsigned bits, enum cairn_architecture architectu
     return bits == 32 || bits == 64 || (has_small_registers && (bits == 8 || bits == 16));
 }
 
-static bool has_half(enum cairn_architecture architecture)
-{
-    return architecture == CAIRN_ARCHITECTURE_AARCH64 ||
-           architecture == CAIRN_ARCHITECTURE_RISCV64 ||
-           (architecture == CAIRN_ARCHITECTURE_X86_64 && LLVM_SELECTS_LIVE_HALF) ||
-           LLVM_SELECTS_LIVE_HALF_ANYWHERE;
-}
-
 static bool has_bfloat(enum cairn_architecture architecture)
 {
     return architecture == CAIRN_ARCHITECTURE_AARCH64 ||
@@ -206,7 +198,10 @@ bool types_fits_register(LLVMTypeRef type, enum cairn_architecture architecture)
     case LLVMDoubleTypeKind:
         return true;
     case LLVMHalfTypeKind:
-        return has_half(architecture);
+        return architecture == CAIRN_ARCHITECTURE_AARCH64 ||
+               architecture == CAIRN_ARCHITECTURE_RISCV64 ||
+               (architecture == CAIRN_ARCHITECTURE_X86_64 && LLVM_SELECTS_LIVE_HALF) ||
+               LLVM_SELECTS_LIVE_HALF_ANYWHERE;
     case LLVMBFloatTypeKind:
         return has_bfloat(architecture);
     case LLVMX86_FP80TypeKind:
@@ -222,51 +217,24 @@ bool types_fits_register(LLVMTypeRef type, enum cairn_architecture architecture)
 
 /* ---- Types that the code generator can keep live ---- */
 
-/* Whether the type needs registers that big-endian PPC64 or RISC-V has only if the function
- * requests them, and the function does not. Little-endian PPC64 always has VSX, because its oldest
- * supported processor is POWER8. */
-static bool lacks_registers(LLVMTypeRef type, enum cairn_architecture architecture,
-                            LLVMValueRef function)
-{
-    enum { REGISTER_BITS = 128, ALTIVEC_LANE_BITS = 32 };
-    LLVMTypeKind kind = LLVMGetTypeKind(type);
-    bool is_vector = kind == LLVMVectorTypeKind;
-    bool is_wide = !is_vector || REGISTER_BITS / LLVMGetVectorSize(type) > ALTIVEC_LANE_BITS;
-    bool is_float = kind == LLVMFloatTypeKind || kind == LLVMDoubleTypeKind;
-    if (architecture == CAIRN_ARCHITECTURE_RISCV64)
-        return is_float && !LLVM_SELECTS_SOFT_FLOAT && !features_has(function, "d", false);
-    if (architecture != CAIRN_ARCHITECTURE_PPC64_ELFV1 || !(is_vector || kind == LLVMFP128TypeKind))
-        return false;
-    bool has_vsx = features_has(function, "vsx", false);
-    return !has_vsx && (is_wide || !features_has(function, "altivec", LLVM_HAS_ALTIVEC_BY_DEFAULT));
-}
-
-/* Returns the lane width to which LLVM widens the elements of an integer vector, so that the vector
- * fills a register; 0 if there is no such register. */
-static unsigned promoted_lane_bits(struct cairn_type vector, enum cairn_architecture architecture)
-{
-    unsigned count = vector.element_count;
-    bool is_power = count > 1 && (count & (count - 1)) == 0;
-    bool is_aarch64 = architecture == CAIRN_ARCHITECTURE_AARCH64;
-    if (!is_power || count > 16 || !has_vectors(architecture))
-        return 0;
-    return is_aarch64 && vector.bits * count < 64 ? 64 / count : 128 / count;
-}
-
 /* Whether LLVM promotes the type: small integers, and vectors of integers that are narrower than
- * the promoted lanes. On architectures other than AArch64, a vector that is too short but whose
- * elements are valid lanes gets more lanes instead, which does not work. */
+ * the lanes to which LLVM widens them, so that the vector fills a register. On architectures other
+ * than AArch64, a vector that is too short but whose elements are valid lanes gets more lanes
+ * instead, which does not work. */
 static bool is_promoted(LLVMTypeRef type, enum cairn_architecture architecture)
 {
     struct cairn_type integer = types_convert(type);
+    unsigned count = integer.element_count;
+    bool is_aarch64 = architecture == CAIRN_ARCHITECTURE_AARCH64;
     if (!LLVM_PROMOTES_LIVE_INTEGERS || integer.kind != CAIRN_TYPE_INTEGER)
         return false;
-    if (integer.element_count == 0)
+    if (count == 0)
         return integer.bits <= 64;
-    bool has_lanes = is_lane(LLVMGetElementType(type), architecture);
-    if (has_lanes && architecture != CAIRN_ARCHITECTURE_AARCH64)
+    if (!is_aarch64 && is_lane(LLVMGetElementType(type), architecture))
         return false;
-    return integer.bits < promoted_lane_bits(integer, architecture);
+    bool has_lanes = count > 1 && count <= 16 && (count & (count - 1)) == 0;
+    unsigned register_bits = is_aarch64 && integer.bits * count < 64 ? 64 : 128;
+    return has_lanes && has_vectors(architecture) && integer.bits < register_bits / count;
 }
 
 static const char *say_what_instead(LLVMTypeRef type)
@@ -291,23 +259,31 @@ static const char *say_what_instead(LLVMTypeRef type)
     }
 }
 
+/* Big-endian PPC64 and RISC-V have the registers for some types only if the function requests them.
+ * Little-endian PPC64 always has VSX, because its oldest supported processor is POWER8. */
 const char *types_live_value(LLVMTypeRef type, enum cairn_architecture architecture,
                              LLVMValueRef function)
 {
+    enum { REGISTER_BITS = 128, ALTIVEC_LANE_BITS = 32 };
     LLVMTypeRef value = first_value(type);
     if (value == NULL)
         return nothing;
-    bool is_x86_64_vector =
-        LLVMGetTypeKind(value) == LLVMVectorTypeKind && architecture == CAIRN_ARCHITECTURE_X86_64;
+    LLVMTypeKind kind = LLVMGetTypeKind(value);
+    bool is_vector = kind == LLVMVectorTypeKind;
+    bool is_float = kind == LLVMFloatTypeKind || kind == LLVMDoubleTypeKind;
+    bool is_wide = !is_vector || REGISTER_BITS / LLVMGetVectorSize(value) > ALTIVEC_LANE_BITS;
     if (!types_fits_register(value, architecture) && !is_promoted(value, architecture) &&
-        !(is_x86_64_vector &&
+        !(is_vector && architecture == CAIRN_ARCHITECTURE_X86_64 &&
           is_register_vector(value, architecture, features_vector_bits(function))))
         return say_what_instead(value);
-    if (!lacks_registers(value, architecture, function))
-        return NULL;
-    return architecture == CAIRN_ARCHITECTURE_RISCV64
-               ? "the function's feature +d, if the processor has it, or an integer"
-               : "the function's feature +vsx, if the processor has it, or a pointer to it";
+    if (architecture == CAIRN_ARCHITECTURE_RISCV64 && is_float && !LLVM_SELECTS_SOFT_FLOAT &&
+        !features_has(function, "d", false))
+        return "the function's feature +d, if the processor has it, or an integer";
+    if (architecture == CAIRN_ARCHITECTURE_PPC64_ELFV1 &&
+        (is_vector || kind == LLVMFP128TypeKind) && !features_has(function, "vsx", false) &&
+        (is_wide || !features_has(function, "altivec", LLVM_HAS_ALTIVEC_BY_DEFAULT)))
+        return "the function's feature +vsx, if the processor has it, or a pointer to it";
+    return NULL;
 }
 
 /* Compares the constant with what the reader of a record gets: the low 64 bits, sign-extended. */

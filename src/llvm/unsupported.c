@@ -91,22 +91,11 @@ static const struct problem *find_in_call(LLVMValueRef call, enum cairn_architec
 
 /* ---- Landing pads ---- */
 
-/* Whether a resume uses the pad. A token holds no values: gc.relocate may use it, but a resume must
- * not. */
-static bool is_resumed(LLVMValueRef pad)
-{
-    for (LLVMUseRef use = LLVMGetFirstUse(pad); use != NULL; use = LLVMGetNextUse(use))
-        if (LLVMIsAResumeInst(LLVMGetUser(use)) != NULL)
-            return true;
-    return false;
-}
-
 /* Whether the pad's personality is a function. LLVM emits no other personality, and then no table
  * of landing pads either, so exceptions skip the frame. */
 static bool has_personality(LLVMValueRef pad)
 {
-    LLVMValueRef function = LLVMGetBasicBlockParent(LLVMGetInstructionParent(pad));
-    LLVMValueRef personality = LLVMGetPersonalityFn(function);
+    LLVMValueRef personality = LLVMGetPersonalityFn(ir_function_of(pad));
     while (LLVMIsAConstantExpr(personality) != NULL &&
            (LLVMGetConstOpcode(personality) == LLVMBitCast ||
             LLVMGetConstOpcode(personality) == LLVMAddrSpaceCast))
@@ -117,6 +106,8 @@ static bool has_personality(LLVMValueRef pad)
            LLVMGetTypeKind(LLVMGlobalGetValueType(personality)) == LLVMFunctionTypeKind;
 }
 
+/* A landing pad has two values, in registers. LLVM extends or truncates integers. A token holds no
+ * values: gc.relocate may use it, but a resume must not. */
 static const struct problem *find_in_pad(LLVMValueRef pad)
 {
     static const struct problem personality = {
@@ -127,12 +118,15 @@ static const struct problem *find_in_pad(LLVMValueRef pad)
     static const struct problem other = {
         "LLVM has a pointer and an integer for a landingpad, and crashes on other types",
         "{ ptr, i32 } as its type"};
+    LLVMTypeRef types[3];
     if (!has_personality(pad))
         return &personality;
-    if (LLVMGetTypeKind(LLVMTypeOf(pad)) == LLVMTokenTypeKind)
-        return is_resumed(pad) ? &token : NULL;
-    /* A landing pad has two values, in registers. LLVM extends or truncates integers. */
-    LLVMTypeRef types[3];
+    if (LLVMGetTypeKind(LLVMTypeOf(pad)) == LLVMTokenTypeKind) {
+        LLVMUseRef use = LLVMGetFirstUse(pad);
+        while (use != NULL && LLVMIsAResumeInst(LLVMGetUser(use)) == NULL)
+            use = LLVMGetNextUse(use);
+        return use == NULL ? NULL : &token;
+    }
     unsigned count = ir_flatten(LLVMTypeOf(pad), types, 3);
     bool fits = count == 2;
     for (unsigned i = 0; i < count; i++)

@@ -17,14 +17,7 @@
 #include <llvm-c/Analysis.h>
 #include <string.h>
 
-static bool contains(const char *const *names, size_t count, const char *name)
-{
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(names[i], name) == 0)
-            return true;
-    return false;
-}
-
+/* Checks that LLVM knows the function's GC strategy. */
 static enum cairn_status check_strategy(LLVMValueRef function,
                                         const struct cairn_check_options *options,
                                         struct cairn_error *error)
@@ -32,16 +25,20 @@ static enum cairn_status check_strategy(LLVMValueRef function,
     static const char *const built_in[] = {"statepoint-example", "coreclr", "shadow-stack",
                                            "erlang", "ocaml"};
     const char *name = LLVMGetGC(function);
-    if (name == NULL || contains(built_in, sizeof built_in / sizeof *built_in, name) ||
-        contains(options->gc_strategies, options->gc_strategy_count, name))
-        return CAIRN_OK;
     size_t length;
-    return error_set(
-        error, CAIRN_ERROR_LLVM, 0,
-        "in '%.40s': LLVM ends the process at the GC strategy \"%.40s\", which it does "
-        "not know; write \"statepoint-example\", or register a strategy and name it "
-        "in gc_strategies",
-        LLVMGetValueName2(function, &length), name);
+    if (name == NULL)
+        return CAIRN_OK;
+    for (size_t i = 0; i < sizeof built_in / sizeof *built_in; i++)
+        if (strcmp(built_in[i], name) == 0)
+            return CAIRN_OK;
+    for (size_t i = 0; i < options->gc_strategy_count; i++)
+        if (strcmp(options->gc_strategies[i], name) == 0)
+            return CAIRN_OK;
+    return error_set(error, CAIRN_ERROR_LLVM, 0,
+                     "in '%.40s': LLVM ends the process at the GC strategy \"%.40s\", which it "
+                     "does not know; write \"statepoint-example\", or register a strategy and "
+                     "name it in gc_strategies",
+                     LLVMGetValueName2(function, &length), name);
 }
 
 enum cairn_status verify_strategies(LLVMModuleRef module, const struct cairn_check_options *options,
@@ -55,38 +52,30 @@ enum cairn_status verify_strategies(LLVMModuleRef module, const struct cairn_che
     return status;
 }
 
-/* Checks all calls of one of the functions llvm.experimental.gc.relocate. */
-static enum cairn_status check_relocates(LLVMValueRef relocate,
-                                         const struct cairn_check_options *options,
-                                         struct cairn_error *error)
-{
-    for (LLVMUseRef use = LLVMGetFirstUse(relocate); use != NULL; use = LLVMGetNextUse(use)) {
-        LLVMValueRef call = LLVMGetUser(use);
-        LLVMValueRef function = LLVMIsAInstruction(call) == NULL ? NULL : ir_function_of(call);
-        if (function == NULL || ir_called_function(call) != relocate)
-            continue;
-        if (LLVMGetGC(function) == NULL)
-            return error_set(
-                error, CAIRN_ERROR_LLVM, 0,
-                "in '%.40s': LLVM's verifier ends the process at a gc.relocate in a function "
-                "without a GC strategy; write gc \"statepoint-example\" after its type",
-                ir_function_name(call));
-        enum cairn_status status = check_strategy(function, options, error);
-        if (status != CAIRN_OK)
-            return status;
-    }
-    return CAIRN_OK;
-}
-
 enum cairn_status verify_module(LLVMModuleRef module, const struct cairn_check_options *options,
                                 struct cairn_error *error)
 {
     char *message = NULL;
     enum cairn_status status = CAIRN_OK;
-    for (LLVMValueRef function = LLVMGetFirstFunction(module);
-         function != NULL && status == CAIRN_OK; function = LLVMGetNextFunction(function))
-        if (ir_is_intrinsic(function, "llvm.experimental.gc.relocate"))
-            status = check_relocates(function, options, error);
+    for (LLVMValueRef relocate = LLVMGetFirstFunction(module); relocate != NULL;
+         relocate = LLVMGetNextFunction(relocate)) {
+        LLVMUseRef use = ir_is_intrinsic(relocate, "llvm.experimental.gc.relocate")
+                             ? LLVMGetFirstUse(relocate)
+                             : NULL;
+        for (; use != NULL && status == CAIRN_OK; use = LLVMGetNextUse(use)) {
+            LLVMValueRef call = LLVMGetUser(use);
+            LLVMValueRef function = LLVMIsAInstruction(call) == NULL ? NULL : ir_function_of(call);
+            if (function == NULL || ir_called_function(call) != relocate)
+                continue;
+            status = LLVMGetGC(function) != NULL
+                         ? check_strategy(function, options, error)
+                         : error_set(error, CAIRN_ERROR_LLVM, 0,
+                                     "in '%.40s': LLVM's verifier ends the process at a "
+                                     "gc.relocate in a function without a GC strategy; write gc "
+                                     "\"statepoint-example\" after its type",
+                                     ir_function_name(call));
+        }
+    }
     if (status != CAIRN_OK)
         return status;
     if (LLVMVerifyModule(module, LLVMReturnStatusAction, &message) != 0) {

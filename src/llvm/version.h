@@ -12,72 +12,57 @@
 
 /* Whether pointers have no pointee types. */
 #define LLVM_HAS_OPAQUE_POINTERS (LLVM_VERSION_MAJOR >= 15)
-/* Whether llvm.experimental.patchpoint supports any result type. Before 19, it supports void and
- * i64. */
+
+/* ---- The code generator. 20 and 21 have not been tried. ---- */
+
+/* Whether patch points return any type. Before 19, they return void and i64. */
 #define LLVM_PATCHPOINT_RETURNS_ANY_TYPE (LLVM_VERSION_MAJOR >= 19)
 /* Whether live values are promoted if the machine has no registers for their integer type. */
 #define LLVM_PROMOTES_LIVE_INTEGERS (LLVM_VERSION_MAJOR >= 15)
-/* Whether live values may be of type half on x86-64, and of type bfloat. The latter also applies to
- * vectors of bfloat in memory. */
+/* Whether live values may be of type half on x86-64; on PPC64 and SystemZ, too; and of type bfloat,
+ * also in vectors in memory. */
 #define LLVM_SELECTS_LIVE_HALF (LLVM_VERSION_MAJOR >= 15)
-#define LLVM_SELECTS_LIVE_BFLOAT (LLVM_VERSION_MAJOR >= 16)
-/* Whether live values may be of type half on PPC64 and SystemZ, too. 20 and 21 have not been
- * tried. */
 #define LLVM_SELECTS_LIVE_HALF_ANYWHERE (LLVM_VERSION_MAJOR >= 22)
+#define LLVM_SELECTS_LIVE_BFLOAT (LLVM_VERSION_MAJOR >= 16)
 /* Whether AArch64's registers may hold vectors of bfloat. */
 #define LLVM_HAS_BFLOAT_VECTORS (LLVM_VERSION_MAJOR >= 19)
 /* Whether scalars of type bfloat may be in memory, and arguments of functions on x86-64. */
 #define LLVM_STORES_BFLOAT (LLVM_VERSION_MAJOR >= 15)
-
+/* Whether parameters and results may be of type bfloat. */
+#define LLVM_PASSES_BFLOAT (LLVM_VERSION_MAJOR >= 16)
 /* Whether x86_fp80 may be in memory on machines that do not have the type. */
 #define LLVM_STORES_FOREIGN_FP80 (LLVM_VERSION_MAJOR >= 16)
-
 /* The width up to which negative constants are recorded at all levels. SelectionDAG cannot expand
- * wider ones, or reads 64 bits where there are none. 17, 18, 20 and 21 have not been tried. */
-#if LLVM_VERSION_MAJOR < 15
-#define LLVM_NEGATIVE_CONSTANT_BITS_MAX (1U << 23)
-#elif LLVM_VERSION_MAJOR < 20
-#define LLVM_NEGATIVE_CONSTANT_BITS_MAX 128
-#else
-#define LLVM_NEGATIVE_CONSTANT_BITS_MAX 64
-#endif
-
+ * wider ones, or reads 64 bits where there are none. 17 and 18 have not been tried. */
+#define LLVM_NEGATIVE_CONSTANT_BITS_MAX                                                            \
+    (LLVM_VERSION_MAJOR < 15 ? 1U << 23 : LLVM_VERSION_MAJOR < 20 ? 128U : 64U)
 /* Whether a personality may be an alias of a function. Before 16, LLVM emits only functions. */
 #define LLVM_HAS_GLOBALS_AS_PERSONALITIES (LLVM_VERSION_MAJOR >= 16)
-
 /* Whether instructions read AArch64's floating-point control register, so that it may be live. */
 #define LLVM_HAS_LIVE_FPCR (LLVM_VERSION_MAJOR >= 16)
 /* Whether RISC-V has stack maps, patch points and statepoints. */
 #define LLVM_HAS_RISCV_STACKMAPS (LLVM_VERSION_MAJOR >= 18)
-
-/* Whether big-endian PPC64 has AltiVec's vectors by default. 20 and 21 have not been tried. */
+/* Whether big-endian PPC64 has AltiVec's vectors by default. */
 #define LLVM_HAS_ALTIVEC_BY_DEFAULT (LLVM_VERSION_MAJOR >= 22)
 /* Whether RISC-V without the extension D keeps floating-point numbers in general registers. */
 #define LLVM_SELECTS_SOFT_FLOAT (LLVM_VERSION_MAJOR >= 22)
-/* Whether the code generator ends the process at an operand bundle that it does not know. Earlier
- * versions ignore such bundles. 20 and 21 have not been tried. */
+/* Whether the code generator ends the process at an unknown operand bundle, which earlier versions
+ * ignore, and at a tail call that it cannot make, of which they make an ordinary call. */
 #define LLVM_ENDS_AT_FOREIGN_BUNDLES (LLVM_VERSION_MAJOR >= 20)
+#define LLVM_ENDS_AT_IMPOSSIBLE_TAIL_CALLS (LLVM_VERSION_MAJOR >= 20)
 /* Whether the TOC reload is part of a patch point's bytes on PPC64 (llvm-project #177453). */
 #define LLVM_COUNTS_TOC_RELOAD (LLVM_VERSION_MAJOR >= 22)
 /* Whether statepoints have IDs of 64 bits. Before 19, a record holds the low 32 bits (llvm-project
  * #85908). */
 #define LLVM_HAS_WIDE_STATEPOINT_IDS (LLVM_VERSION_MAJOR >= 19)
-
-/* Whether the C API supports operand bundles. */
-#define LLVM_TELLS_BUNDLES (LLVM_VERSION_MAJOR >= 18)
-
-/* Whether the C API distinguishes the kinds of tail calls. */
-#define LLVM_TELLS_TAIL_CALL_KIND (LLVM_VERSION_MAJOR >= 18)
-
-/* Whether the code generator ends the process at a tail call that it cannot make. Earlier versions
- * make an ordinary call of a statepoint. 20 and 21 have not been tried. */
-#define LLVM_ENDS_AT_IMPOSSIBLE_TAIL_CALLS (LLVM_VERSION_MAJOR >= 20)
-
 /* Whether the code generator compiles !pcsections metadata. */
 #define LLVM_HAS_PC_SECTIONS (LLVM_VERSION_MAJOR >= 16)
 
-/* Whether parameters and results may be of type bfloat. */
-#define LLVM_PASSES_BFLOAT (LLVM_VERSION_MAJOR >= 16)
+/* ---- The C API ---- */
+
+/* Whether it supports operand bundles, and distinguishes the kinds of tail calls. */
+#define LLVM_TELLS_BUNDLES (LLVM_VERSION_MAJOR >= 18)
+#define LLVM_TELLS_TAIL_CALL_KIND (LLVM_VERSION_MAJOR >= 18)
 
 /* The value of the attribute uwtable. It has one from 15 on: 2 is "async", exact at every
  * instruction. */
