@@ -169,24 +169,6 @@ uint32_t cairn_patchpoint_minimum_bytes(LLVMModuleRef module, bool has_target)
 
 static bool is_pointer(LLVMTypeRef type) { return LLVMGetTypeKind(type) == LLVMPointerTypeKind; }
 
-/* Checks that the LLVM in use supports the result type in patch points, or that the result is
- * returned in the register of an i64. */
-static enum cairn_status check_result(LLVMTypeRef type, struct cairn_error *error)
-{
-    if (type == NULL || LLVMGetTypeKind(type) == LLVMVoidTypeKind || is_pointer(type) ||
-        ir_is_integer(type, 64) ||
-        (LLVM_PATCHPOINT_RETURNS_ANY_TYPE && types_fits_register(type, CAIRN_ARCHITECTURE_X86_64)))
-        return CAIRN_OK;
-    char text[61];
-    return error_set(
-        error, CAIRN_ERROR_UNSUPPORTED, 0,
-        "LLVM %d has no patch point that returns %s: return void, an integer of up to 64 bits%s, "
-        "or pass a pointer to where the target puts it",
-        LLVM_VERSION_MAJOR, ir_print_type(type, text, sizeof text),
-        LLVM_PATCHPOINT_RETURNS_ANY_TYPE ? ", a pointer, a floating-point number, a 128-bit vector"
-                                         : " or a pointer");
-}
-
 /* Converts the target to the intrinsic's parameter type. A target that is not a constant is left
  * unchanged; it is rejected later. */
 static LLVMValueRef target_pointer(LLVMModuleRef module, LLVMValueRef target)
@@ -225,7 +207,20 @@ static enum cairn_status check_patchpoint(LLVMModuleRef module,
         return error_set(error, CAIRN_ERROR_RANGE, patchpoint->byte_count,
                          "%u bytes are more than any patch point needs: at most %u",
                          patchpoint->byte_count, CAIRN_PATCHPOINT_BYTES_MAX);
-    return check_result(patchpoint->result_type, error);
+    /* Words are returned in the register of an i64. */
+    LLVMTypeRef type = patchpoint->result_type;
+    if (type == NULL || LLVMGetTypeKind(type) == LLVMVoidTypeKind || is_pointer(type) ||
+        ir_is_integer(type, 64) ||
+        (LLVM_PATCHPOINT_RETURNS_ANY_TYPE && types_fits_register(type, CAIRN_ARCHITECTURE_X86_64)))
+        return CAIRN_OK;
+    char text[61];
+    return error_set(
+        error, CAIRN_ERROR_UNSUPPORTED, 0,
+        "LLVM %d has no patch point that returns %s: return void, an integer of up to 64 bits%s, "
+        "or pass a pointer to where the target puts it",
+        LLVM_VERSION_MAJOR, ir_print_type(type, text, sizeof text),
+        LLVM_PATCHPOINT_RETURNS_ANY_TYPE ? ", a pointer, a floating-point number, a 128-bit vector"
+                                         : " or a pointer");
 }
 
 /* Builds the call. An integer or a pointer is the result of an i64 patch point, converted: both are

@@ -196,14 +196,6 @@ static const struct {
     {"gc-live", false, true},
 };
 
-static bool is_known(const char *tag, size_t length, bool is_invoke)
-{
-    for (size_t i = 0; i < sizeof known_bundles / sizeof *known_bundles; i++)
-        if (has_tag(tag, length, known_bundles[i].tag))
-            return is_invoke ? known_bundles[i].of_invokes : known_bundles[i].of_calls;
-    return false;
-}
-
 bool bundles_find_foreign(LLVMValueRef call, char tag[BUNDLE_TAG_SIZE])
 {
     bool is_foreign = false;
@@ -219,7 +211,10 @@ bool bundles_find_foreign(LLVMValueRef call, char tag[BUNDLE_TAG_SIZE])
         LLVMOperandBundleRef bundle = LLVMGetOperandBundleAtIndex(call, i);
         size_t length;
         const char *name = LLVMGetOperandBundleTag(bundle, &length);
-        is_foreign = !is_known(name, length, is_invoke);
+        is_foreign = true;
+        for (size_t k = 0; k < sizeof known_bundles / sizeof *known_bundles; k++)
+            if (has_tag(name, length, known_bundles[k].tag))
+                is_foreign = !(is_invoke ? known_bundles[k].of_invokes : known_bundles[k].of_calls);
         snprintf(tag, BUNDLE_TAG_SIZE, "%.*s", (int)length, name);
         LLVMDisposeOperandBundle(bundle);
     }

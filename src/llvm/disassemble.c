@@ -157,21 +157,6 @@ void disassembler_destroy(struct disassembler *disassembler)
 
 /* ---- One instruction ---- */
 
-/* Whether the bytes are prefixes whose instruction is cut off. LLVM decodes them as instructions of
- * their own; from version 22 on REX.W, too. */
-static bool is_cut_off(const struct disassembler *disassembler, const uint8_t *bytes, size_t size,
-                       size_t length)
-{
-    static const uint8_t prefixes[] = {0x26, 0x2E, 0x36, 0x3E, 0x64, 0x65,
-                                       0x66, 0x67, 0xF0, 0xF2, 0xF3};
-    if (disassembler->architecture != CAIRN_ARCHITECTURE_X86_64 || length < size)
-        return false;
-    for (size_t i = 0; i < size; i++)
-        if ((bytes[i] & 0xF0) != 0x40 && memchr(prefixes, bytes[i], sizeof prefixes) == NULL)
-            return false;
-    return true;
-}
-
 /* Makes one line of the text, and finds the target of a branch. */
 static void complete(const struct disassembler *disassembler, uint64_t address,
                      struct instruction *instruction)
@@ -196,16 +181,26 @@ static void complete(const struct disassembler *disassembler, uint64_t address,
     snprintf(operand, space, "0x%llx", (unsigned long long)instruction->target);
 }
 
+/* On x86-64, LLVM decodes prefixes whose instruction is cut off as instructions of their own; from
+ * version 22 on REX.W, too. */
 bool disassembler_next(struct disassembler *disassembler, const uint8_t *bytes, size_t size,
                        uint64_t address, struct instruction *instruction)
 {
+    static const uint8_t prefixes[] = {0x26, 0x2E, 0x36, 0x3E, 0x64, 0x65,
+                                       0x66, 0x67, 0xF0, 0xF2, 0xF3};
     *instruction = (struct instruction){0};
     disassembler->has_target = false;
     /* LLVM's parameter is not const, but LLVM does not write to it. */
     instruction->length =
         LLVMDisasmInstruction(disassembler->llvm, (uint8_t *)(uintptr_t)bytes, size, address,
                               instruction->text, sizeof instruction->text);
-    if (instruction->length == 0 || is_cut_off(disassembler, bytes, size, instruction->length)) {
+    size_t prefix_count = 0;
+    while (prefix_count < size && ((bytes[prefix_count] & 0xF0) == 0x40 ||
+                                   memchr(prefixes, bytes[prefix_count], sizeof prefixes) != NULL))
+        prefix_count++;
+    bool is_cut_off = disassembler->architecture == CAIRN_ARCHITECTURE_X86_64 &&
+                      instruction->length >= size && prefix_count == size;
+    if (instruction->length == 0 || is_cut_off) {
         *instruction = (struct instruction){0};
         return false;
     }

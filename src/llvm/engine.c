@@ -105,22 +105,6 @@ enum cairn_status cairn_engine_add_module(cairn_engine *engine, LLVMModuleRef mo
 
 /* ---- Making an engine ---- */
 
-/* Checks that the names of the architecture, which end at the first '-' of a triple, agree. */
-static enum cairn_status check_triple(LLVMModuleRef module, struct cairn_error *error)
-{
-    const char *triple = LLVMGetTarget(module);
-    if (triple == NULL || *triple == '\0')
-        return CAIRN_OK;
-    char *host = LLVMGetDefaultTargetTriple();
-    size_t length = strcspn(triple, "-");
-    enum cairn_status status = CAIRN_OK;
-    if (length != strcspn(host, "-") || strncmp(triple, host, length) != 0)
-        status = error_set(error, CAIRN_ERROR_LLVM, 0,
-                           "the module is for '%s'; this process runs on '%s'", triple, host);
-    LLVMDisposeMessage(host);
-    return status;
-}
-
 /* Creates LLVM's engine with an empty module, and removes that module. If there is a target for
  * llvm.experimental.deoptimize, binds it to the name that LLVM calls; LLVM copies the name and does
  * not keep a reference to the module. */
@@ -160,6 +144,8 @@ static enum cairn_status create_llvm_engine(cairn_engine *engine, LLVMModuleRef 
     return CAIRN_OK;
 }
 
+/* Creates the memory manager and LLVM's engine, and adds the module. The names of the architecture,
+ * which end at the first '-' of a triple, must agree. */
 static enum cairn_status create_parts(cairn_engine *engine, LLVMModuleRef module,
                                       const struct cairn_engine_options *options,
                                       struct cairn_error *error)
@@ -172,7 +158,14 @@ static enum cairn_status create_parts(cairn_engine *engine, LLVMModuleRef module
         compile_set_option(COMPILE_WITHOUT_LIVENESS, cairn_architecture_host());
     if (options->implicit_null_checks)
         compile_set_option(COMPILE_IMPLICIT_NULL_CHECKS, cairn_architecture_host());
-    enum cairn_status status = check_triple(module, error);
+    const char *triple = LLVMGetTarget(module);
+    char *host = LLVMGetDefaultTargetTriple();
+    size_t length = strcspn(triple, "-");
+    enum cairn_status status = CAIRN_OK;
+    if (length > 0 && (length != strcspn(host, "-") || strncmp(triple, host, length) != 0))
+        status = error_set(error, CAIRN_ERROR_LLVM, 0,
+                           "the module is for '%s'; this process runs on '%s'", triple, host);
+    LLVMDisposeMessage(host);
     if (status == CAIRN_OK)
         status = cairn_memory_manager_create(engine->runtime, &manager, &engine->manager, error);
     if (status == CAIRN_OK)

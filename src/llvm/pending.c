@@ -94,20 +94,23 @@ static enum cairn_status merge(cairn_declarations *set, const cairn_declarations
     return status;
 }
 
-/* Checks that no ID has different shapes in the new module and in a pending one, because both may
- * be loaded together. A set with both declarations detects that. */
-static enum cairn_status check_against_pending(const struct pending_list *list,
-                                               const cairn_declarations *added,
-                                               struct cairn_error *error)
+/* Makes declarations of the module. Checks that no ID has different shapes in it and in a pending
+ * module, because both may be loaded together. A set with both declarations detects that. */
+static enum cairn_status scan(const struct pending_list *list, LLVMModuleRef module,
+                              cairn_declarations *declarations, struct cairn_error *error)
 {
+    bool undeclares = list->id_conflicts == CAIRN_ID_CONFLICTS_UNDECLARED;
     cairn_declarations *both;
-    enum cairn_status status = cairn_declarations_create(&list->allocator, &both, error);
+    enum cairn_status status = scan_module(module, undeclares, declarations, error);
+    if (status != CAIRN_OK || undeclares)
+        return status;
+    status = cairn_declarations_create(&list->allocator, &both, error);
     if (status != CAIRN_OK)
         return status;
-    size_t count = cairn_declarations_count(added);
+    size_t count = cairn_declarations_count(declarations);
     for (const struct pending *pending = list->first; pending != NULL; pending = pending->next)
         for (size_t i = 0; i < count && status == CAIRN_OK; i++) {
-            const struct cairn_declaration *declaration = cairn_declarations_at(added, i);
+            const struct cairn_declaration *declaration = cairn_declarations_at(declarations, i);
             const struct cairn_declaration *known =
                 cairn_declarations_find(pending->declarations, declaration->id);
             if (known == NULL)
@@ -119,15 +122,6 @@ static enum cairn_status check_against_pending(const struct pending_list *list,
         }
     cairn_declarations_destroy(both);
     return status;
-}
-
-static enum cairn_status scan(const struct pending_list *list, LLVMModuleRef module,
-                              cairn_declarations *declarations, struct cairn_error *error)
-{
-    bool undeclares = list->id_conflicts == CAIRN_ID_CONFLICTS_UNDECLARED;
-    enum cairn_status status = scan_module(module, undeclares, declarations, error);
-    return status == CAIRN_OK && !undeclares ? check_against_pending(list, declarations, error)
-                                             : status;
 }
 
 /* Gives new IDs to calls whose ID has two shapes in the module, or in it and the pending ones. */

@@ -20,13 +20,13 @@
 enum {
     OPERAND_ID = 0,
     OPERAND_BYTES = 1,
-    STACKMAP_FIRST_LIVE_VALUE = 2,
     OPERAND_TARGET = 2, /* of a patch point, or the callee of a statepoint */
     OPERAND_ARGUMENT_COUNT = 3,
-    PATCHPOINT_FIRST_ARGUMENT = 4,
-    STATEPOINT_FLAGS = 4,
-    STATEPOINT_FIRST_ARGUMENT = 5
+    STATEPOINT_FLAGS = 4
 };
+/* The first call argument, or the first live value if there are no arguments. */
+static const unsigned first_arguments[] = {
+    [CAIRN_RECORD_STACKMAP] = 2, [CAIRN_RECORD_PATCHPOINT] = 4, [CAIRN_RECORD_STATEPOINT] = 5};
 enum { FLAG_TRANSITION = 1, FLAG_LIVE_IN = 2 };
 
 static const char gc_statepoint[] = "llvm.experimental.gc.statepoint";
@@ -123,28 +123,6 @@ static bool read_attribute(LLVMValueRef call, const char *name, uint64_t max, ui
     return length > 0;
 }
 
-/* Reads a call with a "deopt" bundle. LLVM calls the function of llvm.experimental.deoptimize as
- * one that returns void: the intrinsic's result is what the frame returns. (SelectionDAGBuilder:
- * LowerCallSiteWithDeoptBundleImpl, LowerDeoptimizeCall) */
-static enum cairn_status read_deopt_call(struct site_call *call, struct cairn_error *error)
-{
-    struct bundles bundles;
-    enum cairn_status status = bundles_read(call->call, &bundles, error);
-    if (status != CAIRN_OK)
-        return status;
-    call->id = DEFAULT_DEOPT_ID;
-    call->has_default_id = !read_attribute(call->call, id_attribute, UINT64_MAX, &call->id);
-    if (!read_attribute(call->call, "statepoint-num-patch-bytes", UINT32_MAX, &call->byte_count))
-        call->byte_count = 0;
-    call->has_target = call->byte_count == 0;
-    call->result = LLVMTypeOf(call->call);
-    if (ir_is_intrinsic(ir_called_function(call->call), deoptimize))
-        call->result = LLVMVoidTypeInContext(LLVMGetTypeContext(call->result));
-    call->argument_count = LLVMGetNumArgOperands(call->call);
-    call->live_values = bundles.deopt;
-    return CAIRN_OK;
-}
-
 /* ---- Operands ---- */
 
 static enum cairn_status read_constant(const struct site_call *call, unsigned operand,
@@ -165,9 +143,7 @@ static enum cairn_status read_constant(const struct site_call *call, unsigned op
 static enum cairn_status read_intrinsic(struct site_call *call, struct cairn_error *error)
 {
     bool is_statepoint = call->kind == CAIRN_RECORD_STATEPOINT;
-    unsigned first = call->kind == CAIRN_RECORD_STACKMAP     ? STACKMAP_FIRST_LIVE_VALUE
-                     : call->kind == CAIRN_RECORD_PATCHPOINT ? PATCHPOINT_FIRST_ARGUMENT
-                                                             : STATEPOINT_FIRST_ARGUMENT;
+    unsigned first = first_arguments[call->kind];
     unsigned operands = LLVMGetNumArgOperands(call->call);
     uint64_t arguments = 0;
     uint64_t flags = 0;
@@ -192,8 +168,8 @@ static enum cairn_status read_intrinsic(struct site_call *call, struct cairn_err
         return status;
     call->first_argument = first;
     call->argument_count = (unsigned)arguments;
-    call->live_values.first = first + (unsigned)arguments;
-    call->live_values.count = operands - call->live_values.first;
+    call->live_values =
+        (struct bundle){first + call->argument_count, operands - first - call->argument_count};
     LLVMValueRef target = LLVMGetOperand(call->call, OPERAND_TARGET);
     if (call->kind == CAIRN_RECORD_PATCHPOINT) {
         call->target = target;
@@ -212,17 +188,34 @@ static enum cairn_status read_intrinsic(struct site_call *call, struct cairn_err
     return CAIRN_OK;
 }
 
+/* LLVM calls the function of llvm.experimental.deoptimize as one that returns void: the intrinsic's
+ * result is what the frame returns. (SelectionDAGBuilder: LowerCallSiteWithDeoptBundleImpl,
+ * LowerDeoptimizeCall) */
 enum cairn_status site_call_read(LLVMValueRef instruction, struct site_call *call,
                                  struct cairn_error *error)
 {
     enum cairn_record_kind kind = site_call_kind(instruction);
+    enum cairn_status status;
     *call = (struct site_call){
         .call = instruction,
         .kind = kind,
         .calling_convention = LLVMGetInstructionCallConv(instruction),
     };
-    enum cairn_status status = is_deopt_call(instruction, kind) ? read_deopt_call(call, error)
-                                                                : read_intrinsic(call, error);
+    if (is_deopt_call(instruction, kind)) {
+        struct bundles bundles;
+        status = bundles_read(instruction, &bundles, error);
+        call->id = DEFAULT_DEOPT_ID;
+        call->has_default_id = !read_attribute(instruction, id_attribute, UINT64_MAX, &call->id);
+        read_attribute(instruction, "statepoint-num-patch-bytes", UINT32_MAX, &call->byte_count);
+        call->has_target = call->byte_count == 0;
+        call->result = LLVMTypeOf(instruction);
+        if (ir_is_intrinsic(ir_called_function(instruction), deoptimize))
+            call->result = LLVMVoidTypeInContext(LLVMGetTypeContext(call->result));
+        call->argument_count = LLVMGetNumArgOperands(instruction);
+        call->live_values = bundles.deopt;
+    } else {
+        status = read_intrinsic(call, error);
+    }
     if (kind == CAIRN_RECORD_STATEPOINT && !LLVM_HAS_WIDE_STATEPOINT_IDS)
         call->id = (uint32_t)call->id;
     call->live_value_count = call->live_values.count + call->gc_live_values.count;

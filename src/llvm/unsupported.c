@@ -91,26 +91,12 @@ static const struct problem *find_in_call(LLVMValueRef call, enum cairn_architec
 
 /* ---- Landing pads ---- */
 
-/* Whether the pad's personality is a function. LLVM emits no other personality, and then no table
- * of landing pads either, so exceptions skip the frame. */
-static bool has_personality(LLVMValueRef pad)
-{
-    LLVMValueRef personality = LLVMGetPersonalityFn(ir_function_of(pad));
-    while (LLVMIsAConstantExpr(personality) != NULL &&
-           (LLVMGetConstOpcode(personality) == LLVMBitCast ||
-            LLVMGetConstOpcode(personality) == LLVMAddrSpaceCast))
-        personality = LLVMGetOperand(personality, 0);
-    if (LLVMIsAFunction(personality) != NULL)
-        return true;
-    return LLVM_HAS_GLOBALS_AS_PERSONALITIES && LLVMIsAGlobalValue(personality) != NULL &&
-           LLVMGetTypeKind(LLVMGlobalGetValueType(personality)) == LLVMFunctionTypeKind;
-}
-
-/* A landing pad has two values, in registers. LLVM extends or truncates integers. A token holds no
- * values: gc.relocate may use it, but a resume must not. */
+/* LLVM emits no personality that is not a function, and then no table of landing pads either, so
+ * exceptions skip the frame. A landing pad has two values, in registers. LLVM extends or truncates
+ * integers. A token holds no values: gc.relocate may use it, but a resume must not. */
 static const struct problem *find_in_pad(LLVMValueRef pad)
 {
-    static const struct problem personality = {
+    static const struct problem no_function = {
         "LLVM leaves out a personality that is not a function, and exceptions pass its landingpad",
         "a function as personality"};
     static const struct problem token = {"LLVM crashes on a resume with a token",
@@ -119,8 +105,15 @@ static const struct problem *find_in_pad(LLVMValueRef pad)
         "LLVM has a pointer and an integer for a landingpad, and crashes on other types",
         "{ ptr, i32 } as its type"};
     LLVMTypeRef types[3];
-    if (!has_personality(pad))
-        return &personality;
+    LLVMValueRef personality = LLVMGetPersonalityFn(ir_function_of(pad));
+    while (LLVMIsAConstantExpr(personality) != NULL &&
+           (LLVMGetConstOpcode(personality) == LLVMBitCast ||
+            LLVMGetConstOpcode(personality) == LLVMAddrSpaceCast))
+        personality = LLVMGetOperand(personality, 0);
+    bool is_alias = LLVM_HAS_GLOBALS_AS_PERSONALITIES && LLVMIsAGlobalValue(personality) != NULL &&
+                    LLVMGetTypeKind(LLVMGlobalGetValueType(personality)) == LLVMFunctionTypeKind;
+    if (LLVMIsAFunction(personality) == NULL && !is_alias)
+        return &no_function;
     if (LLVMGetTypeKind(LLVMTypeOf(pad)) == LLVMTokenTypeKind) {
         LLVMUseRef use = LLVMGetFirstUse(pad);
         while (use != NULL && LLVMIsAResumeInst(LLVMGetUser(use)) == NULL)

@@ -185,6 +185,8 @@ static void find_calls(const struct site_table *sites, cairn_table *records,
         if (address >= code_end)
             code_end = code_block_code_end(sites->block, address);
         uint64_t size = address < code_end ? code_end - address : 0;
+        /* Later records are likely to be in the next page, whose first access takes longest. */
+        __builtin_prefetch((const void *)(uintptr_t)(address + 4096));
         if (size > ARCH_CALL_BYTES_MAX)
             size = ARCH_CALL_BYTES_MAX;
         size_t length = arch->call_length(arch, (const uint8_t *)(uintptr_t)address, size);
