@@ -217,10 +217,11 @@ START_TEST(records_find_their_declarations_by_number)
     writer_begin(&writer, 3, CAIRN_BYTE_ORDER_NATIVE);
     writer_header(&writer, 1, 0, RECORDS);
     writer_function(&writer, 4096, 8, RECORDS);
+    uint64_t last = 0;
     for (uint32_t i = 0; i < RECORDS; i++) {
-        uint64_t last = i == 0 ? 0 : ids[i - 1];
         uint64_t choices[] = {last + 1, last, sample_random_id(&random) % (2 * DECLARATIONS)};
-        ids[i] = choices[sample_random_id(&random) % 3];
+        last = choices[sample_random_id(&random) % 3];
+        ids[i] = last;
         writer_record(&writer, ids[i], STEP * i, NULL, 0, NULL, 0);
     }
     for (uint64_t id = 0; id < DECLARATIONS; id++)

@@ -701,8 +701,7 @@ START_TEST(a_second_invalidation_takes_what_the_first_has_left)
     cairn_invalidation *third = NULL;
     ck_assert_uint_eq(count_invalid(), 3);
     ck_assert_int_eq(cairn_invalidate(runtime, &by_function, &third, &error), CAIRN_ERROR_CONFLICT);
-    ck_assert_str_eq(error.message,
-                     "of 3 sites, 3 call or jump already, and 0 are not live");
+    ck_assert_str_eq(error.message, "of 3 sites, 3 call or jump already, and 0 are not live");
     ck_assert_ptr_null(third);
     undo(first);
     ck_assert_int_eq(state(ENTRY), CAIRN_SITE_NOP);
@@ -1041,8 +1040,8 @@ int main(void)
     tcase_add_test(refusals, a_chosen_site_that_is_not_live_is_refused_and_nothing_changed);
     tcase_add_test(refusals, a_list_with_a_site_that_calls_or_twice_the_same_is_refused);
     tcase_add_test(refusals, what_is_not_said_clearly_is_refused);
-    tcase_add_loop_test(refusals, an_invalidation_without_memory_changes_nothing,
-                        site_first_mode(), SITE_MODES);
+    tcase_add_loop_test(refusals, an_invalidation_without_memory_changes_nothing, site_first_mode(),
+                        SITE_MODES);
     suite_add_tcase(suite, refusals);
     return support_main(suite);
 }

@@ -312,7 +312,8 @@ START_TEST(each_allocation_may_fail)
     enum cairn_status status = CAIRN_ERROR_MEMORY;
     size_t fail_at = 0;
     while (status == CAIRN_ERROR_MEMORY) {
-        struct support_allocator counter = {.fail_at = ++fail_at};
+        fail_at++;
+        struct support_allocator counter = {.fail_at = fail_at};
         struct cairn_allocator allocator = support_counting(&counter);
         status = use_object(sample.bytes, sample.size, &allocator, &sum);
         ck_assert_uint_eq(counter.outstanding_bytes, 0);

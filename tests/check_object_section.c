@@ -388,15 +388,12 @@ START_TEST(memory_limit_is_respected_and_explained)
             status = cairn_object_next_section(object, &stackmaps, &section, &error);
         if (status != CAIRN_ERROR_MEMORY || object == NULL)
             continue;
-        unsigned long long needed, stated;
-        const char *numbers = strstr(error.message, "may take: ");
-        ck_assert_ptr_nonnull(numbers);
-        ck_assert_int_eq(sscanf(numbers,
-                                "may take: %llu bytes with what is used already; the limit is %llu",
-                                &needed, &stated),
-                         2);
-        ck_assert_uint_gt(needed, limit);
-        ck_assert_uint_eq(stated, limit);
+        const char *needed = strstr(error.message, "may take: ");
+        const char *stated = strstr(error.message, "; the limit is ");
+        ck_assert_ptr_nonnull(needed);
+        ck_assert_ptr_nonnull(stated);
+        ck_assert_uint_gt(strtoull(needed + strlen("may take: "), NULL, 10), limit);
+        ck_assert_uint_eq(strtoull(stated + strlen("; the limit is "), NULL, 10), limit);
         explained += strstr(error.message, "section '.llvm_stackmaps'") != NULL;
     }
     ck_assert_int_eq(status, CAIRN_OK);

@@ -89,7 +89,9 @@ void json_fields(struct json *json, const char *format, ...)
         size_t length = strcspn(format, " ");
         write_key(json, format, length);
         format += length + 2; /* after the percent sign */
-        char modifier = *format == 'j' || *format == 'z' ? *format++ : '\0';
+        char modifier = '\0';
+        if (*format == 'j' || *format == 'z')
+            modifier = *format++;
         if (*format == 'u') {
             json_unsigned(json, take_number(modifier, &arguments));
         } else if (*format == 's') {

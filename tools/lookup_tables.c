@@ -224,7 +224,8 @@ static bool add_entries(struct tables *tables, const struct wanted_section *want
         ;
     bool is_good = error.status == CAIRN_OK || entry_reader_complain(&reader, &error);
     added.section.size = reader.offset;
-    if (tables->layout.is_made_up) {
+    bool is_copy = tables->layout.is_made_up;
+    if (is_copy) {
         added.address = *next_address;
         *next_address += section->contents.size + 1;
         if (!place_entries(tables, section, &added))
@@ -233,7 +234,7 @@ static bool add_entries(struct tables *tables, const struct wanted_section *want
     struct cairn_pc_table_section *item = list_add(&tables->entry_sections, sizeof *item);
     if (item != NULL)
         *item = added;
-    else if (tables->layout.is_made_up)
+    else if (is_copy)
         free((void *)(uintptr_t)added.section.bytes);
     return item != NULL ? is_good : complain_of_memory(tables->input);
 }

@@ -40,7 +40,7 @@ static bool find_address(const struct tables *tables, uint64_t base, uint64_t ad
     snprintf(complaint, TARGET_COMPLAINT_BYTES,
              "the section of 0x%llx is not given: in a relocatable file, write SECTION:ADDRESS, "
              "such as %.60s:%llx",
-             (unsigned long long)address, layout->count == 0 ? ".text" : layout->sections[0].name,
+             (unsigned long long)address, layout->count < 2 ? ".text" : layout->sections[0].name,
              (unsigned long long)address);
     return false;
 }

@@ -196,11 +196,17 @@ static const char *convert(struct output *output, const char *at, va_list *argum
     bool is_left = *at == '-';
     char *after;
     at += is_left;
-    size_t width = *at == '*' ? (size_t)va_arg(*arguments, int) : strtoul(at, &after, 10);
-    at = *at == '*' ? at + 1 : after;
+    size_t width = strtoul(at, &after, 10);
+    at = after;
+    if (*at == '*') {
+        width = (size_t)va_arg(*arguments, int);
+        at++;
+    }
     int precision = *at == '.' ? at[1] - '0' : 0;
     at += *at == '.' ? 2 : 0;
-    char modifier = *at == 'j' || *at == 'z' ? *at++ : '\0';
+    char modifier = '\0';
+    if (*at == 'j' || *at == 'z')
+        modifier = *at++;
     switch (*at) {
     case 'f':
         end += snprintf(buffer, sizeof buffer, "%.*f", precision, va_arg(*arguments, double));

@@ -148,7 +148,7 @@ static enum cairn_status create_slab(struct code_space *space, struct cairn_erro
 static struct code_slab *roomiest(const struct code_space *space)
 {
     struct code_slab *best = space->slabs;
-    for (struct code_slab *slab = best->next; slab != NULL; slab = slab->next)
+    for (struct code_slab *slab = best; slab != NULL; slab = slab->next)
         if (slab_room(slab) > slab_room(best))
             best = slab;
     return best;

@@ -9,6 +9,7 @@
 #include "site/patch.h"
 #include "site/word.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* ---- Calls that Cairn makes for cases ---- */
@@ -300,6 +301,7 @@ static enum cairn_status change_locked(const struct cairn_ic_change *wanted, siz
             break;
         if (ic->pending > begun)
             ic_change_begin(&changes[begun++], ic);
+        assert(ic->pending > 0);
         status = alter(&changes[ic->pending - 1], &wanted[i], error);
     }
     for (size_t i = 0; i < count; i++)

@@ -3,11 +3,10 @@
 
 /* ---- The compact form ---- */
 
-#define SIZE_BITS(logarithm)                                                                       \
-    [1 << (logarithm)] = COMPACT_SIZE_KNOWN | (logarithm) << COMPACT_SIZE_SHIFT
+#define POWER(logarithm) (COMPACT_SIZE_KNOWN | (logarithm) << COMPACT_SIZE_SHIFT)
 const uint8_t compact_sizes[UINT8_MAX + 1] = {
-    SIZE_BITS(0), SIZE_BITS(1), SIZE_BITS(2), SIZE_BITS(3),
-    SIZE_BITS(4), SIZE_BITS(5), SIZE_BITS(6), SIZE_BITS(7),
+    [1] = POWER(0),  [2] = POWER(1),  [4] = POWER(2),  [8] = POWER(3),
+    [16] = POWER(4), [32] = POWER(5), [64] = POWER(6), [128] = POWER(7),
 };
 
 static void set_rule(struct packing *packing, enum cairn_location_kind kind, unsigned register_bits,

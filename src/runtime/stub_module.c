@@ -11,7 +11,7 @@ enum cairn_status stub_module_load(cairn_runtime *runtime, const char *name,
     cairn_loader *loader;
     cairn_module *module;
     struct cairn_error failure = {0};
-    void *addresses[STUB_PARTS_MAX];
+    void *addresses[STUB_PARTS_MAX] = {NULL};
     enum cairn_status status = cairn_loader_create(runtime, name, &loader, error);
     if (status != CAIRN_OK)
         return status;
