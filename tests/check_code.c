@@ -407,7 +407,7 @@ END_TEST
 
 /* ---- Allocation ---- */
 
-START_TEST(full_slab_says_what_was_asked_and_what_is_free)
+START_TEST(error_of_a_full_slab_has_the_bytes_asked_for_and_free)
 {
     struct code_space *space = support_space(support_modes[_i], 16 * page_size(), 1);
     uint8_t *code;
@@ -769,7 +769,7 @@ START_TEST(veneers_of_two_kinds_lie_apart)
 }
 END_TEST
 
-START_TEST(no_room_for_a_veneer_is_full)
+START_TEST(missing_space_for_a_veneer_is_reported_as_full)
 {
     for (size_t pages = 1; pages <= 2; pages++) {
         struct code_space *space = support_space(support_modes[_i], pages * page_size(), 0);
@@ -1038,7 +1038,7 @@ static void add_tests_of_both_modes(TCase *tests)
         empty_block_is_a_block,
         memory_ranges_say_what_pages_are,
         holds_code_knows_the_ends,
-        full_slab_says_what_was_asked_and_what_is_free,
+        error_of_a_full_slab_has_the_bytes_asked_for_and_free,
         modules_of_half_a_slab_always_load,
         loaded_modules_share_a_slab,
         slab_limit_is_kept,
@@ -1051,7 +1051,7 @@ static void add_tests_of_both_modes(TCase *tests)
         veneers_of_two_kinds_lie_apart,
         veneers_are_distinct_and_in_reach,
         veneers_are_used_again,
-        no_room_for_a_veneer_is_full,
+        missing_space_for_a_veneer_is_reported_as_full,
         unreachable_slot_is_an_error,
         stored_word_is_executed,
         word_may_be_stored_before_protection,

@@ -300,7 +300,7 @@ static void finish_open_block(void *user)
     code_block_destroy(open->block);
 }
 
-START_TEST(block_that_is_being_filled_goes_on_in_both)
+START_TEST(block_being_filled_continues_in_both)
 {
     struct open_block open = {.space = support_space(support_modes[_i], 0, 0)};
     open.block = support_block(open.space);
@@ -654,7 +654,7 @@ int main(void)
     tcase_add_loop_test(tests, child_that_only_forks_passes_it_on, 0, support_mode_count());
     tcase_add_loop_test(tests, after_fork_is_done_once, 0, support_mode_count());
     tcase_add_loop_test(tests, child_unloads_without_the_parent_noticing, 0, support_mode_count());
-    tcase_add_loop_test(tests, block_that_is_being_filled_goes_on_in_both, 0, support_mode_count());
+    tcase_add_loop_test(tests, block_being_filled_continues_in_both, 0, support_mode_count());
     tcase_add_loop_test(tests, fork_at_any_moment_leaves_a_child_that_works, 0,
                         support_mode_count());
     tcase_add_loop_test(tests, child_does_not_inherit_what_was_half_done, 0, support_mode_count());

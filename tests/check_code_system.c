@@ -324,7 +324,7 @@ static void slabs_after_limits(void *user)
     code_space_destroy(space);
 }
 
-START_TEST(slabs_and_children_come_although_files_have_been_limited)
+START_TEST(slabs_and_children_are_made_although_file_sizes_are_limited)
 {
     enum cairn_code_mode mode = support_modes[_i];
     support_in_child(slabs_after_limits, &mode);
@@ -1166,7 +1166,7 @@ int main(void)
     tcase_add_test(tests, no_address_space_is_an_error);
     tcase_add_test(tests, limit_of_file_sizes_ends_no_process);
     tcase_add_test(tests, signals_of_the_host_stay_where_they_are);
-    tcase_add_loop_test(tests, slabs_and_children_come_although_files_have_been_limited, 0,
+    tcase_add_loop_test(tests, slabs_and_children_are_made_although_file_sizes_are_limited, 0,
                         support_mode_count());
     tcase_add_loop_test(tests, memory_that_would_all_be_executable_is_refused, 0,
                         support_mode_count());

@@ -239,7 +239,7 @@ END_TEST
 START_TEST(nor_where_protection_is_toggled) { watch_while_working(CAIRN_CODE_MODE_TOGGLE); }
 END_TEST
 
-START_TEST(the_watch_sees_what_it_should_see)
+START_TEST(the_watch_counts_what_happens)
 {
     ck_assert(!support_any_writable_executable());
     void *page = mmap(NULL, page_size(), PROT_READ | PROT_WRITE | PROT_EXEC,
@@ -415,7 +415,7 @@ int main(void)
     tcase_add_loop_test(tests, running_threads_see_whole_patches_in_order, 0, support_mode_count());
     tcase_add_loop_test(tests, two_patchers_of_one_page_lose_nothing, 0, support_mode_count());
     tcase_add_loop_test(tests, no_page_is_ever_writable_and_executable, 0, support_mode_count());
-    tcase_add_test(tests, the_watch_sees_what_it_should_see);
+    tcase_add_test(tests, the_watch_counts_what_happens);
     tcase_add_loop_test(tests, patching_adds_no_mappings, 0, support_mode_count());
     tcase_add_loop_test(tests, loaded_modules_need_few_mappings, 0, support_mode_count());
     tcase_add_loop_test(tests, loaders_and_lookups_do_not_disturb_each_other, 0,

@@ -238,7 +238,7 @@ static void change(struct cairn_context *context, void *user)
     change_context(context);
 }
 
-START_TEST(thread_goes_on_with_the_registers_that_the_handler_left)
+START_TEST(thread_continues_with_the_registers_that_the_handler_left)
 {
     for (uint32_t level = 1; level <= arch_host_vector_level(); level++) {
         const void *stub = make_exit(change, level);
@@ -276,7 +276,7 @@ static void expect_moved(const void *stub, uint64_t sp, uint32_t level)
     expect_after(&trial.wanted, sp);
 }
 
-START_TEST(thread_goes_on_where_the_handler_says)
+START_TEST(thread_continues_where_the_handler_says)
 {
     static _Alignas(64) uint8_t other[STACK_BYTES];
     _Alignas(64) volatile uint8_t above[STACK_BYTES];
@@ -338,7 +338,7 @@ static void unwind(struct cairn_context *context, void *user)
     _Unwind_Backtrace(visit, &unwinding);
 }
 
-START_TEST(unwinder_goes_through_an_exit)
+START_TEST(unwinder_passes_an_exit)
 {
     for (uint32_t level = 1; level <= arch_host_vector_level(); level++) {
         begin_trial(level);
@@ -765,7 +765,7 @@ START_TEST(context_of_zeros_gets_registers_by_writing)
 }
 END_TEST
 
-START_TEST(vector_register_cannot_be_written_where_there_are_none)
+START_TEST(vector_register_cannot_be_written_on_machines_without_them)
 {
     struct cairn_context context;
     uint64_t value = 7;
@@ -795,9 +795,9 @@ int main(void)
     TCase *exits = tcase_create("exits");
     tcase_add_checked_fixture(exits, set_up, tear_down);
     tcase_add_test(exits, exit_hands_over_every_register_and_brings_it_back);
-    tcase_add_test(exits, thread_goes_on_with_the_registers_that_the_handler_left);
-    tcase_add_test(exits, thread_goes_on_where_the_handler_says);
-    tcase_add_test(exits, unwinder_goes_through_an_exit);
+    tcase_add_test(exits, thread_continues_with_the_registers_that_the_handler_left);
+    tcase_add_test(exits, thread_continues_where_the_handler_says);
+    tcase_add_test(exits, unwinder_passes_an_exit);
     tcase_add_test(exits, exit_takes_the_level_of_the_machine);
     tcase_add_test(exits, resume_loads_every_register_of_a_context_elsewhere);
     tcase_add_test(exits, context_may_lie_below_the_stack_pointer);
@@ -820,7 +820,7 @@ int main(void)
     tcase_add_test(access, layout_says_where_registers_are);
     tcase_add_test(access, layout_says_where_scalars_are);
     tcase_add_test(access, context_of_zeros_gets_registers_by_writing);
-    tcase_add_test(access, vector_register_cannot_be_written_where_there_are_none);
+    tcase_add_test(access, vector_register_cannot_be_written_on_machines_without_them);
     tcase_add_test(access, context_has_the_size_that_the_header_says);
     suite_add_tcase(suite, access);
     return support_main(suite);

@@ -222,7 +222,7 @@ START_TEST(frame_that_contradicts_itself_is_refused)
 }
 END_TEST
 
-START_TEST(registers_that_the_frame_has_no_room_for_are_refused)
+START_TEST(registers_that_the_frame_has_no_space_for_are_refused)
 {
     if (component(AVX) == 0)
         return;
@@ -248,7 +248,7 @@ int main(void)
     tcase_add_test(tests, component_that_is_written_is_no_longer_in_its_initial_state);
     tcase_add_test(tests, compact_components_follow_each_other);
     tcase_add_test(tests, frame_that_contradicts_itself_is_refused);
-    tcase_add_test(tests, registers_that_the_frame_has_no_room_for_are_refused);
+    tcase_add_test(tests, registers_that_the_frame_has_no_space_for_are_refused);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

@@ -90,7 +90,7 @@ START_TEST(instructions_of_all_architectures_are_named)
 }
 END_TEST
 
-START_TEST(instruction_that_ends_too_soon_is_none)
+START_TEST(truncated_instruction_is_not_a_no_op)
 {
     const struct sample *sample = &samples[_i];
     struct instruction instruction;
@@ -181,7 +181,7 @@ int main(void)
     TCase *tests = tcase_create("disassemble");
     tcase_set_timeout(tests, 60);
     tcase_add_loop_test(tests, instructions_of_all_architectures_are_named, 0, SAMPLE_COUNT);
-    tcase_add_loop_test(tests, instruction_that_ends_too_soon_is_none, 0, SAMPLE_COUNT);
+    tcase_add_loop_test(tests, truncated_instruction_is_not_a_no_op, 0, SAMPLE_COUNT);
     tcase_add_loop_test(tests, random_bytes_never_end_outside, 0, 7);
     tcase_add_test(tests, prefixes_alone_are_no_instruction);
     tcase_add_test(tests, several_may_be_open_at_once);

@@ -484,7 +484,7 @@ START_TEST(nothing_is_found_between_functions)
 }
 END_TEST
 
-START_TEST(function_without_unwind_information_goes_on)
+START_TEST(function_without_unwind_information_continues)
 {
     assert_function(0x5000, 0x5000, 8, 1, 2);
     assert_function(0x123456, 0x5000, 8, 1, 2);
@@ -547,7 +547,7 @@ int main(void)
     tcase_add_test(finding, function_is_found_from_its_first_byte_to_its_last);
     tcase_add_test(finding, functions_without_records_are_found);
     tcase_add_test(finding, nothing_is_found_between_functions);
-    tcase_add_test(finding, function_without_unwind_information_goes_on);
+    tcase_add_test(finding, function_without_unwind_information_continues);
     tcase_add_test(finding, without_unwind_tables_records_decide);
     tcase_add_test(finding, lack_of_memory_is_reported);
     suite_add_tcase(suite, finding);

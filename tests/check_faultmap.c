@@ -168,7 +168,7 @@ static void expect_cut(size_t size)
     guard_end(&guarded);
 }
 
-START_TEST(a_map_that_is_cut_anywhere_is_truncated_there)
+START_TEST(a_map_cut_anywhere_is_truncated_there)
 {
     random_state = sample_seed();
     for (unsigned round = 0; round < 20; round++) {
@@ -223,7 +223,7 @@ static const struct {
     {{0}, 0, CAIRN_ERROR_ARGUMENT, 0, "no byte 0 in a section of 0 bytes"},
 };
 
-START_TEST(what_is_wrong_is_said_with_its_place)
+START_TEST(errors_are_explained_with_their_place)
 {
     const struct cairn_section section = {refused[_i].bytes, refused[_i].size, CAIRN_LITTLE_ENDIAN};
     struct cairn_faultmap map;
@@ -251,9 +251,9 @@ int main(void)
     TCase *tests = tcase_create("maps");
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, random_maps_are_read_as_they_were_written);
-    tcase_add_test(tests, a_map_that_is_cut_anywhere_is_truncated_there);
+    tcase_add_test(tests, a_map_cut_anywhere_is_truncated_there);
     tcase_add_test(tests, what_llc_writes_for_a_load_and_a_store_is_read);
-    tcase_add_loop_test(tests, what_is_wrong_is_said_with_its_place, 0,
+    tcase_add_loop_test(tests, errors_are_explained_with_their_place, 0,
                         sizeof refused / sizeof *refused);
     tcase_add_test(tests, kinds_have_names);
     suite_add_tcase(suite, tests);

@@ -223,7 +223,7 @@ START_TEST(values_have_the_types_of_their_slots)
 }
 END_TEST
 
-START_TEST(a_value_that_comes_twice_is_read_as_each_slot_says)
+START_TEST(a_value_listed_twice_is_read_as_each_slot_says)
 {
     stack[3] = UINT64_C(0x11223344AABBCCDD);
     put_two_frames();
@@ -258,7 +258,7 @@ START_TEST(flags_are_the_hosts)
 }
 END_TEST
 
-START_TEST(a_state_may_stand_between_other_live_values)
+START_TEST(a_state_may_be_between_other_live_values)
 {
     stack[3] = 7;
     put_stack(0);
@@ -728,10 +728,10 @@ int main(void)
     tcase_add_checked_fixture(reading, set_up, tear_down);
     tcase_add_test(reading, frames_are_what_was_encoded);
     tcase_add_test(reading, values_have_the_types_of_their_slots);
-    tcase_add_test(reading, a_value_that_comes_twice_is_read_as_each_slot_says);
+    tcase_add_test(reading, a_value_listed_twice_is_read_as_each_slot_says);
     tcase_add_test(reading, a_dead_local_is_void);
     tcase_add_test(reading, flags_are_the_hosts);
-    tcase_add_test(reading, a_state_may_stand_between_other_live_values);
+    tcase_add_test(reading, a_state_may_be_between_other_live_values);
     tcase_add_test(reading, integers_of_every_width_are_small_numbers);
     tcase_add_test(reading, frames_and_slots_that_there_are_not_are_refused);
     tcase_add_test(reading, a_state_needs_live_values_to_begin_at);

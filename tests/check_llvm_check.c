@@ -251,7 +251,7 @@ static void rename_to_long_name(LLVMValueRef function)
     LLVMSetValueName2(function, name, sizeof name);
 }
 
-START_TEST(long_names_leave_room_for_the_rest_of_the_sentence)
+START_TEST(long_names_leave_space_for_the_rest_of_the_message)
 {
     LLVMModuleRef module = parse_for(several_findings, "x86_64-linux-gnu");
     rename_to_long_name(LLVMGetNamedFunction(module, "first"));
@@ -309,7 +309,7 @@ static void add_tests(TCase *tests)
     tcase_add_test(tests, every_finding_is_named_once_in_the_order_of_the_module);
     tcase_add_test(tests, order_is_not_that_of_the_uses);
     tcase_add_test(tests, without_a_callback_the_first_is_said_and_the_others_counted);
-    tcase_add_test(tests, long_names_leave_room_for_the_rest_of_the_sentence);
+    tcase_add_test(tests, long_names_leave_space_for_the_rest_of_the_message);
     tcase_add_test(tests, check_ends_at_a_call_that_is_not_well_formed);
     tcase_add_test(tests, calls_that_are_not_well_formed_are_corrupt);
 }

@@ -91,7 +91,7 @@ static char *with_arguments(unsigned count, const char *argument, unsigned live_
     return text;
 }
 
-START_TEST(arguments_take_registers_of_their_own)
+START_TEST(arguments_take_separate_registers)
 {
     static const char *const arguments[] = {"i64 %a", "i64 7", "i64 undef"};
     const char *argument = arguments[_i];
@@ -275,7 +275,7 @@ END_TEST
 static void add_tests(TCase *tests)
 {
     tcase_add_loop_test(tests, values_without_registers_are_refused, 0, REGISTER_ROWS);
-    tcase_add_loop_test(tests, arguments_take_registers_of_their_own, 0, 3);
+    tcase_add_loop_test(tests, arguments_take_separate_registers, 0, 3);
     tcase_add_test(tests, arguments_in_any_registers_count_whatever_they_are);
     tcase_add_test(tests, bfloat_takes_a_general_register);
     tcase_add_test(tests, base_pointer_takes_a_register);

@@ -20,7 +20,7 @@ static LLVMModuleRef parse_stackmaps(const char *name, const char *first, const 
     return support_parse_valid(context, text);
 }
 
-START_TEST(an_id_may_come_again_in_a_later_module)
+START_TEST(an_id_may_occur_again_in_a_later_module)
 {
     cairn_engine *engine = create_engine(parse_site("f", 1));
     get(engine, "f");
@@ -169,7 +169,7 @@ END_TEST
 
 static void add_tests(TCase *tests)
 {
-    tcase_add_test(tests, an_id_may_come_again_in_a_later_module);
+    tcase_add_test(tests, an_id_may_occur_again_in_a_later_module);
     tcase_add_test(tests, two_shapes_of_an_id_loaded_together_conflict);
     tcase_add_test(tests, error_of_an_id_with_two_shapes_names_the_choice);
     tcase_add_test(tests, calls_with_an_id_of_two_shapes_are_renumbered);

@@ -839,7 +839,7 @@ static void enter_wrongly(struct cairn_exit_call *call)
     cairn_signature_destroy(other);
 }
 
-START_TEST(what_does_not_fit_is_refused_and_the_code_goes_on)
+START_TEST(values_that_do_not_fit_are_refused_and_the_code_continues)
 {
     run.handler = enter_wrongly;
     load_chosen_module(CAIRN_DOUBLE, fill_types(), 3);
@@ -951,7 +951,7 @@ int main(void)
     tcase_add_test(chosen, a_function_gets_as_many_arguments_on_the_stack_as_there_may_be);
     tcase_add_test(chosen, the_stack_does_not_grow_where_functions_take_each_others_places);
     tcase_add_test(chosen, a_frame_without_a_declaration_can_be_left);
-    tcase_add_test(chosen, what_does_not_fit_is_refused_and_the_code_goes_on);
+    tcase_add_test(chosen, values_that_do_not_fit_are_refused_and_the_code_continues);
     tcase_add_test(chosen, a_function_without_unwind_rules_cannot_be_left);
     suite_add_tcase(suite, chosen);
     TCase *random = tcase_create("random");

@@ -242,7 +242,7 @@ START_TEST(fault_maps_are_there_where_llvm_writes_them)
 }
 END_TEST
 
-START_TEST(null_goes_on_at_the_handler)
+START_TEST(access_through_null_continues_at_the_handler)
 {
     uint64_t words[8] = {0, 1, 2, 3, 4, 5, 6, 7};
     for (int i = 0; i < NAMES; i++)
@@ -287,7 +287,7 @@ START_TEST(thousands_of_faults_in_several_threads)
 }
 END_TEST
 
-START_TEST(a_forked_child_goes_on_too)
+START_TEST(a_forked_child_continues_too)
 {
     pid_t child = fork();
     if (child == 0) {
@@ -536,9 +536,9 @@ int main(void)
     tcase_set_timeout(faults, 240);
     tcase_add_checked_fixture(faults, set_up, tear_down);
     tcase_add_test(faults, fault_maps_are_there_where_llvm_writes_them);
-    tcase_add_test(faults, null_goes_on_at_the_handler);
+    tcase_add_test(faults, access_through_null_continues_at_the_handler);
     tcase_add_test(faults, thousands_of_faults_in_several_threads);
-    tcase_add_test(faults, a_forked_child_goes_on_too);
+    tcase_add_test(faults, a_forked_child_continues_too);
     tcase_add_test(faults, wild_pointers_are_not_null);
 #ifdef __x86_64__
     tcase_add_test(faults, addresses_that_are_not_canonical_are_not_null);

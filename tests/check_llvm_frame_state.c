@@ -612,7 +612,7 @@ START_TEST(constants_cost_neither_registers_nor_instructions)
 END_TEST
 
 /* There are two words for the state, three for each frame, one for each slot, and the values. */
-START_TEST(what_stands_in_several_places_is_recorded_once)
+START_TEST(values_in_several_places_are_recorded_once)
 {
     struct ir ir = begin("f");
     const uint64_t large[] = {1, 2};
@@ -1010,7 +1010,7 @@ int main(void)
     TCase *costs = tcase_create("costs");
     tcase_add_checked_fixture(costs, set_up, tear_down);
     tcase_add_loop_test(costs, constants_cost_neither_registers_nor_instructions, 0, 4);
-    tcase_add_test(costs, what_stands_in_several_places_is_recorded_once);
+    tcase_add_test(costs, values_in_several_places_are_recorded_once);
     tcase_add_test(costs, what_is_dead_costs_a_word);
     tcase_add_test(costs, numbers_of_any_size_leave_the_table_small);
     suite_add_tcase(suite, costs);

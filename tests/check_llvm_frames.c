@@ -278,7 +278,7 @@ static void read_beyond(struct cairn_exit_call *call)
     ck_assert_ptr_nonnull(strstr(error.message, "has 8 live values, so there is no number 8"));
 }
 
-START_TEST(values_that_there_are_not_are_refused)
+START_TEST(missing_values_are_refused)
 {
     handler = read_beyond;
     load(typed_values);
@@ -337,7 +337,7 @@ static void continue_with_a_number(struct cairn_exit_call *call)
     ck_assert_ok(cairn_exit_continue(call, &result, NULL));
 }
 
-START_TEST(the_code_goes_on_with_a_result)
+START_TEST(the_code_continues_with_a_result)
 {
     handler = continue_with_a_number;
     load(typed_values);
@@ -369,7 +369,7 @@ static void change_values(struct cairn_exit_call *call)
     ck_assert_int_eq(cairn_value_signed(&(struct cairn_value[]){value_at(call, 0)}[0]), 1000);
 }
 
-START_TEST(the_code_goes_on_with_changed_values)
+START_TEST(the_code_continues_with_changed_values)
 {
     handler = change_values;
     load(changed_values);
@@ -569,7 +569,7 @@ static void walk_to_the_caller(struct cairn_exit_call *call)
     ck_assert_ptr_null(frame.module);
 }
 
-START_TEST(a_walk_goes_to_the_caller_and_ends_in_other_code)
+START_TEST(a_walk_reaches_the_caller_and_ends_in_other_code)
 {
     handler = walk_to_the_caller;
     load(two_functions);
@@ -831,7 +831,7 @@ START_TEST(an_exit_needs_a_runtime_and_a_handler)
 }
 END_TEST
 
-START_TEST(an_exit_goes_at_the_next_quiescent_point)
+START_TEST(an_exit_is_freed_at_the_next_quiescent_point)
 {
     struct cairn_runtime_statistics before;
     struct cairn_runtime_statistics after;
@@ -881,18 +881,18 @@ int main(void)
     tcase_add_test(values, wide_constants_are_extended_by_their_sign);
     tcase_add_test(values, live_values_are_read_at_once);
     tcase_add_test(values, none_is_read_where_one_cannot_be);
-    tcase_add_test(values, values_that_there_are_not_are_refused);
+    tcase_add_test(values, missing_values_are_refused);
     tcase_add_test(values, values_of_a_record_that_lacks_one_are_refused);
     suite_add_tcase(suite, values);
     TCase *actions = tcase_create("actions");
     tcase_add_checked_fixture(actions, set_up, tear_down);
-    tcase_add_test(actions, the_code_goes_on_with_a_result);
-    tcase_add_test(actions, the_code_goes_on_with_changed_values);
+    tcase_add_test(actions, the_code_continues_with_a_result);
+    tcase_add_test(actions, the_code_continues_with_changed_values);
     tcase_add_test(actions, the_function_returns_what_the_handler_says);
     tcase_add_loop_test(actions, results_of_every_kind_are_returned, 0,
                         (int)(sizeof returning / sizeof *returning));
     tcase_add_test(actions, results_that_are_not_the_functions_are_refused);
-    tcase_add_test(actions, a_walk_goes_to_the_caller_and_ends_in_other_code);
+    tcase_add_test(actions, a_walk_reaches_the_caller_and_ends_in_other_code);
     tcase_add_test(actions, the_code_continues_after_a_shadow);
     tcase_add_test(actions, a_function_returns_from_a_shadow);
     tcase_add_test(actions, a_walk_goes_past_a_shadow_s_call);
@@ -902,7 +902,7 @@ int main(void)
     TCase *exits = tcase_create("exits");
     tcase_add_checked_fixture(exits, set_up, tear_down);
     tcase_add_test(exits, an_exit_needs_a_runtime_and_a_handler);
-    tcase_add_test(exits, an_exit_goes_at_the_next_quiescent_point);
+    tcase_add_test(exits, an_exit_is_freed_at_the_next_quiescent_point);
     tcase_add_test(exits, an_exit_without_memory_is_refused_and_leaves_nothing);
     suite_add_tcase(suite, exits);
     return support_main(suite);

@@ -59,7 +59,7 @@ START_TEST(destroying_nothing_is_allowed)
 }
 END_TEST
 
-START_TEST(a_site_and_its_cache_know_each_other)
+START_TEST(a_site_and_its_cache_refer_to_each_other)
 {
     struct cairn_ic_description description;
     struct cairn_site_description site;
@@ -96,7 +96,7 @@ static unsigned count_caches(void)
     return count;
 }
 
-START_TEST(a_modules_caches_go_with_it)
+START_TEST(a_modules_caches_are_freed_with_it)
 {
     struct ic_program other;
     const struct ic_function functions[] = {get, set};
@@ -276,8 +276,8 @@ int main(void)
     tcase_add_loop_test(tests, destroying_a_cache_restores_the_site, 0, 4);
     tcase_add_test(tests, a_restored_site_calls_its_first_target_again);
     tcase_add_test(tests, destroying_nothing_is_allowed);
-    tcase_add_test(tests, a_site_and_its_cache_know_each_other);
-    tcase_add_test(tests, a_modules_caches_go_with_it);
+    tcase_add_test(tests, a_site_and_its_cache_refer_to_each_other);
+    tcase_add_test(tests, a_modules_caches_are_freed_with_it);
     tcase_add_test(tests, invalid_options_are_refused);
     tcase_add_test(tests, a_site_has_one_cache);
     tcase_add_test(tests, errors_say_why_sites_cannot_have_a_cache);

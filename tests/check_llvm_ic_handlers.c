@@ -221,7 +221,7 @@ static void say_nothing(struct cairn_ic_miss *miss, void *user)
     seen.operands[0] = miss->operands[0];
 }
 
-START_TEST(a_handler_that_returns_nothing_leaves_the_code_going_on)
+START_TEST(the_code_continues_after_a_handler_that_returns_nothing)
 {
     load_one(&get, (struct cairn_ic_options){.handler = say_nothing});
     run_shape(1);
@@ -252,7 +252,7 @@ START_TEST(a_result_of_another_type_is_refused)
 }
 END_TEST
 
-START_TEST(a_result_where_the_site_has_none_is_refused)
+START_TEST(a_result_at_a_site_without_one_is_refused)
 {
     struct object object = {.shape = 1};
     load_one(&set, no_options);
@@ -291,9 +291,9 @@ int main(void)
     tcase_add_loop_test(tests, a_handler_adds_the_case_that_was_missing, 0, 2);
     tcase_add_loop_test(tests, a_handler_may_reach_the_same_site, 0, 2);
     tcase_add_loop_test(tests, a_handler_may_return_from_the_function, 0, 2);
-    tcase_add_test(tests, a_handler_that_returns_nothing_leaves_the_code_going_on);
+    tcase_add_test(tests, the_code_continues_after_a_handler_that_returns_nothing);
     tcase_add_test(tests, a_result_of_another_type_is_refused);
-    tcase_add_test(tests, a_result_where_the_site_has_none_is_refused);
+    tcase_add_test(tests, a_result_at_a_site_without_one_is_refused);
     tcase_add_loop_test(tests, a_handler_may_destroy_the_cache_that_it_is_called_by, 0, 2);
     suite_add_tcase(suite, tests);
     return support_main(suite);

@@ -219,7 +219,7 @@ START_TEST(changes_of_one_cache_are_made_in_their_order)
 }
 END_TEST
 
-START_TEST(a_list_goes_over_the_limit_as_adding_does)
+START_TEST(a_list_exceeds_the_limit_as_adding_does)
 {
     struct cairn_error error = {0};
     struct cairn_ic_change changes[3];
@@ -352,7 +352,7 @@ int main(void)
     tcase_add_test(tests, a_list_of_changes_is_made_together);
     tcase_add_test(tests, a_list_that_cannot_be_made_changes_nothing);
     tcase_add_test(tests, changes_of_one_cache_are_made_in_their_order);
-    tcase_add_test(tests, a_list_goes_over_the_limit_as_adding_does);
+    tcase_add_test(tests, a_list_exceeds_the_limit_as_adding_does);
     tcase_add_test(tests, a_list_has_caches_of_one_runtime_only);
     tcase_add_test(tests, caches_are_visited_oldest_first_until_the_visitor_stops);
     tcase_add_test(tests, a_list_fails_with_each_allocation);

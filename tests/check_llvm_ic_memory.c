@@ -209,7 +209,7 @@ static void unload(void)
     ck_assert_uint_eq(allocations.outstanding_bytes, 0);
 }
 
-START_TEST(adding_and_removing_for_ever_takes_no_memory)
+START_TEST(adding_and_removing_without_end_takes_no_memory)
 {
     uint64_t wanted = ic_read_number("CAIRN_TEST_CHANGES", ic_rounds(CHANGES));
     uint64_t least = 2 * WARM_UP * (uint64_t)BETWEEN_QUIESCENT_POINTS;
@@ -233,7 +233,7 @@ int main(void)
     Suite *suite = suite_create("memory of inline caches");
     TCase *tests = tcase_create("memory");
     tcase_set_timeout(tests, 120);
-    tcase_add_loop_test(tests, adding_and_removing_for_ever_takes_no_memory, site_first_mode(),
+    tcase_add_loop_test(tests, adding_and_removing_without_end_takes_no_memory, site_first_mode(),
                         SITE_MODES);
     suite_add_tcase(suite, tests);
     return support_main(suite);

@@ -336,7 +336,7 @@ static void end_coming(void)
 }
 
 /* Patches that overlap cairn_ic_create may displace the cache, but do no other harm. */
-START_TEST(a_site_whose_cache_comes_and_goes_is_patched_or_says_that_it_has_one)
+START_TEST(a_site_whose_cache_is_created_and_destroyed_is_patched_or_refuses_with_its_reason)
 {
     struct cairn_error error;
     destroy(1);
@@ -392,7 +392,7 @@ START_TEST(an_invalidation_leaves_sites_with_caches_alone)
 }
 END_TEST
 
-START_TEST(an_invalidation_leaves_a_cache_alone_that_comes_and_goes)
+START_TEST(an_invalidation_does_not_change_a_cache_that_is_created_and_destroyed)
 {
     struct cairn_site_description description;
     struct cairn_error error;
@@ -601,9 +601,9 @@ int main(void)
         a_cache_of_a_retired_module_refuses_changes_and_is_destroyed,
         a_site_that_has_a_cache_is_not_patched,
         a_list_of_changes_is_refused_if_one_of_its_sites_has_a_cache,
-        a_site_whose_cache_comes_and_goes_is_patched_or_says_that_it_has_one,
+        a_site_whose_cache_is_created_and_destroyed_is_patched_or_refuses_with_its_reason,
         an_invalidation_leaves_sites_with_caches_alone,
-        an_invalidation_leaves_a_cache_alone_that_comes_and_goes,
+        an_invalidation_does_not_change_a_cache_that_is_created_and_destroyed,
         taking_an_invalidation_back_leaves_a_new_cache_alone,
         a_visitor_that_changes_caches_is_refused,
         a_visitor_may_give_up_the_runtime,

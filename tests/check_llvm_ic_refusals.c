@@ -210,7 +210,7 @@ START_TEST(a_field_is_not_wider_than_the_result)
 }
 END_TEST
 
-START_TEST(a_case_that_is_not_there_cannot_be_removed)
+START_TEST(a_missing_case_cannot_be_removed)
 {
     struct cairn_error error = {0};
     struct cairn_ic_description before;
@@ -339,7 +339,7 @@ int main(void)
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, cases_that_do_not_fit_are_refused_and_the_cache_is_unchanged);
     tcase_add_test(tests, a_field_is_not_wider_than_the_result);
-    tcase_add_test(tests, a_case_that_is_not_there_cannot_be_removed);
+    tcase_add_test(tests, a_missing_case_cannot_be_removed);
     tcase_add_test(tests, missing_arguments_are_refused);
     tcase_add_loop_test(tests, adding_fails_with_each_allocation, 0, 2);
     tcase_add_loop_test(tests, adding_a_call_fails_with_each_allocation, 0, 2);

@@ -807,7 +807,7 @@ static void take_the_rest_back(const struct cairn_exit_call *call)
     undo(of_the_handler);
 }
 
-START_TEST(a_handler_may_invalidate_its_own_function_and_take_that_back)
+START_TEST(a_handler_may_invalidate_its_own_function_and_undo_that)
 {
     load_all();
     cairn_site *const entry[] = {site(ENTRY)};
@@ -1029,7 +1029,7 @@ int main(void)
     tcase_add_test(sites, a_module_is_invalidated_whole);
     tcase_add_test(sites, the_sites_of_a_function_follow_each_other);
     tcase_add_test(sites, sites_that_others_have_changed_are_left_alone);
-    tcase_add_test(sites, a_handler_may_invalidate_its_own_function_and_take_that_back);
+    tcase_add_test(sites, a_handler_may_invalidate_its_own_function_and_undo_that);
     tcase_add_test(sites, taking_back_twice_does_nothing);
     tcase_add_test(sites, what_is_destroyed_stays_invalidated);
     tcase_add_test(sites, a_retired_module_is_not_restored);

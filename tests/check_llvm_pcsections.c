@@ -105,7 +105,7 @@ START_TEST(sections_of_other_code_generators_are_found_too)
 }
 END_TEST
 
-START_TEST(a_loader_refuses_what_is_no_schema)
+START_TEST(a_loader_refuses_an_invalid_schema)
 {
     struct loaded loaded;
     cairn_loader *loader;
@@ -533,7 +533,7 @@ static unsigned round_count(void)
     return rounds == NULL ? 60 : (unsigned)strtoul(rounds, NULL, 10);
 }
 
-START_TEST(random_metadata_comes_back_at_the_instructions)
+START_TEST(random_metadata_is_found_at_the_instructions)
 {
     random_state = sample_seed();
     for (unsigned round = 0; round < round_count(); round++)
@@ -709,7 +709,7 @@ START_TEST(bytes_without_a_schema_are_the_host_s)
 }
 END_TEST
 
-START_TEST(what_nobody_captures_is_data)
+START_TEST(sections_that_are_not_kept_are_data)
 {
     struct loaded loaded;
     struct cairn_error error;
@@ -1033,12 +1033,12 @@ END_TEST
 static void add_tests(TCase *tests)
 {
     tcase_add_checked_fixture(tests, make_faulting, end_faulting);
-    tcase_add_test(tests, random_metadata_comes_back_at_the_instructions);
+    tcase_add_test(tests, random_metadata_is_found_at_the_instructions);
     tcase_add_test(tests, instructions_that_share_a_node_get_an_entry_each);
     tcase_add_test(tests, attached_instructions_share_no_node);
     tcase_add_test(tests, several_sections_of_one_name_are_one_module_s);
     tcase_add_test(tests, bytes_without_a_schema_are_the_host_s);
-    tcase_add_test(tests, what_nobody_captures_is_data);
+    tcase_add_test(tests, sections_that_are_not_kept_are_data);
     tcase_add_loop_test(tests, a_section_of_another_schema_fails_the_finalisation, 0, 3);
     tcase_add_test(tests, a_width_that_is_not_the_code_model_s_fails_the_finalisation);
     tcase_add_test(tests, retired_modules_are_not_found);
@@ -1081,7 +1081,7 @@ int main(void)
     TCase *tests = tcase_create("llvm_pcsections");
     tcase_set_timeout(tests, 240);
     tcase_add_test(tests, sections_of_other_code_generators_are_found_too);
-    tcase_add_test(tests, a_loader_refuses_what_is_no_schema);
+    tcase_add_test(tests, a_loader_refuses_an_invalid_schema);
     add_tests(tests);
     suite_add_tcase(suite, tests);
     return support_main(suite);

@@ -558,7 +558,7 @@ START_TEST(error_is_about_the_first_in_the_module)
 }
 END_TEST
 
-START_TEST(calls_that_stand_in_no_function_are_not_there)
+START_TEST(calls_outside_functions_are_not_listed)
 {
     LLVMModuleRef module =
         support_parse(context, SUPPORT_INTRINSICS
@@ -672,7 +672,7 @@ int main(void)
     tcase_add_test(tests, conflict_with_an_earlier_module_leaves_the_set_alone);
     tcase_add_test(tests, declarations_come_in_the_order_of_the_functions);
     tcase_add_test(tests, error_is_about_the_first_in_the_module);
-    tcase_add_test(tests, calls_that_stand_in_no_function_are_not_there);
+    tcase_add_test(tests, calls_outside_functions_are_not_listed);
     tcase_add_test(tests, id_has_to_be_constant);
     tcase_add_test(tests, bytes_have_to_be_constant);
     tcase_add_test(tests, argument_count_has_to_be_constant);

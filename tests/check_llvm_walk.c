@@ -379,7 +379,7 @@ static void on_signal(void (*plain)(int), void (*with_context)(int, siginfo_t *,
 
 static void raise_signal(void) { ck_assert_int_eq(raise(SIGUSR1), 0); }
 
-START_TEST(a_stack_is_walked_from_what_a_signal_has_interrupted)
+START_TEST(a_stack_is_walked_from_interrupted_code)
 {
     on_signal(NULL, walk_interrupted);
     run_chains(raise_signal);
@@ -403,7 +403,7 @@ START_TEST(a_stack_is_walked_through_a_signal_handler)
 }
 END_TEST
 
-START_TEST(a_walk_goes_from_a_signals_own_stack_to_the_interrupted_one)
+START_TEST(a_walk_continues_from_a_signals_stack_to_the_interrupted_one)
 {
     enum { SIZE = 1 << 18 };
     if (!has_trampolines())
@@ -701,9 +701,9 @@ int main(void)
     tcase_add_checked_fixture(walks, set_up, tear_down);
     tcase_set_timeout(walks, 60);
     tcase_add_test(walks, a_stack_is_walked_through_compiled_and_native_frames_to_its_end);
-    tcase_add_test(walks, a_stack_is_walked_from_what_a_signal_has_interrupted);
+    tcase_add_test(walks, a_stack_is_walked_from_interrupted_code);
     tcase_add_test(walks, a_stack_is_walked_through_a_signal_handler);
-    tcase_add_test(walks, a_walk_goes_from_a_signals_own_stack_to_the_interrupted_one);
+    tcase_add_test(walks, a_walk_continues_from_a_signals_stack_to_the_interrupted_one);
     tcase_add_test(walks, the_stack_of_a_stopped_thread_is_walked_by_another);
     tcase_add_test(walks, a_hook_skips_to_the_frames_that_the_host_has_noted);
     tcase_add_test(walks, a_walk_ends_at_a_foreign_frame_where_the_hook_says_so_or_there_is_none);

@@ -534,7 +534,7 @@ START_TEST(entries_may_be_almost_four_gigabytes_apart)
 }
 END_TEST
 
-START_TEST(a_schema_that_is_none_is_refused)
+START_TEST(an_invalid_schema_is_refused)
 {
     struct cairn_error error;
     cairn_pc_table *table = NULL;
@@ -573,7 +573,7 @@ int main(void)
     tcase_add_test(tests, a_number_that_is_too_long_is_refused);
     tcase_add_test(tests, functions_that_end_nowhere_are_refused);
     tcase_add_test(tests, entries_may_be_almost_four_gigabytes_apart);
-    tcase_add_test(tests, a_schema_that_is_none_is_refused);
+    tcase_add_test(tests, an_invalid_schema_is_refused);
     tcase_add_test(tests, no_table_is_an_empty_one);
     suite_add_tcase(suite, tests);
     return run_suite(suite);

@@ -151,7 +151,7 @@ static void expect_cut(size_t size)
     guard_end(&guarded);
 }
 
-START_TEST(a_section_that_is_cut_anywhere_is_truncated_there)
+START_TEST(a_section_cut_anywhere_is_truncated_there)
 {
     random_state = sample_seed();
     for (unsigned round = 0; round < 10; round++) {
@@ -229,7 +229,7 @@ static const struct {
      "has 'u16' where the end, after 16 constants, should be"},
 };
 
-START_TEST(a_text_that_is_no_schema_says_where)
+START_TEST(errors_of_schemas_say_where)
 {
     struct cairn_pcsection_schema schema = {.address_bytes = 77};
     struct cairn_error error = {0};
@@ -242,7 +242,7 @@ START_TEST(a_text_that_is_no_schema_says_where)
 }
 END_TEST
 
-START_TEST(what_is_no_schema_reads_nothing)
+START_TEST(an_invalid_schema_reads_nothing)
 {
     static const uint8_t bytes[8];
     const struct cairn_section section = {bytes, sizeof bytes, CAIRN_LITTLE_ENDIAN};
@@ -268,12 +268,11 @@ int main(void)
     TCase *tests = tcase_create("entries");
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, random_entries_are_read_as_they_were_written);
-    tcase_add_test(tests, a_section_that_is_cut_anywhere_is_truncated_there);
+    tcase_add_test(tests, a_section_cut_anywhere_is_truncated_there);
     tcase_add_test(tests, a_compressed_number_with_too_many_bits_is_refused);
     tcase_add_test(tests, a_schema_is_what_its_text_says);
-    tcase_add_loop_test(tests, a_text_that_is_no_schema_says_where, 0,
-                        sizeof refused / sizeof *refused);
-    tcase_add_test(tests, what_is_no_schema_reads_nothing);
+    tcase_add_loop_test(tests, errors_of_schemas_say_where, 0, sizeof refused / sizeof *refused);
+    tcase_add_test(tests, an_invalid_schema_reads_nothing);
     suite_add_tcase(suite, tests);
     return run_suite(suite);
 }

@@ -146,7 +146,7 @@ static void relocate(void)
 
 /* ---- Single features ---- */
 
-START_TEST(a_base_that_comes_often_is_moved_once)
+START_TEST(a_base_that_occurs_often_is_moved_once)
 {
     stack[3] = 5 * OBJECT_BYTES;
     begin(0);
@@ -390,7 +390,7 @@ START_TEST(roots_in_registers_that_calls_change_are_refused)
 }
 END_TEST
 
-START_TEST(roots_in_registers_that_nobody_saved_are_refused)
+START_TEST(roots_in_registers_that_were_not_saved_are_refused)
 {
     frame.slots[ARCH_UNWIND_RETURN_ADDRESS + 1] = NULL;
     expect_refusal(in_register(kept[0]), CAIRN_ERROR_NOT_FOUND, "is not known");
@@ -640,7 +640,7 @@ int main(void)
     TCase *places = tcase_create("places");
     tcase_add_checked_fixture(places, set_up, tear_down);
     tcase_set_timeout(places, 60);
-    tcase_add_test(places, a_base_that_comes_often_is_moved_once);
+    tcase_add_test(places, a_base_that_occurs_often_is_moved_once);
     tcase_add_test(places, derived_pointers_keep_their_distance);
     tcase_add_test(places, a_derived_pointer_that_is_a_base_too_is_moved_as_one);
     tcase_add_test(places, null_is_not_moved);
@@ -655,7 +655,7 @@ int main(void)
     TCase *refusals = tcase_create("refusals");
     tcase_add_checked_fixture(refusals, set_up, tear_down);
     tcase_add_test(refusals, roots_in_registers_that_calls_change_are_refused);
-    tcase_add_test(refusals, roots_in_registers_that_nobody_saved_are_refused);
+    tcase_add_test(refusals, roots_in_registers_that_were_not_saved_are_refused);
     tcase_add_test(refusals, roots_that_are_vectors_are_refused);
     tcase_add_test(refusals, roots_below_the_stack_pointer_are_refused);
     tcase_add_test(refusals, roots_that_are_not_aligned_are_refused);

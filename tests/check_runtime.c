@@ -646,7 +646,7 @@ static void wait_for_readers(struct reading *reading)
     }
 }
 
-START_TEST(lookups_hold_while_modules_come_and_go)
+START_TEST(lookups_are_right_while_modules_are_loaded_and_retired)
 {
     struct reading reading = {.runtime = create(support_modes[_i])};
     pthread_t threads[READERS];
@@ -891,7 +891,7 @@ static void add_tests_of_both_modes(TCase *tests)
         records_of_one_id_come_oldest_module_first,
         many_sites_of_one_id_are_a_conflict,
         runtimes_know_nothing_of_each_other,
-        lookups_hold_while_modules_come_and_go,
+        lookups_are_right_while_modules_are_loaded_and_retired,
         no_page_is_writable_and_executable_while_patching,
         child_s_patch_is_its_own,
         child_s_quiescence_leaves_the_parent_s_code,

@@ -16,7 +16,7 @@
 
 /* ---- Patch points ---- */
 
-START_TEST(patchpoint_becomes_call_no_op_and_jump_and_comes_back)
+START_TEST(patchpoint_becomes_call_no_op_and_jump_and_is_restored)
 {
     uint8_t region[SITE_REGION_MAX];
     struct site_fixture fixture;
@@ -74,7 +74,7 @@ static const void *write_exit(uint8_t *memory, size_t page, struct exit_visit *v
     return memory;
 }
 
-START_TEST(site_that_calls_an_exit_goes_on_with_the_handler_s_result)
+START_TEST(site_that_calls_an_exit_continues_with_the_handler_s_result)
 {
     uint8_t region[SITE_REGION_MAX];
     struct site_fixture fixture;
@@ -280,8 +280,8 @@ END_TEST
 int main(void)
 {
     const TTest *in_every_mode[] = {
-        patchpoint_becomes_call_no_op_and_jump_and_comes_back,
-        site_that_calls_an_exit_goes_on_with_the_handler_s_result,
+        patchpoint_becomes_call_no_op_and_jump_and_is_restored,
+        site_that_calls_an_exit_continues_with_the_handler_s_result,
         records_of_a_patchpoint_are_found_by_both_addresses,
         unknown_bytes_are_left_alone_and_named,
         what_is_wrong_is_refused_before_the_first_write,

@@ -592,7 +592,7 @@ static void check_it_comes_back(const struct site_fixture *fixture)
     }
 }
 
-START_TEST(shadow_comes_back_byte_for_byte)
+START_TEST(shadow_is_restored_byte_for_byte)
 {
     cairn_runtime *runtime = site_runtime(site_modes[_i]);
     for (uint32_t padding = 0; padding < 8; padding++) {
@@ -613,7 +613,7 @@ START_TEST(shadow_comes_back_byte_for_byte)
 END_TEST
 
 /* Two shadows in one word, the first of five bytes: restoring one does not change the other. */
-START_TEST(shadow_comes_back_without_what_its_neighbour_became)
+START_TEST(shadow_is_restored_without_its_neighbours_change)
 {
     static const struct site_record records[] = {{1, 0, 5, CAIRN_RECORD_STACKMAP},
                                                  {2, 5, 16, CAIRN_RECORD_STACKMAP}};
@@ -837,8 +837,8 @@ static void add_shadows_and_statepoints(Suite *suite)
         shadow_of_an_instruction_with_a_record_inside_is_not_live,
         writes_over_a_shadow_leave_the_instructions_after_it,
         shadow_that_cannot_be_decoded_is_refused,
-        shadow_comes_back_byte_for_byte,
-        shadow_comes_back_without_what_its_neighbour_became,
+        shadow_is_restored_byte_for_byte,
+        shadow_is_restored_without_its_neighbours_change,
         what_was_done_to_a_shadow_before_publishing_is_undone_quiescently,
         shadow_of_one_long_instruction_in_a_word_is_live,
         shadow_of_short_instructions_needs_quiescence,

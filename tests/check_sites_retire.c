@@ -293,7 +293,7 @@ static void quiesce_in_handler(struct cairn_exit_call *call, void *user)
 }
 
 /* The thread is not in any code that was retired. */
-START_TEST(a_handler_may_come_to_a_quiescent_point)
+START_TEST(a_handler_may_reach_a_quiescent_point)
 {
     struct cairn_error error;
     struct site_fixture other;
@@ -368,7 +368,7 @@ int main(void)
         a_filter_may_retire_the_module,
         a_handler_may_give_up_its_exit_its_module_and_a_share_of_the_runtime,
         a_site_may_call_a_destroyed_exit_until_the_quiescent_point,
-        a_handler_may_come_to_a_quiescent_point,
+        a_handler_may_reach_a_quiescent_point,
     };
     Suite *suite = suite_create("retire");
     TCase *tests = tcase_create("retire");

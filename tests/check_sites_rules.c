@@ -111,7 +111,7 @@ static void load_by(struct site_fixture *fixture, enum cairn_code_mode mode,
     site_load_into(fixture, runtime, &shape);
 }
 
-START_TEST(llvm_s_own_branch_comes_back_as_one)
+START_TEST(llvm_s_branch_is_decoded_as_one)
 {
     struct site_fixture fixture;
     struct cairn_error error;
@@ -331,7 +331,7 @@ static void expect_only_calls_refused(const struct site_fixture *fixture,
     ck_assert_int_eq(fixture->function(), 9);
 }
 
-START_TEST(call_without_room_for_the_toc_is_refused)
+START_TEST(call_without_space_for_the_toc_is_refused)
 {
     struct site_fixture fixture;
     const struct site_shape shape = one_instruction_shadow();
@@ -347,7 +347,7 @@ START_TEST(call_without_room_for_the_toc_is_refused)
 END_TEST
 
 /* Like the shadow above, but not live because it crosses a word boundary. */
-START_TEST(quiescent_call_without_room_for_the_toc_is_refused)
+START_TEST(quiescent_call_without_space_for_the_toc_is_refused)
 {
     struct site_fixture fixture;
     struct site_shape shape = one_instruction_shadow();
@@ -526,15 +526,15 @@ int main(void)
     Suite *suite = suite_create("rules");
     TCase *tests = tcase_create("rules");
     ADD(tests, every_target_goes_through_a_veneer_where_its_entry_expects_more);
-    ADD(tests, llvm_s_own_branch_comes_back_as_one);
+    ADD(tests, llvm_s_branch_is_decoded_as_one);
     ADD(tests, place_in_code_out_of_reach_has_no_descriptor);
     ADD(tests, place_in_code_out_of_reach_gets_a_veneer_without_descriptors);
     tcase_add_loop_test(tests, functions_named_by_descriptors_are_found_in_the_code, 0, 3);
     tcase_add_loop_test(tests, function_named_by_what_is_no_descriptor_is_corrupt, 0, 7);
     tcase_add_loop_test(tests, descriptor_that_leads_out_of_the_code_is_corrupt, 0, 4);
     tcase_add_test(tests, descriptor_is_none_where_there_are_none);
-    ADD(tests, call_without_room_for_the_toc_is_refused);
-    ADD(tests, quiescent_call_without_room_for_the_toc_is_refused);
+    ADD(tests, call_without_space_for_the_toc_is_refused);
+    ADD(tests, quiescent_call_without_space_for_the_toc_is_refused);
     ADD(tests, list_with_a_call_without_space_for_the_toc_changes_nothing);
     ADD(tests, shadow_s_call_goes_through_a_veneer_that_saves_the_toc);
     ADD(tests, quiescent_shadow_s_call_goes_through_a_veneer_that_saves_the_toc);

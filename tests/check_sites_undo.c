@@ -262,7 +262,7 @@ static void check_order(uint64_t *random, uint64_t number)
     check_site(last, "order", number);
 }
 
-START_TEST(what_ends_in_any_order_leaves_the_last_change_that_has_succeeded)
+START_TEST(the_last_change_that_succeeds_stays_in_whatever_order_they_end)
 {
     uint64_t random = support_seed();
     set_up(site_modes[_i]);
@@ -421,7 +421,7 @@ int main(void)
     const TTest *in_every_mode[] = {
         a_failed_change_leaves_what_others_did_in_its_barrier,
         a_failed_change_leaves_the_same_instruction_where_another_change_has_put_it,
-        what_ends_in_any_order_leaves_the_last_change_that_has_succeeded,
+        the_last_change_that_succeeds_stays_in_whatever_order_they_end,
         a_failed_list_leaves_what_others_did_to_its_sites,
         threads_whose_changes_fail_never_undo_a_finished_one,
     };

@@ -203,7 +203,7 @@ END_TEST
 
 /* The regions have words that LLVM does not emit, and each size. Which changes are possible under
  * quiescence depends on the size of a call. */
-START_TEST(unknown_region_may_be_called_from_where_all_that_a_call_needs_has_room)
+START_TEST(unknown_region_may_be_called_from_where_all_that_a_call_needs_has_space)
 {
     cairn_runtime *runtime = site_runtime(site_modes[_i]);
     for (uint32_t size = WORD; size <= 32; size += WORD) {
@@ -362,7 +362,7 @@ int main(void)
         shadow_of_a_branch_is_live,
         writes_over_a_shadow_leave_the_instructions_after_it,
         changed_bit_of_llvm_s_sequence_leaves_the_site_unmanaged_and_is_named,
-        unknown_region_may_be_called_from_where_all_that_a_call_needs_has_room,
+        unknown_region_may_be_called_from_where_all_that_a_call_needs_has_space,
         statepoint_s_call_returns_to_its_end,
         no_declaration_changes_bytes_that_are_not_a_site_s_own,
     };

@@ -229,7 +229,7 @@ START_TEST(reserved_bytes_and_padding_are_not_looked_at)
 }
 END_TEST
 
-START_TEST(a_map_of_nothing_is_read)
+START_TEST(an_empty_map_is_read)
 {
     const struct sample_map empty = {.version = (uint8_t)(_i + 1)};
     struct sample_section written = {.byte_order = CAIRN_LITTLE_ENDIAN};
@@ -602,7 +602,7 @@ START_TEST(location_and_liveout_counts_that_run_over_the_end_are_refused)
 }
 END_TEST
 
-START_TEST(kinds_that_are_none_are_refused_wherever_they_stand)
+START_TEST(unknown_kinds_are_refused_wherever_they_are)
 {
     static const uint8_t kinds[] = {0, 6, 7, 8, 9, 129, 255};
     for (size_t place = 0; place < 5; place++)
@@ -769,7 +769,7 @@ static TCase *reading_cases(void)
                         VERSION_MAX * BYTE_ORDERS);
     tcase_add_test(cases, no_alignment_is_needed);
     tcase_add_loop_test(cases, reserved_bytes_and_padding_are_not_looked_at, 0, VERSION_MAX);
-    tcase_add_loop_test(cases, a_map_of_nothing_is_read, 0, VERSION_MAX);
+    tcase_add_loop_test(cases, an_empty_map_is_read, 0, VERSION_MAX);
     tcase_add_test(cases, random_maps_are_read);
     tcase_add_loop_test(cases, counts_may_be_the_largest_that_their_fields_hold, 0, VERSION_MAX);
     tcase_add_loop_test(cases, maps_follow_each_other_in_a_section, 0, BYTE_ORDERS);
@@ -794,7 +794,7 @@ static TCase *refusing_cases(void)
     tcase_add_loop_test(cases, functions_have_as_many_records_as_the_map, 0, 2);
     tcase_add_test(cases, counts_that_the_section_cannot_hold_are_refused);
     tcase_add_test(cases, location_and_liveout_counts_that_run_over_the_end_are_refused);
-    tcase_add_test(cases, kinds_that_are_none_are_refused_wherever_they_stand);
+    tcase_add_test(cases, unknown_kinds_are_refused_wherever_they_are);
     tcase_add_test(cases, indices_of_constants_that_are_not_there_are_refused);
     tcase_add_test(cases, arguments_that_are_missing_are_refused);
     tcase_add_loop_test(cases, changed_bits_never_lead_outside, 0, BYTE_ORDERS);

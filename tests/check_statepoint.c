@@ -141,7 +141,7 @@ START_TEST(deopt_values_pairs_and_allocas_are_told_apart)
 }
 END_TEST
 
-START_TEST(pairs_may_stand_in_registers)
+START_TEST(pairs_may_be_in_registers)
 {
     static const struct cairn_location locations[] = {CONSTANT(0), CONSTANT(0), CONSTANT(0),
                                                       REGISTER(3), REGISTER(12)};
@@ -189,7 +189,7 @@ static const struct refused refused[] = {
      "1 locations follow the statepoint's deopt values: base and derived pointers come in pairs"},
 };
 
-START_TEST(what_is_no_statepoint_is_refused_and_said)
+START_TEST(records_that_are_not_statepoints_are_refused)
 {
     struct parsed parsed = parse(refused[_i].locations, refused[_i].count);
     ck_assert_int_eq(parsed.status, CAIRN_ERROR_CORRUPT);
@@ -315,8 +315,8 @@ int main(void)
     TCase *cases = tcase_create("statepoint");
     tcase_add_test(cases, a_bare_statepoint_is_three_constants);
     tcase_add_test(cases, deopt_values_pairs_and_allocas_are_told_apart);
-    tcase_add_test(cases, pairs_may_stand_in_registers);
-    tcase_add_loop_test(cases, what_is_no_statepoint_is_refused_and_said, 0, COUNT(refused));
+    tcase_add_test(cases, pairs_may_be_in_registers);
+    tcase_add_loop_test(cases, records_that_are_not_statepoints_are_refused, 0, COUNT(refused));
     tcase_add_test(cases, arguments_that_are_missing_are_refused);
     tcase_add_loop_test(cases, statepoints_of_every_llvm_are_taken_apart, 0, COUNT(compilers));
     suite_add_tcase(suite, cases);

@@ -1003,7 +1003,7 @@ END_TEST
 
 /* An invalid location, at each index of records of each size. The error must be the same as from
  * reading the section. */
-START_TEST(a_bad_location_is_found_wherever_it_stands)
+START_TEST(a_bad_location_is_found_wherever_it_is)
 {
     enum { LOCATIONS = 36 };
     struct cairn_location locations[LOCATIONS];
@@ -1089,7 +1089,7 @@ int main(void)
     tcase_add_loop_test(tests, every_order_form_and_kind_of_id_is_kept, 0,
                         (int)ID_KINDS * (int)ORDERS * (int)FORM_KINDS);
     tcase_add_loop_test(tests, one_function_may_be_as_large_as_a_table, 0, 3);
-    tcase_add_loop_test(tests, a_bad_location_is_found_wherever_it_stands, 0, 4);
+    tcase_add_loop_test(tests, a_bad_location_is_found_wherever_it_is, 0, 4);
     tcase_add_test(tests, return_addresses_are_found_among_crowded_records);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

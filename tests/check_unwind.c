@@ -378,7 +378,7 @@ START_TEST(where_descriptions_overlap_the_later_one_holds)
 END_TEST
 
 /* So many rows are in one bucket of the directory that the bucket is searched. */
-START_TEST(rows_that_stand_close_are_found)
+START_TEST(adjacent_rows_are_found)
 {
     enum { ROWS = 200 };
     struct instructions program = {0};
@@ -622,7 +622,7 @@ int main(void)
     tcase_add_test(finding, return_addresses_belong_to_the_call_before_them);
     tcase_add_test(finding, functions_are_found_in_any_order);
     tcase_add_test(finding, where_descriptions_overlap_the_later_one_holds);
-    tcase_add_test(finding, rows_that_stand_close_are_found);
+    tcase_add_test(finding, adjacent_rows_are_found);
     tcase_add_test(finding, same_rows_are_there_once);
     tcase_add_test(finding, no_functions_and_no_architecture_make_no_table);
     tcase_add_test(finding, functions_four_gigabytes_apart_are_out_of_range);

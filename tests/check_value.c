@@ -101,7 +101,7 @@ END_TEST
 
 /* ---- Integers and pointers ---- */
 
-START_TEST(an_integer_of_any_width_comes_back)
+START_TEST(an_integer_of_any_width_is_returned)
 {
     uint64_t random = sample_seed();
     for (int i = 0; i < ROUNDS; i++) {
@@ -140,7 +140,7 @@ START_TEST(a_pointer_is_a_pointer_and_a_number)
 }
 END_TEST
 
-START_TEST(numbers_that_are_none_are_zero_or_nan)
+START_TEST(invalid_numbers_are_zero_or_nan)
 {
     struct cairn_value floating = cairn_value_of_double(1);
     struct cairn_value integer = cairn_value_of_integer(32, 1);
@@ -437,10 +437,10 @@ int main(void)
     TCase *values = tcase_create("values");
     tcase_add_test(values, a_type_has_the_bytes_of_its_elements);
     tcase_add_test(values, types_are_equal_in_all_but_the_address_space);
-    tcase_add_test(values, an_integer_of_any_width_comes_back);
+    tcase_add_test(values, an_integer_of_any_width_is_returned);
     tcase_add_test(values, of_a_wide_integer_the_lowest_bits_count);
     tcase_add_test(values, a_pointer_is_a_pointer_and_a_number);
-    tcase_add_test(values, numbers_that_are_none_are_zero_or_nan);
+    tcase_add_test(values, invalid_numbers_are_zero_or_nan);
     tcase_add_test(values, every_half_is_the_double_that_its_parts_make);
     tcase_add_test(values, every_bfloat_is_the_upper_half_of_a_float);
     tcase_add_test(values, floats_and_doubles_come_back);
