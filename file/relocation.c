@@ -473,7 +473,7 @@ static enum cairn_status apply_loaded(const struct relocation_target *target,
                              "section %u is loaded at the same addresses as others: there are %zu "
                              "relocations, and more would be applied",
                              target->section, sources->loaded_count);
-        if (loaded->source != source.section)
+        if (source.file == NULL || loaded->source != source.section)
             status = open_source(sources->file, loaded->source, &source, error);
         if (status != CAIRN_OK)
             return status;

@@ -322,6 +322,8 @@ static bool find_in_table(const struct directory_entry *entry, uint64_t pc, size
 static bool is_atomic(struct query query, uint64_t pc)
 {
     struct entries of = entries_of(query, CAIRN_SANMD_ATOMICS);
+    if (of.first == NULL)
+        return false;
     for (size_t i = count_up_to(of, pc); i > 0 && of.first[i - 1].furthest_end > pc; i--) {
         size_t found;
         if (find_in_table(&of.first[i - 1], pc, &found) &&
