@@ -45,7 +45,7 @@ void arch_write_signal(const struct cairn_context *context, void *ucontext)
     const struct arch_context_head *head = (const struct arch_context_head *)context;
     char *frame = ucontext;
     uint64_t flags;
-    for (uint16_t i = 0; i < ARCH_CONTEXT_REGISTERS; i++)
+    for (uint16_t i = 0; i < (uint16_t)ARCH_CONTEXT_REGISTERS; i++)
         if (layout->in_signal[i] != 0 && arch_context_has(context, i))
             memcpy(frame + layout->in_signal[i], context->bytes + layout->offsets[i],
                    sizeof(uint64_t));

@@ -209,7 +209,7 @@ static enum cairn_status recognise_direct_call(struct region *region, struct arc
     found->target = branch_target(words, region->address, call);
     found->return_offset = WORDS_BYTES;
     region->recognised = WORDS_BYTES;
-    bool has_reload = region->size >= 2 * WORDS_BYTES &&
+    bool has_reload = region->size >= (size_t)2 * WORDS_BYTES &&
                       read_word(region->arch, region->bytes + WORDS_BYTES) == words->reload;
     if (!has_reload)
         return expect(region, &nop, &found->target, error);

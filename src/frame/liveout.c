@@ -60,8 +60,7 @@ void cairn_context_restore(struct cairn_context *context, const struct cairn_con
     for (uint32_t i = 0; cairn_record_liveout(record, i, &listed); i++)
         restore(context, saved, arch_whole_register(arch, listed.dwarf), listed.size);
     bool has_list = cairn_record_liveout(record, 0, &listed);
-    for (int i = 0; i < ARCH_CONTEXT_REGISTERS; i++) {
-        uint16_t dwarf = (uint16_t)i;
+    for (uint16_t dwarf = 0; dwarf < (uint16_t)ARCH_CONTEXT_REGISTERS; dwarf++) {
         struct arch_register place;
         if (!has_list || (find(saved, dwarf, &place) && place.is_control))
             restore(context, saved, dwarf, UINT8_MAX);
