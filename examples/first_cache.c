@@ -31,8 +31,6 @@ struct object {
     long fields[2];
 };
 
-static unsigned misses;
-
 /* Reads the width of an object whose shape has no case in the cache, and adds a case. */
 static void missed(struct cairn_ic_miss *miss, void *user)
 {
@@ -44,8 +42,7 @@ static void missed(struct cairn_ic_miss *miss, void *user)
         .action = CAIRN_IC_LOAD,
         .field = {.offset = (int32_t)((const char *)field - (const char *)object), .width = 8},
     };
-    (void)user;
-    misses++;
+    ++*(unsigned *)user;
     if (cairn_ic_return(miss, &width, NULL) != CAIRN_OK ||
         cairn_ic_add(miss->ic, &found, CAIRN_RELAXED, NULL) != CAIRN_OK)
         abort();
@@ -55,19 +52,21 @@ int main(void)
 {
     const struct object first = {1, {10, 0}}, second = {2, {0, 20}};
     struct cairn_error error = {0};
+    unsigned misses = 0;
+    LLVMContextRef context = LLVMContextCreate();
     LLVMMemoryBufferRef buffer =
         LLVMCreateMemoryBufferWithMemoryRange(text, sizeof text - 1, "first_cache", 1);
     LLVMModuleRef module;
     char *message;
-    if (LLVMParseIRInContext(LLVMContextCreate(), buffer, &module, &message) != 0)
+    if (LLVMParseIRInContext(context, buffer, &module, &message) != 0)
         return fprintf(stderr, "first_cache: %s\n", message), 1;
     cairn_engine *engine;
     cairn_site *site = NULL;
     cairn_ic *ic;
     if (cairn_engine_create(NULL, module, NULL, &engine, &error) != CAIRN_OK ||
         (site = cairn_engine_site(engine, 42, &error)) == NULL ||
-        cairn_ic_create(site, &(struct cairn_ic_options){.handler = missed}, &ic, &error) !=
-            CAIRN_OK)
+        cairn_ic_create(site, &(struct cairn_ic_options){.handler = missed, .user = &misses}, &ic,
+                        &error) != CAIRN_OK)
         return fprintf(stderr, "first_cache: %s\n", error.message), 1;
     long (*width)(const struct object *) =
         (long (*)(const struct object *))(uintptr_t)cairn_engine_function(engine, "width", NULL);
@@ -76,5 +75,6 @@ int main(void)
         sum += width(&first) + width(&second);
     printf("the sum is %ld, with %u misses in 100 calls\n", sum, misses);
     cairn_engine_destroy(engine);
+    LLVMContextDispose(context);
     return sum == 1500 && misses == 2 ? 0 : 1;
 }

@@ -47,13 +47,13 @@ static _Noreturn void fail(const char *message)
     exit(1);
 }
 
-static LLVMModuleRef parse(void)
+static LLVMModuleRef parse(LLVMContextRef context)
 {
     LLVMMemoryBufferRef buffer =
         LLVMCreateMemoryBufferWithMemoryRange(text, sizeof text - 1, "first_deopt", 1);
     LLVMModuleRef module;
     char *message;
-    if (LLVMParseIRInContext(LLVMContextCreate(), buffer, &module, &message) == 0)
+    if (LLVMParseIRInContext(context, buffer, &module, &message) == 0)
         return module;
     fail(message);
 }
@@ -62,19 +62,19 @@ int main(void)
 {
     struct cairn_error error;
     cairn_engine *engine;
-    if (cairn_engine_create(NULL, parse(), NULL, &engine, &error) != CAIRN_OK)
-        fail(error.message);
-    cairn_site *site = cairn_engine_site(engine, 42, &error);
-    if (site == NULL)
+    LLVMContextRef context = LLVMContextCreate();
+    if (cairn_engine_create(NULL, parse(context), NULL, &engine, &error) != CAIRN_OK)
         fail(error.message);
     long (*compute)(long) =
         (long (*)(long))(uintptr_t)cairn_engine_function(engine, "compute", &error);
     long before = compute(1);
+    cairn_site *site = cairn_engine_site(engine, 42, &error);
     cairn_exit *exit;
-    if (cairn_site_leave(site, leave, NULL, CAIRN_SYNC, &exit, &error) != CAIRN_OK)
+    if (site == NULL || cairn_site_leave(site, leave, NULL, CAIRN_SYNC, &exit, &error) != CAIRN_OK)
         fail(error.message);
     long after = compute(1);
     printf("compute(1) was %ld and is %ld\n", before, after);
     cairn_engine_destroy(engine);
+    LLVMContextDispose(context);
     return before == 10 && after == 11 ? 0 : 1;
 }

@@ -36,7 +36,7 @@ static _Noreturn void fail(const char *message)
     exit(1);
 }
 
-static LLVMModuleRef parse(void)
+static LLVMModuleRef parse(LLVMContextRef context)
 {
     static char ir[1024];
     int size = snprintf(ir, sizeof ir, text, (uintptr_t)add_one);
@@ -44,7 +44,7 @@ static LLVMModuleRef parse(void)
         LLVMCreateMemoryBufferWithMemoryRange(ir, (size_t)size, "first_patch", 1);
     LLVMModuleRef module;
     char *message;
-    if (LLVMParseIRInContext(LLVMContextCreate(), buffer, &module, &message) == 0)
+    if (LLVMParseIRInContext(context, buffer, &module, &message) == 0)
         return module;
     fail(message);
 }
@@ -53,7 +53,8 @@ int main(void)
 {
     struct cairn_error error;
     cairn_engine *engine;
-    if (cairn_engine_create(NULL, parse(), NULL, &engine, &error) != CAIRN_OK)
+    LLVMContextRef context = LLVMContextCreate();
+    if (cairn_engine_create(NULL, parse(context), NULL, &engine, &error) != CAIRN_OK)
         fail(error.message);
     cairn_site *site = cairn_engine_site(engine, 42, &error);
     if (site == NULL)
@@ -66,5 +67,6 @@ int main(void)
     long after = compute(1);
     printf("compute(1) was %ld and is %ld\n", before, after);
     cairn_engine_destroy(engine);
+    LLVMContextDispose(context);
     return before == 2 && after == 101 ? 0 : 1;
 }

@@ -26,7 +26,7 @@ static inline uint64_t unwind_cfa(const struct unwind_row *row, const uint64_t *
  * checked the CFA. */
 static inline void unwind_apply(const struct unwind_row *row, uint64_t cfa, uint64_t *slots)
 {
-    uint64_t moved[UINT8_MAX];
+    uint64_t moved[UINT8_MAX] = {0};
     const struct unwind_place *places = unwind_places(row);
     const struct unwind_place *moves = places + row->loaded_count;
     for (unsigned i = 0; i < row->moved_count; i++)

@@ -115,6 +115,8 @@ static bool take_mapping(struct profile *profile, const struct mapping *mapping)
 static const struct loaded *find_in_list(const struct loaded_list *list, uint64_t address,
                                          struct loaded *gap)
 {
+    if (list->count == 0)
+        return NULL;
     size_t next = first_above(&list->items->end, sizeof *list->items, list->count, address);
     if (next < list->count && list->items[next].begin <= address)
         return &list->items[next];
