@@ -70,7 +70,9 @@ enum cairn_status ic_bind(cairn_ic *ic, struct cairn_error *error)
     enum cairn_status status = cache_set_enter(set, error);
     if (status != CAIRN_OK)
         return status;
-    set->functions = &functions;
+    /* Written once, because it is read without the lock when there have been caches. */
+    if (set->functions == NULL)
+        set->functions = &functions;
     if (site->ic != NULL)
         status = error_set(error, CAIRN_ERROR_CONFLICT, site->address,
                            "site %llu at 0x%llx has an inline cache already",
