@@ -314,7 +314,8 @@ static bool write_objects(size_t shape_count)
 
 struct dead_shape {
     const struct shape *shape;
-    struct cairn_ic_change changes[8];
+    struct cairn_ic_change
+        changes[2 * CAIRN_IC_CASE_LIMIT_DEFAULT]; /* the program has two caches */
     size_t count;
 };
 
