@@ -286,6 +286,40 @@ START_TEST(a_walk_without_compiled_frames_ends_after_the_outermost_one)
 }
 END_TEST
 
+START_TEST(no_step_leads_past_the_outermost_frame)
+{
+    struct cairn_context context;
+    struct cairn_frame frame;
+    ck_assert_int_eq(cairn_context_save(&context), 0);
+    ck_assert_ok(cairn_frame_from_context(runtime, &context, true, &frame, NULL));
+    while (frame.pc != 0)
+        ck_assert_ok(cairn_frame_caller(&frame, NULL));
+    ck_assert_int_eq(cairn_frame_caller(&frame, NULL), CAIRN_ERROR_NOT_FOUND);
+}
+END_TEST
+
+START_TEST(a_part_of_the_program_counter_or_of_the_stack_pointer_can_be_read)
+{
+    static const uint16_t numbers[] = {CAIRN_REGISTER_PC, CAIRN_REGISTER_SP};
+    struct cairn_context context;
+    struct cairn_frame frame;
+    ck_assert_int_eq(cairn_context_save(&context), 0);
+    ck_assert_ok(cairn_frame_from_context(runtime, &context, true, &frame, NULL));
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        uint64_t expected[2] = {0};
+        uint64_t part[2] = {0};
+        for (size_t size = 1; size <= sizeof *part; size++) {
+            ck_assert_ok(cairn_context_read(&context, numbers[i], expected, size, NULL));
+            ck_assert_ok(cairn_frame_read(&frame, numbers[i], part, size, NULL));
+            ck_assert_mem_eq(part, expected, sizeof part);
+        }
+        ck_assert_int_eq(cairn_frame_read(&frame, numbers[i], part, 0, NULL), CAIRN_ERROR_RANGE);
+        ck_assert_int_eq(cairn_frame_read(&frame, numbers[i], part, 9, NULL), CAIRN_ERROR_RANGE);
+        ck_assert_mem_eq(part, expected, sizeof part);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("native frames");
@@ -303,6 +337,8 @@ int main(void)
                         (int)(sizeof wrong_expressions / sizeof *wrong_expressions));
     tcase_add_test(frames, native_frames_are_those_of_the_systems_unwinder);
     tcase_add_test(frames, a_walk_without_compiled_frames_ends_after_the_outermost_one);
+    tcase_add_test(frames, no_step_leads_past_the_outermost_frame);
+    tcase_add_test(frames, a_part_of_the_program_counter_or_of_the_stack_pointer_can_be_read);
     suite_add_tcase(suite, frames);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

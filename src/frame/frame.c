@@ -317,19 +317,22 @@ enum cairn_status frame_base(const struct cairn_frame *frame, uint16_t dwarf, ui
 enum cairn_status cairn_frame_read(const struct cairn_frame *frame, uint16_t number, void *value,
                                    size_t size, struct cairn_error *error)
 {
-    struct frame_register place;
     bool is_sp = number == CAIRN_REGISTER_SP || number == arch_host_layout.stack_pointer;
-    if ((is_sp || number == CAIRN_REGISTER_PC) && size == sizeof(uint64_t)) {
-        memcpy(value, is_sp ? &frame->sp : &frame->pc, size);
-        return CAIRN_OK;
-    }
+    bool is_here = is_sp || number == CAIRN_REGISTER_PC;
+    const uint64_t word = is_sp ? frame->sp : frame->pc;
+    struct frame_register place = {.storage = {STORAGE_GENERAL, sizeof word}};
+    enum cairn_status status = CAIRN_OK;
     if (number == CAIRN_REGISTER_FLAGS && frame->is_innermost)
         return cairn_context_read(frame->context, number, value, size, error);
-    enum cairn_status status = frame_find_register(frame, number, &place, error);
+    if (!is_here)
+        status = frame_find_register(frame, number, &place, error);
     if (status != CAIRN_OK)
         return status;
     if (size == 0 || size > place.storage.size)
         return error_set(error, CAIRN_ERROR_RANGE, number, "register %u has %zu bytes, not %zu",
                          number, place.storage.size, size);
-    return frame_load(frame, &place, value, size, error);
+    if (!is_here)
+        return frame_load(frame, &place, value, size, error);
+    value_copy_low(value, size, &word, sizeof word);
+    return CAIRN_OK;
 }

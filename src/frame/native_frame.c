@@ -306,7 +306,7 @@ enum cairn_status frame_step_native(struct cairn_frame *frame, uint64_t stack_en
     enum cairn_status status = find_entry(pc, &entry, error);
     /* With glibc on PPC64, threads begin in code without unwind rules. The back chain shows that
      * the frame is the first of its stack. */
-    if (status == CAIRN_ERROR_NOT_FOUND && arch_host()->has_back_chain &&
+    if (status == CAIRN_ERROR_NOT_FOUND && arch_host()->has_back_chain && frame->pc != 0 &&
         step_load((const void *)(uintptr_t)frame->sp) == 0) {
         leave_outermost(frame);
         return CAIRN_OK;
