@@ -391,9 +391,9 @@ enum cairn_status relocation_sources_sort(struct relocation_sources *sources,
             return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %zu relocations",
                              sources->loaded_count + source.count);
         sources->loaded = loaded;
-        for (uint32_t i = 0; i < source.count; i++)
+        for (size_t i = 0; i < source.count; i++)
             loaded[sources->loaded_count++] =
-                (struct loaded_relocation){read_entry(&source, i).r_offset, section, i};
+                (struct loaded_relocation){read_entry(&source, i).r_offset, section, (uint32_t)i};
     }
     sorted_make(sources->loaded, sources->loaded_count, sizeof *sources->loaded, compare_loaded);
     sources->is_sorted = true;

@@ -92,7 +92,9 @@ static enum cairn_status add_entry(struct builder *builder, uint64_t address,
     for (const struct hash_place *place = hash_set_first(rows, hash); place->number != 0;
          place = hash_set_next(rows, place)) {
         entry.row = place->number - 1;
-        if (place->hash == hash && memcmp(builder->words + entry.row, row, bytes) == 0)
+        const uint32_t *other = builder->words + entry.row;
+        if (place->hash == hash && unwind_row_bytes((const struct unwind_row *)other) == bytes &&
+            memcmp(other, row, bytes) == 0)
             return add_to(builder, &builder->read, entry, error);
     }
     uint32_t *words = array_reserve(&builder->allocator, builder->words, builder->word_count,
