@@ -154,5 +154,5 @@ int main(void)
     tcase_add_loop_test(tests, elf_s_and_mach_o_s_stack_maps_are_read, 0, STACKMAP_NAMES);
     tcase_add_loop_test(tests, sections_of_other_names_are_data, 0, OTHER_NAMES);
     suite_add_tcase(suite, tests);
-    return support_main(suite);
+    return support_run(suite);
 }

@@ -236,15 +236,20 @@ static void compile_before_forking(unsigned optimisation_level)
     LLVMContextDispose(context);
 }
 
+int support_run(Suite *suite)
+{
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
 int support_main(Suite *suite)
 {
     if (getenv("CAIRN_TEST_EMULATED") != NULL) {
         compile_before_forking(0);
         compile_before_forking(2);
     }
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return support_run(suite);
 }

@@ -66,6 +66,8 @@ LLVMMemoryBufferRef support_compile_to_memory(LLVMModuleRef module,
                                               const struct support_compilation *compilation);
 
 /* Runs the suite and returns the status for main. */
+int support_run(Suite *suite);
+/* Does the same. Under an emulator, it compiles a module first, which makes the tests faster. */
 int support_main(Suite *suite);
 
 #endif

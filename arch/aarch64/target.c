@@ -176,7 +176,7 @@ const struct cairn_arch aarch64_arch = {
     .unwind_slot_count = sizeof unwind_slots / sizeof *unwind_slots,
     .has_link_register = true,
     .signs_return_addresses = true,
-    .results = {{0, 1}, {64, 65}, {64, 65}},
+    .results = {.general = {0, 1}, .floating = {64, 65}, .vector = {64, 65}},
     .arguments = {.general = {0, 1, 2, 3, 4, 5, 6, 7},
                   .general_count = 8,
                   .floating = 64,

@@ -395,7 +395,7 @@ const struct cairn_arch x86_64_arch = {
     .unwind_slots = unwind_slots,
     .unwind_slot_count = sizeof unwind_slots / sizeof *unwind_slots,
     .fetch_is_coherent = true,
-    .results = {{0, 1}, {17, 18}, {17, 18}},
+    .results = {.general = {0, 1}, .floating = {17, 18}, .vector = {17, 18}},
     .arguments = {.general = {5, 4, 1, 2, 8, 9},
                   .general_count = 6,
                   .floating = 17,
