@@ -1,0 +1,79 @@
+/*
+ * trace: probes in compiled code, which call a tracer when they are switched on, and otherwise are
+ * no-ops.
+ *
+ *     cc trace.c $(pkg-config --cflags --libs cairn-llvm)
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <cairn/llvm.h>
+#include <cairn/patch.h>
+#include <cairn/runtime.h>
+#include <llvm-c/IRReader.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#if LLVM_VERSION_MAJOR < 15
+#define PTR "i8*"
+#else
+#define PTR "ptr"
+#endif
+
+/* void compute(void) { <patch point 1>(1); <patch point 2>(2); } */
+static const char text[] =
+    "declare void @llvm.experimental.patchpoint.void(i64, i32, " PTR ", i32, ...)\n"
+    "define void @compute() uwtable {\n"
+    "  call void (i64, i32, " PTR ", i32, ...) @llvm.experimental.patchpoint.void(\n"
+    "      i64 1, i32 48, " PTR " null, i32 1, i64 1)\n"
+    "  call void (i64, i32, " PTR ", i32, ...) @llvm.experimental.patchpoint.void(\n"
+    "      i64 2, i32 48, " PTR " null, i32 1, i64 2)\n"
+    "  ret void\n}\n";
+
+static unsigned counts[3];
+static void traced(long probe) { counts[probe]++; }
+
+/* Switches all probes of a module on or off, and prints them. */
+static void set_all(const cairn_module *module, bool on)
+{
+    struct cairn_site_description is;
+    cairn_site *site;
+    for (uint32_t i = 0; (site = cairn_module_site(module, i)) != NULL; i++) {
+        if ((on ? cairn_site_call(site, (void *)(uintptr_t)traced, CAIRN_SYNC, NULL)
+                : cairn_site_nop(site, CAIRN_SYNC, NULL)) != CAIRN_OK)
+            abort();
+        cairn_site_describe(site, &is);
+        printf("probe %d in %s is a %s\n", (int)is.id, cairn_module_name(module),
+               cairn_site_state_name(is.state));
+    }
+}
+
+int main(void)
+{
+    const struct cairn_engine_options options = {.memory_manager.name = "computations"};
+    struct cairn_error error;
+    cairn_runtime *runtime;
+    cairn_engine *engine;
+    const void *function = NULL;
+    LLVMMemoryBufferRef buffer =
+        LLVMCreateMemoryBufferWithMemoryRange(text, sizeof text - 1, "trace", 1);
+    LLVMModuleRef module;
+    char *message;
+    if (LLVMParseIRInContext(LLVMContextCreate(), buffer, &module, &message) != 0)
+        return fprintf(stderr, "trace: %s\n", message), 1;
+    if (cairn_runtime_create(NULL, &runtime, &error) != CAIRN_OK ||
+        cairn_engine_create(runtime, module, &options, &engine, &error) != CAIRN_OK ||
+        (function = cairn_engine_function(engine, "compute", &error)) == NULL)
+        return fprintf(stderr, "trace: %s\n", error.message), 1;
+    void (*compute)(void) = (void (*)(void))(uintptr_t)function;
+    const cairn_module *probed = cairn_runtime_find_module(runtime, (uintptr_t)function);
+    compute();
+    set_all(probed, true);
+    compute();
+    set_all(probed, false);
+    compute();
+    printf("the probes have counted %u and %u calls\n", counts[1], counts[2]);
+    cairn_engine_destroy(engine);
+    cairn_runtime_destroy(runtime);
+    return counts[1] == 1 && counts[2] == 1 ? 0 : 1;
+}
