@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COUNT = 100, SKIPPED = 77 };
+enum { COUNT = 100, ROOTS_MAX = 16, SKIPPED = 77 };
 
 static _Noreturn void fail(const char *message)
 {
@@ -70,6 +70,20 @@ static void *move(void *object, void *unused)
     return node->moved_to;
 }
 
+/* Checks that the frame's pointers point into the half in use, to find errors of the collector. */
+static void verify(const struct cairn_frame *frame, struct cairn_record record)
+{
+    struct cairn_error error;
+    struct cairn_root roots[ROOTS_MAX];
+    size_t count;
+    check(cairn_frame_roots(frame, record, roots, ROOTS_MAX, &count, &error), &error);
+    for (size_t i = 0; i < count && i < ROOTS_MAX; i++) {
+        const struct node *node = *roots[i].base;
+        if (node != NULL && (node < half || node >= half + used))
+            fail("a pointer was not relocated");
+    }
+}
+
 /* Collects garbage. Compiled code calls it at statepoints through a cairn_exit, so that `call` has
  * its frame. */
 static void collect(struct cairn_exit_call *call, void *unused)
@@ -90,8 +104,10 @@ static void collect(struct cairn_exit_call *call, void *unused)
         check(cairn_walk_next(&walk, &error), &error);
         if (walk.has_ended)
             break;
-        if (cairn_frame_record(&walk.frame, &record))
+        if (cairn_frame_record(&walk.frame, &record)) {
             check(cairn_frame_relocate(&walk.frame, record, move, NULL, &error), &error);
+            verify(&walk.frame, record);
+        }
     }
 
     /* Relocate the pointers in the copies, which may add more copies. */
