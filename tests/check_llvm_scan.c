@@ -510,6 +510,34 @@ START_TEST(conflict_with_an_earlier_module_leaves_the_set_alone)
 }
 END_TEST
 
+/* ID 1 is in functions with different results, which would make the results unknown. */
+START_TEST(refused_module_leaves_the_results_of_functions_known)
+{
+    static const char *const refused[] = {
+        STACKMAP("2", "0", "") STACKMAP("2", "8", ""), /* a conflict in the module */
+        STACKMAP("3", "8", ""),                        /* with an earlier module */
+        "  call void (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.void(i64 4, i32 16, "
+        "ptr undef, i32 0)\n",
+    };
+    ck_assert_ok(scan(SUPPORT_INTRINSICS "define i32 @earlier() {\n" STACKMAP("1", "0", "")
+                          STACKMAP("3", "0", "") "  ret i32 0\n}\n",
+                      NULL));
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        char text[4096];
+        snprintf(text, sizeof text, "%sdefine i64 @later() {\n%s%s  ret i64 0\n}\n",
+                 SUPPORT_INTRINSICS, STACKMAP("1", "0", ""), refused[i]);
+        ck_assert_int_ne(scan(text, NULL), CAIRN_OK);
+        ck_assert_uint_eq(cairn_declarations_count(set), 2);
+        ck_assert(cairn_declarations_find(set, 1)->function_results.is_known);
+    }
+    ck_assert_ok(scan(SUPPORT_INTRINSICS "define i64 @later() {\n" STACKMAP("5", "0", "")
+                          STACKMAP("1", "0", "") "  ret i64 0\n}\n",
+                      NULL));
+    ck_assert_uint_eq(cairn_declarations_at(set, 2)->id, 5);
+    ck_assert(!cairn_declarations_find(set, 1)->function_results.is_known);
+}
+END_TEST
+
 /* ---- Order ---- */
 
 static LLVMValueRef move_to_front(LLVMValueRef call)
@@ -670,6 +698,7 @@ int main(void)
     tcase_add_test(tests, equal_duplicates_are_one_declaration);
     tcase_add_test(tests, two_shapes_of_one_id_conflict);
     tcase_add_test(tests, conflict_with_an_earlier_module_leaves_the_set_alone);
+    tcase_add_test(tests, refused_module_leaves_the_results_of_functions_known);
     tcase_add_test(tests, declarations_come_in_the_order_of_the_functions);
     tcase_add_test(tests, error_is_about_the_first_in_the_module);
     tcase_add_test(tests, calls_outside_functions_are_not_listed);

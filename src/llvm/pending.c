@@ -95,32 +95,15 @@ static enum cairn_status merge(cairn_declarations *set, const cairn_declarations
 }
 
 /* Makes declarations of the module. Checks that no ID has different shapes in it and in a pending
- * module, because both may be loaded together. A set with both declarations detects that. */
+ * module, because both may be loaded together. */
 static enum cairn_status scan(const struct pending_list *list, LLVMModuleRef module,
                               cairn_declarations *declarations, struct cairn_error *error)
 {
     bool undeclares = list->id_conflicts == CAIRN_ID_CONFLICTS_UNDECLARED;
-    cairn_declarations *both;
     enum cairn_status status = scan_module(module, undeclares, declarations, error);
-    if (status != CAIRN_OK || undeclares)
-        return status;
-    status = cairn_declarations_create(&list->allocator, &both, error);
-    if (status != CAIRN_OK)
-        return status;
-    size_t count = cairn_declarations_count(declarations);
-    for (const struct pending *pending = list->first; pending != NULL; pending = pending->next)
-        for (size_t i = 0; i < count && status == CAIRN_OK; i++) {
-            const struct cairn_declaration *declaration = cairn_declarations_at(declarations, i);
-            const struct cairn_declaration *known =
-                cairn_declarations_find(pending->declarations, declaration->id);
-            if (known == NULL)
-                continue;
-            cairn_declarations_truncate(both, 0);
-            status = cairn_declarations_add(both, known, error);
-            if (status == CAIRN_OK)
-                status = cairn_declarations_add(both, declaration, error);
-        }
-    cairn_declarations_destroy(both);
+    const struct pending *pending = undeclares ? NULL : list->first;
+    for (; pending != NULL && status == CAIRN_OK; pending = pending->next)
+        status = scan_check_conflicts(pending->declarations, declarations, &list->allocator, error);
     return status;
 }
 

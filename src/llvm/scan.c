@@ -100,13 +100,60 @@ enum cairn_status scan_module(LLVMModuleRef module, bool undeclares,
     return status;
 }
 
+/* A set with both declarations of an ID detects a conflict. */
+enum cairn_status scan_check_conflicts(const cairn_declarations *known,
+                                       const cairn_declarations *added,
+                                       const struct cairn_allocator *allocator,
+                                       struct cairn_error *error)
+{
+    cairn_declarations *both = NULL;
+    enum cairn_status status = CAIRN_OK;
+    for (size_t i = 0; i < cairn_declarations_count(added) && status == CAIRN_OK; i++) {
+        const struct cairn_declaration *declaration = cairn_declarations_at(added, i);
+        const struct cairn_declaration *other = cairn_declarations_find(known, declaration->id);
+        if (other == NULL)
+            continue;
+        if (both == NULL)
+            status = cairn_declarations_create(allocator, &both, error);
+        else
+            cairn_declarations_truncate(both, 0);
+        if (status == CAIRN_OK)
+            status = cairn_declarations_add(both, other, error);
+        if (status == CAIRN_OK)
+            status = cairn_declarations_add(both, declaration, error);
+    }
+    cairn_declarations_destroy(both);
+    return status;
+}
+
 enum cairn_status cairn_scan_module(LLVMModuleRef module, cairn_declarations *declarations,
                                     struct cairn_error *error)
 {
     if (module == NULL || declarations == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
                          "cairn_scan_module needs a module and a set of declarations");
-    return scan_module(module, false, declarations, error);
+    size_t known = cairn_declarations_count(declarations);
+    if (known == 0)
+        return scan_module(module, false, declarations, error);
+    /* Adding a known ID may make the results of its functions unknown, which cannot be undone. So
+     * another set shows first that there is no error. After the new IDs, nothing needs memory. */
+    cairn_declarations *added;
+    enum cairn_status status = cairn_declarations_create(NULL, &added, error);
+    if (status != CAIRN_OK)
+        return status;
+    status = scan_module(module, false, added, error);
+    if (status == CAIRN_OK)
+        status = scan_check_conflicts(declarations, added, NULL, error);
+    size_t count = cairn_declarations_count(added);
+    for (size_t i = 0; i < count && status == CAIRN_OK; i++)
+        if (cairn_declarations_find(declarations, cairn_declarations_at(added, i)->id) == NULL)
+            status = cairn_declarations_add(declarations, cairn_declarations_at(added, i), error);
+    for (size_t i = 0; i < count && status == CAIRN_OK; i++)
+        status = cairn_declarations_add(declarations, cairn_declarations_at(added, i), error);
+    if (status != CAIRN_OK)
+        cairn_declarations_truncate(declarations, known);
+    cairn_declarations_destroy(added);
+    return status;
 }
 
 bool scan_is_new_id(const struct scan_new_ids *ids, uint64_t id)

@@ -15,9 +15,17 @@ enum cairn_status scan_declare(cairn_declarations *declarations,
                                const struct cairn_declaration *declaration, bool undeclares,
                                struct cairn_error *error);
 
-/* Does the same as cairn_scan_module, and treats conflicts as scan_declare does. */
+/* Does the same as cairn_scan_module, and treats conflicts as scan_declare does. After an error,
+ * IDs that were in the set before may have lost the results of their functions. */
 enum cairn_status scan_module(LLVMModuleRef module, bool undeclares,
                               cairn_declarations *declarations, struct cairn_error *error);
+
+/* Checks that no ID has different shapes in the two sets, which stay unchanged. `allocator` NULL
+ * means malloc. Errors: CONFLICT, MEMORY. */
+enum cairn_status scan_check_conflicts(const cairn_declarations *known,
+                                       const cairn_declarations *added,
+                                       const struct cairn_allocator *allocator,
+                                       struct cairn_error *error);
 
 /* The new IDs that were given: from `first`, up to `next`. Some of them may not have been given,
  * because calls had them as their own. */
