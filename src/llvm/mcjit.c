@@ -222,7 +222,10 @@ static uint8_t *allocate_pc_section(cairn_memory_manager *manager, uintptr_t siz
         pc_section.schema = capture->schema;
     if (section_name[length] != '\0')
         pc_section.schema.is_compressed = false;
-    for (uint8_t i = 0; section_name[length] != '\0' && i < pc_section.schema.constant_count; i++) {
+    uint8_t count = pc_section.schema.constant_count;
+    if (section_name[length] == '\0' || count > CAIRN_PCSECTION_CONSTANTS_MAX)
+        count = 0; /* the loader refuses too many */
+    for (uint8_t i = 0; i < count; i++) {
         uint8_t *bytes = &pc_section.schema.constant_bytes[i];
         if (*bytes > 2)
             *bytes = *bytes <= 4 ? 4 : 8;
