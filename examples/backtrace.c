@@ -59,11 +59,12 @@ int main(void)
     cairn_engine *engine;
     cairn_exit *exit;
     cairn_site *call = NULL, *check = NULL;
+    LLVMContextRef context = LLVMContextCreate();
     LLVMMemoryBufferRef buffer =
         LLVMCreateMemoryBufferWithMemoryRange(text, sizeof text - 1, "backtrace", 1);
     LLVMModuleRef module;
     char *message;
-    if (LLVMParseIRInContext(LLVMContextCreate(), buffer, &module, &message) != 0)
+    if (LLVMParseIRInContext(context, buffer, &module, &message) != 0)
         return fprintf(stderr, "backtrace: %s\n", message), 1;
     if (cairn_engine_create(NULL, module, &(struct cairn_engine_options){.optimisation_level = 2},
                             &engine, &error) != CAIRN_OK ||
@@ -76,5 +77,6 @@ int main(void)
     long (*outer)(long) = (long (*)(long))(uintptr_t)cairn_engine_function(engine, "outer", &error);
     outer(4);
     cairn_engine_destroy(engine);
+    LLVMContextDispose(context);
     return variables == 3 ? 0 : 1;
 }

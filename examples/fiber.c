@@ -60,11 +60,12 @@ int main(void)
 {
     struct cairn_error error;
     cairn_engine *engine;
+    LLVMContextRef context = LLVMContextCreate();
     LLVMMemoryBufferRef buffer =
         LLVMCreateMemoryBufferWithMemoryRange(text, sizeof text - 1, "fiber", 1);
     LLVMModuleRef module;
     char *message;
-    if (LLVMParseIRInContext(LLVMContextCreate(), buffer, &module, &message) != 0)
+    if (LLVMParseIRInContext(context, buffer, &module, &message) != 0)
         return fprintf(stderr, "fiber: %s\n", message), 1;
     LLVMAddSymbol("yield", (void *)(uintptr_t)yield);
     if (cairn_engine_create(NULL, module, NULL, &engine, &error) != CAIRN_OK)
@@ -76,5 +77,6 @@ int main(void)
         sum += yielded;
     printf("the fiber has yielded numbers with the sum %ld\n", sum);
     cairn_engine_destroy(engine);
+    LLVMContextDispose(context);
     return sum == 10 ? 0 : 1;
 }

@@ -44,11 +44,12 @@ int main(void)
     cairn_runtime *runtime;
     cairn_engine *engine;
     cairn_site *site = NULL;
+    LLVMContextRef context = LLVMContextCreate();
     LLVMMemoryBufferRef buffer =
         LLVMCreateMemoryBufferWithMemoryRange(text, sizeof text - 1, "fork", 1);
     LLVMModuleRef module;
     char *message;
-    if (LLVMParseIRInContext(LLVMContextCreate(), buffer, &module, &message) != 0)
+    if (LLVMParseIRInContext(context, buffer, &module, &message) != 0)
         return fprintf(stderr, "fork: %s\n", message), 1;
     if (cairn_runtime_create(NULL, &runtime, &error) != CAIRN_OK ||
         cairn_engine_create(runtime, module, NULL, &engine, &error) != CAIRN_OK ||
@@ -71,6 +72,7 @@ int main(void)
     printf("the child's code %s; here compute(1) is %ld\n", status == 0 ? "changed" : "failed",
            result);
     cairn_engine_destroy(engine);
+    LLVMContextDispose(context);
     cairn_runtime_destroy(runtime);
     return status == 0 && result == 2 ? 0 : 1;
 }

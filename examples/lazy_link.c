@@ -57,11 +57,12 @@ int main(void)
     struct cairn_error error;
     cairn_engine *engine;
     cairn_site *site = NULL;
+    LLVMContextRef context = LLVMContextCreate();
     LLVMMemoryBufferRef buffer =
         LLVMCreateMemoryBufferWithMemoryRange(text, sizeof text - 1, "lazy_link", 1);
     LLVMModuleRef module;
     char *message;
-    if (LLVMParseIRInContext(LLVMContextCreate(), buffer, &module, &message) != 0)
+    if (LLVMParseIRInContext(context, buffer, &module, &message) != 0)
         return fprintf(stderr, "lazy_link: %s\n", message), 1;
     if (cairn_runtime_create(NULL, &runtime, &error) != CAIRN_OK ||
         cairn_engine_create(runtime, module, NULL, &engine, &error) != CAIRN_OK)
@@ -75,6 +76,7 @@ int main(void)
     long first = compute(20), second = compute(20);
     printf("compute(20) is %ld, then %ld; %u calls were resolved\n", first, second, resolved);
     cairn_engine_destroy(engine);
+    LLVMContextDispose(context);
     cairn_runtime_destroy(runtime);
     return first == 42 && second == 42 && resolved == 2 ? 0 : 1;
 }

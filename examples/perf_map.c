@@ -36,11 +36,12 @@ int main(void)
     cairn_runtime *runtime;
     cairn_engine *engine;
     const void *function = NULL;
+    LLVMContextRef context = LLVMContextCreate();
     LLVMMemoryBufferRef buffer =
         LLVMCreateMemoryBufferWithMemoryRange(text, sizeof text - 1, "perf_map", 1);
     LLVMModuleRef module;
     char *message;
-    if (LLVMParseIRInContext(LLVMContextCreate(), buffer, &module, &message) != 0)
+    if (LLVMParseIRInContext(context, buffer, &module, &message) != 0)
         return fprintf(stderr, "perf_map: %s\n", message), 1;
     if (cairn_runtime_create(NULL, &runtime, &error) != CAIRN_OK ||
         cairn_engine_create(runtime, module, &options, &engine, &error) != CAIRN_OK ||
@@ -48,6 +49,7 @@ int main(void)
         return fprintf(stderr, "perf_map: %s\n", error.message), 1;
     unsigned count = write_map(stdout, cairn_runtime_find_module(runtime, (uintptr_t)function));
     cairn_engine_destroy(engine);
+    LLVMContextDispose(context);
     cairn_runtime_destroy(runtime);
     return count > 0 ? 0 : 1;
 }

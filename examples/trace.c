@@ -55,11 +55,12 @@ int main(void)
     cairn_runtime *runtime;
     cairn_engine *engine;
     const void *function = NULL;
+    LLVMContextRef context = LLVMContextCreate();
     LLVMMemoryBufferRef buffer =
         LLVMCreateMemoryBufferWithMemoryRange(text, sizeof text - 1, "trace", 1);
     LLVMModuleRef module;
     char *message;
-    if (LLVMParseIRInContext(LLVMContextCreate(), buffer, &module, &message) != 0)
+    if (LLVMParseIRInContext(context, buffer, &module, &message) != 0)
         return fprintf(stderr, "trace: %s\n", message), 1;
     if (cairn_runtime_create(NULL, &runtime, &error) != CAIRN_OK ||
         cairn_engine_create(runtime, module, &options, &engine, &error) != CAIRN_OK ||
@@ -74,6 +75,7 @@ int main(void)
     compute();
     printf("the probes have counted %u and %u calls\n", counts[1], counts[2]);
     cairn_engine_destroy(engine);
+    LLVMContextDispose(context);
     cairn_runtime_destroy(runtime);
     return counts[1] == 1 && counts[2] == 1 ? 0 : 1;
 }

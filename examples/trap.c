@@ -58,11 +58,12 @@ int main(void)
     const struct sigaction action = {.sa_sigaction = handle, .sa_flags = SA_SIGINFO};
     struct cairn_error error;
     cairn_engine *engine;
+    LLVMContextRef context = LLVMContextCreate();
     LLVMMemoryBufferRef buffer =
         LLVMCreateMemoryBufferWithMemoryRange(text, sizeof text - 1, "trap", 1);
     LLVMModuleRef module;
     char *message;
-    if (LLVMParseIRInContext(LLVMContextCreate(), buffer, &module, &message) != 0)
+    if (LLVMParseIRInContext(context, buffer, &module, &message) != 0)
         return fprintf(stderr, "trap: %s\n", message), 1;
     if (cairn_runtime_create(NULL, &runtime, &error) != CAIRN_OK ||
         cairn_engine_create(runtime, module, NULL, &engine, &error) != CAIRN_OK)
@@ -75,6 +76,7 @@ int main(void)
     printf("read returns %ld; null results in %ld, with these registers:\n", number, null);
     print_registers();
     cairn_engine_destroy(engine);
+    LLVMContextDispose(context);
     cairn_runtime_destroy(runtime);
     return number == 42 && null == -1 ? 0 : 1;
 }
