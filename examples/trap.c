@@ -23,8 +23,9 @@ static const char text[] = "define i64 @read(" POINTER " %p) uwtable {\n"
                            "  %v = load i64, " POINTER " %p\n  ret i64 %v\n}\n";
 
 static cairn_runtime *runtime;
-static struct cairn_context before;  /* cairn_context_save returns 1 with them */
+static struct cairn_context before;  /* the registers before the call */
 static struct cairn_context trapped; /* the registers at the load */
+static volatile sig_atomic_t has_trapped;
 
 static void handle(int number, siginfo_t *info, void *ucontext)
 {
@@ -35,12 +36,16 @@ static void handle(int number, siginfo_t *info, void *ucontext)
         cairn_runtime_find_module(runtime, pc) == NULL || !cairn_fault_is_null(info, 0) ||
         cairn_context_to_signal(&before, ucontext, NULL) != CAIRN_OK)
         signal(number, SIG_DFL); /* an error of the host: the instruction faults again */
+    has_trapped = 1;
 }
 
-/* Returns -1 if the code has accessed null. */
+/* Returns -1 if the code has accessed null. The handler resumes the thread after
+ * cairn_context_save. */
 static long call_safely(long (*function)(const long *), const long *argument)
 {
-    return cairn_context_save(&before) == 0 ? function(argument) : -1;
+    has_trapped = 0;
+    cairn_context_save(&before);
+    return has_trapped ? -1 : function(argument);
 }
 
 static void print_registers(void)
