@@ -514,10 +514,10 @@ END_TEST
 START_TEST(refused_module_leaves_the_results_of_functions_known)
 {
     static const char *const refused[] = {
-        STACKMAP("2", "0", "") STACKMAP("2", "8", ""), /* a conflict in the module */
-        STACKMAP("3", "8", ""),                        /* with an earlier module */
-        "  call void (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.void(i64 4, i32 16, "
-        "ptr undef, i32 0)\n",
+        (STACKMAP("2", "0", "") STACKMAP("2", "8", "")), /* a conflict in the module */
+        STACKMAP("3", "8", ""),                          /* with an earlier module */
+        ("  call void (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.void(i64 4, i32 16, "
+         "ptr undef, i32 0)\n"),
     };
     ck_assert_ok(scan(SUPPORT_INTRINSICS "define i32 @earlier() {\n" STACKMAP("1", "0", "")
                           STACKMAP("3", "0", "") "  ret i32 0\n}\n",
