@@ -41,7 +41,7 @@ struct words_target {
      * the highest first. */
     const struct words_pattern *far_call;
     size_t far_call_count;
-    /* Instructions that must directly precede and follow the patch word; 0 if there are none.
+    /* Instructions that must directly precede and follow the patch word, or 0.
      * `reload` is the last instruction of `far_call`, after the return address. Where there is such
      * an instruction, LLVM calls symbols by `call` and a no-op. */
     uint32_t save;

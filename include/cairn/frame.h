@@ -119,7 +119,7 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_frame_caller(struct cairn_fra
 
 /* ---- Record and registers ---- */
 
-/** Finds the first record of the frame (RECORDS above); false if there is none. The function of the
+/** Finds the first record of the frame (RECORDS above); false without one. The function of the
  *  frame is found by cairn_runtime_find_function at `pc - is_calling`. */
 CAIRN_API bool cairn_frame_record(const struct cairn_frame *frame, struct cairn_record *record);
 

@@ -146,8 +146,8 @@ CAIRN_API const char *cairn_module_name(const cairn_module *module);
 /** Returns the module's records: an empty table, not NULL, if it has no stack map. */
 CAIRN_API const cairn_table *cairn_module_table(const cairn_module *module);
 
-/** Return the entries of the module's PC sections, and its fault maps. Return NULL, which all
- *  functions of these tables treat as an empty one, if there are none or if `module` is NULL:
+/** Return the entries of the module's PC sections, and its fault maps. Return NULL for a module
+ *  without them, and for NULL. All functions of these tables treat NULL as an empty table:
  *  `cairn_pc_table_find(cairn_module_pc_table(cairn_runtime_find_module(runtime, pc)), pc, ...)`.
  */
 CAIRN_API const cairn_pc_table *cairn_module_pc_table(const cairn_module *module);

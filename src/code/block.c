@@ -311,7 +311,7 @@ bool code_block_memory_range(const struct code_block *block, uint32_t index,
     return true;
 }
 
-/* Returns the end of the span of code, or of data, that contains `address`; 0 if there is none. */
+/* Returns the end of the span of code, or of data, that contains `address`, or 0. */
 static uint64_t find_end(const struct code_block *block, bool is_code, uint64_t address)
 {
     for (size_t i = 0; i < block->span_count; i++) {

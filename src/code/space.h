@@ -218,7 +218,7 @@ bool code_block_memory_range(const struct code_block *block, uint32_t index,
                              struct cairn_memory_range *range);
 /* Whether `size` bytes at `address` are in the block's code. Async-signal-safe. */
 bool code_block_holds_code(const struct code_block *block, uint64_t address, size_t size);
-/* Returns the end of the block's code that contains `address`; 0 if there is none. */
+/* Returns the end of the block's code that contains `address`, or 0. */
 uint64_t code_block_code_end(const struct code_block *block, uint64_t address);
 /* Whether `size` bytes at `address` are in the block's data, read-only or writable. */
 bool code_block_holds_data(const struct code_block *block, uint64_t address, size_t size);

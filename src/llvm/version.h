@@ -33,7 +33,7 @@
 /* Whether x86_fp80 may be in memory on machines that do not have the type. */
 #define LLVM_STORES_FOREIGN_FP80 (LLVM_VERSION_MAJOR >= 16)
 /* The width up to which negative constants are recorded at all levels. SelectionDAG cannot expand
- * wider ones, or reads 64 bits where there are none. 17 and 18 have not been tried. */
+ * wider ones, or reads 64 bits that they do not have. 17 and 18 have not been tried. */
 #define LLVM_NEGATIVE_CONSTANT_BITS_MAX                                                            \
     (LLVM_VERSION_MAJOR < 15 ? 1U << 23 : LLVM_VERSION_MAJOR < 20 ? 128U : 64U)
 /* Whether a personality may be an alias of a function. Before 16, LLVM emits only functions. */

@@ -133,7 +133,7 @@ static inline uint32_t table_record_offset(const cairn_table *table, uint32_t bu
 }
 
 /* Returns the number of the first record from `begin` up to `end`, which are in one bucket, whose
- * `low` is not less than `wanted`; `end` if there is none. */
+ * `low` is not less than `wanted`; otherwise `end`. */
 static inline uint32_t table_lower_bound(const cairn_table *table, uint32_t begin, uint32_t end,
                                          uint16_t wanted)
 {
