@@ -440,12 +440,13 @@ extern const uint64_t arch_exit_entries[];
 /*
  * Initialises an exit that calls `handler` with all registers of the thread that reached the stub,
  * and then resumes the thread with the registers that the handler has left. The context that
- * `handler` gets is on the thread's own stack and valid during the call. UNSUPPORTED.
+ * `handler` gets is on the thread's own stack and valid during the call. `vector_level` is that of
+ * the machine. UNSUPPORTED if it is 0.
  */
 enum cairn_status arch_exit_init(struct arch_exit *data, arch_exit_handler *handler, void *user,
-                                 struct cairn_error *error);
+                                 uint32_t vector_level, struct cairn_error *error);
 
-/* Does the same with the registers of this level, which is at most the machine's. */
+/* Does the same with the registers of a lower level, not 0. */
 void arch_exit_init_level(struct arch_exit *data, arch_exit_handler *handler, void *user,
                           uint32_t vector_level);
 

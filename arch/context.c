@@ -69,9 +69,8 @@ void arch_exit_init_level(struct arch_exit *data, arch_exit_handler *handler, vo
 }
 
 enum cairn_status arch_exit_init(struct arch_exit *data, arch_exit_handler *handler, void *user,
-                                 struct cairn_error *error)
+                                 uint32_t vector_level, struct cairn_error *error)
 {
-    uint32_t vector_level = arch_host_vector_level();
     if (vector_level == 0)
         return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
                          "Cairn cannot save all vector registers that this machine has");

@@ -6,6 +6,7 @@
  */
 #include "arch/arch.h"
 #include "arch/call.h"
+#include "arch/features.h"
 
 #include "base/error.h"
 
@@ -16,6 +17,11 @@ void arch_host_code_written(const void *written, const void *executed, size_t si
     (void)written;
     (void)executed;
     (void)size;
+}
+
+void arch_host_features(uint64_t words[ARCH_FEATURE_WORDS])
+{
+    memset(words, 0, ARCH_FEATURE_WORDS * sizeof *words);
 }
 
 /* ---- Contexts: they hold no registers ---- */

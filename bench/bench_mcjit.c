@@ -1,6 +1,7 @@
 /*
- * Compiling and loading a module with MCJIT: once with Cairn, which also scans, checks, decodes,
- * arms and publishes, and once with LLVM's own memory manager, in turn.
+ * Compiling and loading a module: with Cairn's engine, which also scans, checks, decodes, arms and
+ * publishes, and with MCJIT and LLVM's own memory manager, in turn. Both with a new engine for each
+ * module, and with one engine for all.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -112,6 +113,120 @@ static double time_llvm(unsigned function_count)
     return time / 1e6;
 }
 
+/* ---- One engine for all modules ---- */
+
+static cairn_engine *warm_cairn(cairn_runtime *runtime, LLVMContextRef context)
+{
+    struct cairn_error error;
+    cairn_engine *engine;
+    const struct cairn_engine_options options = {.optimisation_level = 2, .is_verified = true};
+    LLVMModuleRef empty = LLVMModuleCreateWithNameInContext("empty", context);
+    if (cairn_engine_create(runtime, empty, &options, &engine, &error) == CAIRN_OK)
+        return engine;
+    fprintf(stderr, "cairn-bench: %s\n", error.message);
+    exit(1);
+}
+
+static LLVMExecutionEngineRef warm_llvm(LLVMContextRef context)
+{
+    struct LLVMMCJITCompilerOptions options;
+    LLVMExecutionEngineRef engine;
+    char *message = NULL;
+    LLVMInitializeMCJITCompilerOptions(&options, sizeof options);
+    options.OptLevel = 2;
+    options.NoFramePointerElim = 1;
+    LLVMModuleRef empty = LLVMModuleCreateWithNameInContext("empty", context);
+    if (LLVMCreateMCJITCompilerForModule(&engine, empty, &options, sizeof options, &message)) {
+        fprintf(stderr, "cairn-bench: %s\n", message);
+        exit(1);
+    }
+    return engine;
+}
+
+/* Builds a module with one function, whose name no other module has. */
+static LLVMModuleRef build_numbered(LLVMContextRef context, unsigned number, char name[32])
+{
+    LLVMModuleRef module = LLVMModuleCreateWithNameInContext("bench", context);
+    LLVMBuilderRef builder = LLVMCreateBuilderInContext(context);
+    snprintf(name, 32, "function%u", number);
+    if (!build_function(module, builder, number))
+        abort();
+    LLVMDisposeBuilder(builder);
+    return module;
+}
+
+/* Also retires the module, which is not measured. */
+static double time_warm_cairn(cairn_runtime *runtime, cairn_engine *engine, LLVMContextRef context,
+                              unsigned number)
+{
+    struct cairn_error error;
+    char name[32];
+    compiled_function *function = NULL;
+    LLVMModuleRef module = build_numbered(context, number, name);
+    double start = bench_now_of_thread();
+    if (cairn_engine_add_module(engine, module, &error) == CAIRN_OK)
+        *(void **)&function = cairn_engine_function(engine, name, &error);
+    double time = bench_now_of_thread() - start;
+    if (function == NULL) {
+        fprintf(stderr, "cairn-bench: %s\n", error.message);
+        exit(1);
+    }
+    function(1);
+    cairn_module_retire(cairn_runtime_find_module(runtime, (uint64_t)(uintptr_t)function));
+    cairn_runtime_quiesce(runtime);
+    return time / 1e3;
+}
+
+static double time_warm_llvm(LLVMExecutionEngineRef engine, LLVMContextRef context, unsigned number)
+{
+    char name[32];
+    LLVMModuleRef module = build_numbered(context, number, name);
+    double start = bench_now_of_thread();
+    LLVMAddModule(engine, module);
+    compiled_function *function =
+        (compiled_function *)(uintptr_t)LLVMGetFunctionAddress(engine, name);
+    double time = bench_now_of_thread() - start;
+    function(1);
+    return time / 1e3;
+}
+
+static bool bench_warm(const struct bench_options *options)
+{
+    double own[PAIRS_MAX];
+    double peer[PAIRS_MAX];
+    LLVMContextRef own_context = LLVMContextCreate();
+    LLVMContextRef peer_context = LLVMContextCreate();
+    cairn_runtime *runtime;
+    if (cairn_runtime_create(NULL, &runtime, NULL) != CAIRN_OK)
+        return false;
+    cairn_engine *engine = warm_cairn(runtime, own_context);
+    LLVMExecutionEngineRef llvm = warm_llvm(peer_context);
+    time_warm_cairn(runtime, engine, own_context, PAIRS_MAX);
+    time_warm_llvm(llvm, peer_context, PAIRS_MAX);
+    for (unsigned i = 0; i < PAIRS_MAX; i++) {
+        if (i % 2 == 0)
+            own[i] = time_warm_cairn(runtime, engine, own_context, i);
+        peer[i] = time_warm_llvm(llvm, peer_context, i);
+        if (i % 2 != 0)
+            own[i] = time_warm_cairn(runtime, engine, own_context, i);
+    }
+    LLVMDisposeExecutionEngine(llvm);
+    cairn_engine_destroy(engine);
+    cairn_runtime_destroy(runtime);
+    LLVMContextDispose(peer_context);
+    LLVMContextDispose(own_context);
+    bench_print(options,
+                &(struct bench_figure){.name = "mcjit.compile-and-load.1-function-warm",
+                                       .value = bench_percentile(own, PAIRS_MAX, 0.5),
+                                       .unit = "us",
+                                       .peer = "MCJIT, LLVM's own memory manager",
+                                       .peer_value = bench_percentile(peer, PAIRS_MAX, 0.5),
+                                       .ratio_limit = 1});
+    return true;
+}
+
+/* ---- An engine for each module ---- */
+
 static bool bench_size(const struct bench_options *options, const char *name,
                        unsigned function_count)
 {
@@ -162,6 +277,7 @@ bool bench_mcjit(const struct bench_options *options)
     if (!bench_wants(options, "mcjit"))
         return true;
     keep_heap();
-    return bench_size(options, "mcjit.compile-and-load.1-function", 1) &&
+    LLVMLinkInMCJIT();
+    return bench_warm(options) && bench_size(options, "mcjit.compile-and-load.1-function", 1) &&
            bench_size(options, "mcjit.compile-and-load.300-functions", 300);
 }

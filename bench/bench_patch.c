@@ -104,11 +104,12 @@ static enum cairn_status declare(cairn_loader *loader, struct cairn_error *error
     return status;
 }
 
-static bool load(struct bench_module *module, struct cairn_error *error)
+static bool load(struct bench_module *module, const struct cairn_runtime_options *options,
+                 struct cairn_error *error)
 {
     cairn_loader *loader;
     cairn_module *loaded;
-    if (cairn_runtime_create(NULL, &module->runtime, error) != CAIRN_OK ||
+    if (cairn_runtime_create(options, &module->runtime, error) != CAIRN_OK ||
         cairn_loader_create(module->runtime, "bench", &loader, error) != CAIRN_OK)
         return false;
     module->code =
@@ -295,6 +296,27 @@ static void bench_near(const struct bench_options *options, const struct bench_m
                       0);
 }
 
+/* The same with a memory protection key for the written view, which few machines have. */
+static void bench_protected(const struct bench_options *options)
+{
+    static struct bench_module module;
+    const struct cairn_runtime_options protected_writes = {.protects_writes = true};
+    struct cairn_error error;
+    if (!load(&module, &protected_writes, &error)) {
+        bench_print_missing(options, "retarget.relaxed.protected-writes", error.message);
+        return;
+    }
+    const struct patching patching = {
+        .site = module.sites[1],
+        .strength = CAIRN_RELAXED,
+        .targets = {module.code, module.code + FUNCTION_BYTES},
+        .group = GROUP,
+    };
+    print_percentiles(options, "retarget.relaxed.protected-writes", time_patching(&patching), NULL,
+                      0, 0);
+    cairn_runtime_destroy(module.runtime);
+}
+
 static double time_many(const struct bench_module *module, const void *target,
                         enum cairn_strength strength)
 {
@@ -335,7 +357,7 @@ bool bench_patch(const struct bench_options *options)
     struct cairn_error error;
     if (!bench_wants(options, "retarget"))
         return true;
-    if (!load(&module, &error)) {
+    if (!load(&module, NULL, &error)) {
         fprintf(stderr, "cairn-bench: %s\n", error.message);
         return false;
     }
@@ -353,6 +375,7 @@ bool bench_patch(const struct bench_options *options)
     else
         bench_print_missing(options, "retarget.sync", "no membarrier with core synchronisation");
     bench_near(options, &module);
+    bench_protected(options);
     bench_many(options, &module);
     cairn_runtime_destroy(module.runtime);
     return true;

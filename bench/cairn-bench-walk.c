@@ -79,8 +79,7 @@ static double time_walk(const struct cairn_frame *first)
         while (cairn_walk_next(&walk, NULL) == CAIRN_OK && !walk.has_ended) {
             struct cairn_function function;
             struct cairn_record record;
-            found += cairn_runtime_find_function(walk.frame.runtime,
-                                                 walk.frame.pc - walk.frame.is_calling, &function);
+            found += cairn_frame_function(&walk.frame, &function);
             found += cairn_frame_record(&walk.frame, &record);
         }
     }
@@ -312,6 +311,13 @@ static LLVMModuleRef make_module(LLVMContextRef context, int functions, int kept
 
 typedef int64_t compiled_function(int64_t depth);
 
+static bool find_symbol(void *user, const char *name, uint64_t *address)
+{
+    (void)user;
+    *address = (uintptr_t)stop;
+    return strcmp(name, "stop") == 0;
+}
+
 static void bench(const char *name, int functions, int kept)
 {
     struct cairn_error error;
@@ -319,12 +325,13 @@ static void bench(const char *name, int functions, int kept)
     compiled_function *function = NULL;
     LLVMContextRef context = LLVMContextCreate();
     LLVMModuleRef module = make_module(context, functions, kept);
-    const struct cairn_engine_options engine_options = {.optimisation_level = 2};
+    const struct cairn_engine_options engine_options = {
+        .optimisation_level = 2,
+        .load = {.find_symbol = find_symbol, .registers_unwind_tables = true},
+    };
     subject = name;
     if (cairn_engine_create(runtime, module, &engine_options, &engine, &error) != CAIRN_OK)
         fail(error.message);
-    LLVMAddGlobalMapping(cairn_engine_llvm(engine), LLVMGetNamedFunction(module, "stop"),
-                         (void *)(uintptr_t)stop);
     *(void **)&function = cairn_engine_function(engine, "f0", &error);
     if (function == NULL)
         fail(error.message);

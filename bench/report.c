@@ -25,7 +25,8 @@ static const char *verdict(bool reached) { return reached ? "reached" : "MISSED"
 
 static void print_text(const struct bench_figure *figure)
 {
-    printf("%-44s %12.2f %-10s", figure->name, figure->value, figure->unit);
+    printf("%-44s %12.2f %-10s", figure->name, figure->value,
+           figure->unit == NULL ? "" : figure->unit);
     double ratio = figure->value / figure->peer_value;
     if (figure->peer != NULL)
         printf(" %.3f x %s (%.2f)", ratio, figure->peer, figure->peer_value);
@@ -39,7 +40,7 @@ static void print_text(const struct bench_figure *figure)
 static void print_json(const struct bench_figure *figure)
 {
     printf("{\"name\":\"%s\",\"value\":%.4f,\"unit\":\"%s\"", figure->name, figure->value,
-           figure->unit);
+           figure->unit == NULL ? "" : figure->unit);
     if (figure->peer != NULL)
         printf(",\"peer\":\"%s\",\"peer_value\":%.4f,\"ratio\":%.5f", figure->peer,
                figure->peer_value, figure->value / figure->peer_value);

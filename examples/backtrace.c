@@ -76,6 +76,7 @@ int main(void)
         return fprintf(stderr, "backtrace: %s\n", error.message), 1;
     long (*outer)(long) = (long (*)(long))(uintptr_t)cairn_engine_function(engine, "outer", &error);
     outer(4);
+    cairn_exit_destroy(exit);
     cairn_engine_destroy(engine);
     LLVMContextDispose(context);
     return variables == 3 ? 0 : 1;

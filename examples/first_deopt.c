@@ -74,6 +74,7 @@ int main(void)
         fail(error.message);
     long after = compute(1);
     printf("compute(1) was %ld and is %ld\n", before, after);
+    cairn_exit_destroy(exit);
     cairn_engine_destroy(engine);
     LLVMContextDispose(context);
     return before == 10 && after == 11 ? 0 : 1;

@@ -256,6 +256,18 @@ static struct ir build_module(LLVMContextRef context)
 
 /* ---- 4. Run it ---- */
 
+/* Finds the two functions that the compiled code calls. */
+static bool find_symbol(void *poll, const char *name, uint64_t *address)
+{
+    if (strcmp(name, "poll") == 0)
+        *address = (uintptr_t)poll;
+    else if (strcmp(name, "allocate") == 0)
+        *address = (uintptr_t)allocate;
+    else
+        return false;
+    return true;
+}
+
 static int64_t run(cairn_runtime *runtime, cairn_exit *poll)
 {
     struct cairn_error error;
@@ -263,12 +275,10 @@ static int64_t run(cairn_runtime *runtime, cairn_exit *poll)
     int64_t (*compute)(int64_t);
     LLVMContextRef context = LLVMContextCreate();
     struct ir ir = build_module(context);
-    const struct cairn_engine_options options = {.optimisation_level = 2};
+    const struct cairn_engine_options options = {
+        .optimisation_level = 2,
+        .load = {.find_symbol = find_symbol, .user = (void *)(uintptr_t)cairn_exit_target(poll)}};
     check(cairn_engine_create(runtime, ir.module, &options, &engine, &error), &error);
-
-    LLVMExecutionEngineRef llvm = cairn_engine_llvm(engine);
-    LLVMAddGlobalMapping(llvm, ir.poll, (void *)(uintptr_t)cairn_exit_target(poll));
-    LLVMAddGlobalMapping(llvm, ir.allocate, (void *)(uintptr_t)allocate);
     *(void **)&compute = cairn_engine_function(engine, "compute", &error);
     if (compute == NULL)
         fail(error.message);

@@ -330,8 +330,8 @@ static bool collect_cases(const struct cairn_ic_description *description, void *
     return true;
 }
 
-/* Removes the shape from all caches with one barrier. After the next quiescent point, its memory
- * can become another shape. */
+/* Removes the shape from all caches with one barrier. After a grace period, its memory can become
+ * another shape. */
 static bool remove_shape(cairn_runtime *runtime, const struct shape *shape)
 {
     struct cairn_error error;

@@ -151,7 +151,7 @@ int main(void)
     LLVMContextRef context = LLVMContextCreate();
     const struct cairn_engine_options options = {
         .optimisation_level = 2,
-        .memory_manager = {.captures = captures, .capture_count = 2},
+        .modules = {.captures = captures, .capture_count = 2},
     };
     check(cairn_engine_create(runtime, build_module(context), &options, &engine, &error), &error);
     *(void **)&sum = cairn_engine_function(engine, "sum", &error);

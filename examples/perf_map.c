@@ -31,7 +31,7 @@ static unsigned write_map(FILE *map, const cairn_module *module)
 
 int main(void)
 {
-    const struct cairn_engine_options options = {.memory_manager.name = "compute"};
+    const struct cairn_engine_options options = {.modules.name = "compute"};
     struct cairn_error error;
     cairn_runtime *runtime;
     cairn_engine *engine;

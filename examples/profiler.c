@@ -59,7 +59,7 @@ static volatile sig_atomic_t samples;
 static void count(const struct cairn_frame *frame)
 {
     struct cairn_function function;
-    if (!cairn_runtime_find_function(runtime, frame->pc - frame->is_calling, &function))
+    if (!cairn_frame_function(frame, &function))
         return;
     for (size_t i = 0; i < 2; i++)
         if (functions[i].address == function.address) {

@@ -50,7 +50,7 @@ static void set_all(const cairn_module *module, bool on)
 
 int main(void)
 {
-    const struct cairn_engine_options options = {.memory_manager.name = "computations"};
+    const struct cairn_engine_options options = {.modules.name = "computations"};
     struct cairn_error error;
     cairn_runtime *runtime;
     cairn_engine *engine;

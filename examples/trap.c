@@ -7,6 +7,7 @@
  */
 #include <cairn/context.h>
 #include <cairn/fault.h>
+#include <cairn/frame.h>
 #include <cairn/llvm.h>
 #include <inttypes.h>
 #include <llvm-c/IRReader.h>
@@ -29,11 +30,11 @@ static volatile sig_atomic_t has_trapped;
 
 static void handle(int number, siginfo_t *info, void *ucontext)
 {
-    uint64_t pc;
+    struct cairn_frame frame;
     enum cairn_status status = cairn_context_from_signal(&trapped, ucontext, NULL);
     if ((status != CAIRN_OK && status != CAIRN_ERROR_NOT_FOUND) || /* without vector registers */
-        cairn_context_read(&trapped, CAIRN_REGISTER_PC, &pc, sizeof pc, NULL) != CAIRN_OK ||
-        cairn_runtime_find_module(runtime, pc) == NULL || !cairn_fault_is_null(info, 0) ||
+        cairn_frame_from_context(runtime, &trapped, false, &frame, NULL) != CAIRN_OK ||
+        frame.module == NULL || !cairn_fault_is_null(info, 0) ||
         cairn_context_to_signal(&before, ucontext, NULL) != CAIRN_OK)
         signal(number, SIG_DFL); /* an error of the host: the instruction faults again */
     has_trapped = 1;

@@ -1,5 +1,6 @@
 /*
- * An allocator that counts allocations and fails when a test asks for it.
+ * Allocators: one that counts allocations and fails when a test asks for it, and one that
+ * overwrites what is freed.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -16,5 +17,8 @@ struct support_allocator {
     size_t fail_at;
 };
 struct cairn_allocator support_counting(struct support_allocator *allocator);
+
+/* Overwrites memory before it is freed, and moves a block whenever it is resized. */
+struct cairn_allocator support_poisoning(void);
 
 #endif

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <linux/membarrier.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -32,6 +33,21 @@ static system_call *find_next(void)
     return function;
 }
 
+static pthread_mutex_t *lock_of_new_code;
+
+void support_keep_barriers_under(pthread_mutex_t *lock) { lock_of_new_code = lock; }
+
+/* Whether this thread holds the lock, as far as the C library tells. */
+static bool is_for_new_code(void)
+{
+#ifdef __GLIBC__
+    return lock_of_new_code != NULL &&
+           lock_of_new_code->__data.__owner == (int)find_next()(SYS_gettid, 0L, 0L, 0L, 0L, 0L, 0L);
+#else
+    return false;
+#endif
+}
+
 static bool is_barrier(long number, long command)
 {
     return number == SYS_membarrier && command == MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE;
@@ -45,7 +61,7 @@ long syscall(long number, ...)
     for (int i = 0; i < ARGUMENTS; i++)
         values[i] = va_arg(arguments, long);
     va_end(arguments);
-    if (barrier.instead != NULL && is_barrier(number, values[0])) {
+    if (barrier.instead != NULL && is_barrier(number, values[0]) && !is_for_new_code()) {
         if (barrier.instead(barrier.user))
             return 0;
         errno = ENOMEM;

@@ -7,6 +7,7 @@
 #ifndef TESTS_BARRIER_SUPPORT_H
 #define TESTS_BARRIER_SUPPORT_H
 
+#include <pthread.h>
 #include <stdbool.h>
 
 /* The behaviour of this thread's barriers. All zero: the kernel's behaviour. */
@@ -18,5 +19,9 @@ struct support_barrier {
 };
 
 void support_set_barrier(struct support_barrier barrier);
+
+/* Leaves barriers to the kernel that a thread makes while it holds this lock: code memory's, with
+ * which it makes new code visible, such as a veneer's. */
+void support_keep_barriers_under(pthread_mutex_t *lock);
 
 #endif

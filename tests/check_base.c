@@ -5,6 +5,7 @@
  */
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/pool.h"
 
 #include <cairn/cairn.h>
 #include <check.h>
@@ -380,6 +381,51 @@ static TCase *error_cases(void)
     return cases;
 }
 
+/* ---- Pools ---- */
+
+START_TEST(objects_of_a_pool_are_apart_and_in_one_cache_line)
+{
+    enum { OBJECTS = 2000, BYTES = 32 };
+    static unsigned char *objects[OBJECTS];
+    struct ledger ledger = {0};
+    struct cairn_allocator allocator = counting(&ledger);
+    struct pool pool;
+    pool_init(&pool, &allocator, BYTES);
+    for (size_t i = 0; i < OBJECTS; i++) {
+        objects[i] = pool_take(&pool);
+        ck_assert_ptr_nonnull(objects[i]);
+        ck_assert_uint_eq((uintptr_t)objects[i] % BYTES, 0);
+        memset(objects[i], (int)(i % 251), BYTES);
+    }
+    for (size_t i = 0; i < OBJECTS; i++)
+        for (size_t j = 0; j < BYTES; j++)
+            ck_assert_uint_eq(objects[i][j], i % 251);
+    pool_release(&pool);
+}
+END_TEST
+
+START_TEST(an_object_that_a_pool_got_back_is_used_again)
+{
+    struct ledger ledger = {0};
+    struct cairn_allocator allocator = counting(&ledger);
+    struct pool pool;
+    pool_init(&pool, &allocator, 32);
+    void *first = pool_take(&pool);
+    pool_give(&pool, NULL);
+    pool_give(&pool, first);
+    ck_assert_ptr_eq(pool_take(&pool), first);
+    pool_release(&pool);
+}
+END_TEST
+
+static TCase *pool_cases(void)
+{
+    TCase *cases = tcase_create("pool");
+    tcase_add_test(cases, objects_of_a_pool_are_apart_and_in_one_cache_line);
+    tcase_add_test(cases, an_object_that_a_pool_got_back_is_used_again);
+    return cases;
+}
+
 static TCase *memory_cases(void)
 {
     TCase *cases = tcase_create("memory");
@@ -400,6 +446,7 @@ int main(void)
     Suite *suite = suite_create("base");
     suite_add_tcase(suite, error_cases());
     suite_add_tcase(suite, memory_cases());
+    suite_add_tcase(suite, pool_cases());
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
     int failed = srunner_ntests_failed(runner);

@@ -1,4 +1,4 @@
-# Tests what `cairn stackmap` and `cairn run` print, against llvm-readobj and llvm-objdump; options, error
+# Tests what `cairn stackmap`, `cairn run` and `cairn compile` print, against llvm-readobj and llvm-objdump; options, error
 # messages and exit statuses; and files with random changes.
 #
 # Runs in the build folder. LLVM's tools are searched for in /usr/lib/llvm-*/bin and PATH. Tests whose tools
@@ -23,9 +23,9 @@ if ($emulator ne '') {
     my $subtest = \&subtest;
     no warnings qw(redefine prototype);
     *subtest = sub {
-        return note "left to the native build: $_[0]" if $_[0] !~ /^run: /;
+        return note "left to the native build: $_[0]" if $_[0] !~ /^(?:run|compile): /;
         # It compiles for the same architectures there.
-        return note "left to the native build: $_[0]" if $_[0] =~ /every machine|objects|invalid targets/;
+        return note "left to the native build: $_[0]" if $_[0] =~ /every machine|objects|invalid targets|another machine/;
         return note "skipped: types of x86-64: $_[0]" if $_[0] =~ /wide integers|structures|types and functions/;
         return note "skipped: LLVM cannot select statepoints for PPC64" if $_[0] =~ /statepoints|deoptimize/ && $emulator =~ /ppc/;
         $subtest->(@_);
@@ -965,7 +965,7 @@ subtest 'run: wide integers and all floating-point types' => sub {
     prints_results($file, @calls);
     my $bfloat = spit('bfloat.ll', "define bfloat \@f(bfloat %x) {\n ret bfloat %x\n}\n");
     if ($run_version < 16) {
-        fails(1, qr/the result of 'f' is bfloat, which cannot be passed/, 'run', $bfloat, '--call', 'f', 1);
+        fails(1, qr/the result of 'f' is bfloat, which cannot be passed|LLVM cannot compile this/, 'run', $bfloat, '--call', 'f', 1);
     } else {
         prints("$$_[0]\n", 'run', $bfloat, '--call', 'f', $$_[1])
             for ['0.1', '0.1'], ['3.14', '3.14159'], [65536, 65504], ['3e+38', '3e38'], ['inf', '1e39'];
@@ -1177,10 +1177,10 @@ subtest 'run: invalid usage and input' => sub {
     fails(1, qr/verifier says: Instruction does not dominate all uses/, 'run',
         spit('verify.ll', "define i32 \@f(i1 %c) {\n br i1 %c, label %a, label %b\na:\n %r = add i32 1, 1\n"
             . " br label %b\nb:\n ret i32 %r\n}\n"), '--call', 'f', 1);
-    fails(1, qr/function 'nowhere' is used, but neither/, 'run',
+    fails(1, qr/undefined symbols?: nowhere/, 'run',
         spit('outside.ll', "declare void \@nowhere()\ndefine void \@f() {\n call void \@nowhere()\n ret void\n}\n"),
         '--call', 'f');
-    fails(1, qr/variable 'nothing' is used, but neither/, 'run',
+    fails(1, qr/undefined symbols?: nothing/, 'run',
         spit('variable.ll', "\@nothing = external global i32\n\@p = global "
             . ($run_version < 15 ? 'i32*' : 'ptr') . " \@nothing\ndefine void \@f() {\n ret void\n}\n"),
         '--call', 'f');
@@ -1306,7 +1306,9 @@ subtest 'run: objects' => sub {
     plan skip_all => 'no llc' if !@compilers;
     my $object = compile('patchpoints', $compilers[-1], $triples[3], '-O2', '-enable-patchpoint-liveness=false');
     prints((cairn('stackmap', '-d', $object))[1], 'run', $object, '--sites');
-    fails(2, qr/the file is an object, and --call needs LLVM IR/, 'run', $object, '--call', 'f');
+    fails(1, qr/is for ppc64-elfv\d and cannot be called on/, 'run', $object, '--call', 'f');
+    fails(2, qr/the file is an object, and $$_[0] needs LLVM IR/, 'run', $object, '--sites', @$_)
+        for ['-O', 1], ['--cpu', 'pwr9'], ['--features', '+vsx'], ['--passes', 'gvn'], ['--id-conflicts', 'renumber'];
     fails(2, qr/the file is an object, and --target needs LLVM IR/, 'run', $object, '--sites', '--target', 'aarch64-linux-gnu');
     fails(1, qr/no section \.llvm_stackmaps/, 'run', spit('none', elf_with('', name => '.x')), '--sites');
     fails(1, qr/ends before its section table/, 'run', spit('short', substr(elf_with(''), 0, 100)), '--sites');
@@ -1318,7 +1320,7 @@ subtest 'run: invalid targets' => sub {
     my $file = sample('patchpoints', $run_version);
     fails(1, qr/does not know the architecture of 'sparcv9-linux-gnu'/, 'run', $file, '--sites', '--target', 'sparcv9-linux-gnu');
     fails(1, qr/no code generator for 'nonsense/, 'run', $file, '--sites', '--target', 'nonsense');
-    fails(1, qr/this is not an ELF file: choose a target with ELF/, 'run', $file, '--sites', '--target', 'aarch64-apple-darwin');
+    fails(1, qr/objects for 'aarch64-apple-darwin' are not ELF/, 'run', $file, '--sites', '--target', 'aarch64-apple-darwin');
     fails(2, qr/--target needs a triple/, 'run', $file, '--sites', '--target');
     my ($own) = `uname -m` =~ /^(\w+)/;
     fails(2, qr/--target only lists sites; leave it out to call 'twice'/, 'run', $file,
@@ -1334,7 +1336,135 @@ subtest 'run: invalid targets' => sub {
 
 subtest 'run: without LLVM' => sub {
     plan skip_all => 'built with LLVM' if defined $run_version;
-    fails(2, qr/built without LLVM/, 'run', 'file.ll', '--sites');
+    fails(2, qr/built without LLVM/, 'run', spit('file.ll', ''), '--sites');
+    fails(2, qr/built without LLVM/, 'compile', 'file.ll', '-o', 'file.o');
+    done_testing;
+};
+
+# ---- cairn compile ----
+
+# Returns what is listed, without addresses and without instructions that contain them.
+sub without_addresses {
+    my ($out) = @_;
+    my $base = $out =~ /at 0x([0-9a-f]+) = / ? substr($1, 0, -6) : 'none';
+    $out =~ s/\b0x$base[0-9a-f]{6}\b/ADDRESS/g;
+    $out =~ s/^( +ADDRESS) .*(?:call|jmp|lea|bl|adrp?|addis|addi|ld|mov|movz|movk|lis|ori|sldi|oris).*$/$1/mg;
+    return $out;
+}
+
+# Every sample of IR gives the same records, sites and results, whether it is compiled now or was compiled
+# before.
+subtest 'run: an object is like the IR that it was made of' => sub {
+    plan skip_all => 'built without LLVM' if !defined $run_version;
+    my %calls = (
+        run => [['negate', 'false'], ['byte', '-128'], ['unsigned_byte', '-1'], ['single', '0.1'], ['twice', '0x1p-3'],
+            ['pointer', '0x1000'], ['length', '"hello"'], ['say', '"hello"'], ['internal_one'], ['sites', 2],
+            ['mix', 1 .. 18]],
+        patchpoints => [['twice', 21], ['without_target', 3]],
+    );
+    $calls{types} = [['wide', '-1'], ['half', '0.1'], ['extended', '1e4000'], ['quadruple', '0.1'],
+        ['doubled', '<1, 2, 3.5, -4>'], ['change', '{1, {16, [1, 0.1]}, <3, 65532>}', 9], ['pair', 3, -4], ['nothing']]
+        if $emulator eq '';
+    my @samples = (qw(run types patchpoints stackmaps), $run_version < 15 ? 'statepoint-14' : 'statepoint');
+    for my $name (@samples) {
+        # What a sample only declares does nothing here.
+        my $text = slurp(sample($name, $run_version));
+        $text =~ s/^declare (void \@(?:callee|use)\(.*\))/define $1 {\n  ret void\n}/mg;
+        $text =~ s/^declare (i64 \@outside\(.*\))/define $1 {\n  ret i64 0\n}/mg;
+        my $file = spit("$name-defined.ll", $text);
+        for my $level ('-O0', '-O2') {
+            my ($status, $out, $err) = cairn('compile', $file, $level, '-o', "$folder/$name.o");
+            if ($status != 0) {
+                my ($refused, $said, $why) = cairn('run', $file, $level, '--sites');
+                is "$status$out$err", "$refused$said$why", "$name is refused in the same way";
+                next;
+            }
+            is "$out$err", '', "$name is compiled";
+            my @listed = map { [cairn('run', @$_, '--sites')] } [$file, $level], ["$folder/$name.o"];
+            is "$listed[$_][0]$listed[$_][2]", '0', 'listed' for 0, 1;
+            is without_addresses($listed[1][1]), without_addresses($listed[0][1]), "$name $level: the same sites";
+            for my $call (@{$calls{$name} // []}) {
+                my @results = map { [cairn('run', @$_, '--call', @$call)] } [$file, $level], ["$folder/$name.o"];
+                is_deeply $results[1], $results[0], "$name $level: @$call";
+                is $results[0][0], 0, 'is called';
+            }
+        }
+    }
+    done_testing;
+};
+
+subtest 'compile: what an object of it contains' => sub {
+    plan skip_all => 'built without LLVM' if !defined $run_version;
+    my $file = sample('run', $run_version);
+    my $object = "$folder/compiled.o";
+    my ($status, $out, $err) = cairn('compile', $file, '--passes', 'default<O2>', '-o', $object);
+    is "$status$out$err", '0', 'with passes';
+    prints("21\n", 'run', $object, '--call', 'word', 7);
+    fails(1, qr/function 'missing' is not there; defined: negate, byte/, 'run', $object, '--call', 'missing');
+    fails(1, qr/'strlen' is only declared/, 'run', $object, '--call', 'strlen', 1);
+    fails(2, qr/takes 1 argument; 0 are given/, 'run', $object, '--call', 'byte');
+    my $own = $emulator ne '' || `uname -m` !~ /x86_64/;
+    ($status, $out, $err) = cairn('compile', $file, '-o', $object, $own ? () : ('--cpu', 'host'));
+    is "$status$out$err", '0', 'for this CPU';
+    prints("21\n", 'run', $object, '--call', 'word', 7);
+    my $outside = spit('outside.ll', "declare void \@nowhere()\ndefine void \@f() {\n call void \@nowhere()\n ret void\n}\n");
+    is((cairn('compile', $outside, '-o', $object))[0], 0, 'what is not defined is searched for later');
+    fails(1, qr/undefined symbols?: nowhere/, 'run', $object, '--call', 'f');
+    done_testing;
+};
+
+subtest 'compile: for another machine' => sub {
+    plan skip_all => 'built without LLVM' if !defined $run_version;
+    my $file = sample('patchpoints', $run_version);
+    my ($own) = (cairn('--version'))[1] =~ /, ([\w-]+)\)$/;
+    for my $triple (triples_of($run_version)) {
+        my ($status, $out, $err) = cairn('compile', $file, '--target', $triple, '-o', "$folder/other.o");
+        is "$status$out$err", '0', $triple;
+        prints((cairn('run', $file, '--sites', '--target', $triple))[1], 'run', "$folder/other.o", '--sites')
+            if $triple !~ /^x86_64/ || $own ne 'x86-64';
+    }
+    done_testing;
+};
+
+subtest 'run: an object for another CPU is refused with both lists of features' => sub {
+    plan skip_all => 'built without LLVM' if !defined $run_version;
+    my %missing = ('x86-64' => ['+amx-tile', 'amx-tile'], aarch64 => ['+sme', 'sme'], 'ppc64-elfv2' => ['+mma', 'mma']);
+    my ($own) = (cairn('--version'))[1] =~ /, ([\w-]+)\)$/;
+    my ($feature, $name) = @{$missing{$own} // []};
+    plan skip_all => 'no such feature' if !defined $feature
+        || (-e '/proc/cpuinfo' && slurp('/proc/cpuinfo') =~ /\bamx_tile\b/) || $emulator ne '';
+    my $file = spit('cpu.ll', "define i64 \@f(i64 %x) {\n ret i64 %x\n}\n");
+    is((cairn('compile', $file, '--features', $feature, '-o', "$folder/cpu.o"))[0], 0, 'compiled');
+    my ($status, $out, $err) = cairn('run', "$folder/cpu.o", '--call', 'f', 1);
+    is "$status$out", '1', 'refused';
+    like $err, qr/needs a CPU with: .*\b$name\b/, 'what it needs';
+    like $err, qr/this CPU has: \w/, 'what there is';
+    like $err, qr/features that this CPU lacks: .*\b$name\b/, 'what is missing';
+    done_testing;
+};
+
+subtest 'compile: invalid usage and input' => sub {
+    plan skip_all => 'built without LLVM' if !defined $run_version;
+    my $file = sample('run', $run_version);
+    fails(2, qr/no file is given/, 'compile');
+    fails(2, qr/no output is given: -o OBJECT/, 'compile', $file);
+    fails(2, qr/-O needs a level from 0 to 3, not '4'/, 'compile', $file, '-O4', '-o', "$folder/x.o");
+    fails(2, qr/'renumber' or 'undeclared'/, 'compile', $file, '--id-conflicts', 'none', '-o', "$folder/x.o");
+    fails(1, qr/LLVM cannot run the passes "nosuch"/, 'compile', $file, '--passes', 'nosuch', '-o', "$folder/x.o");
+    fails(1, qr/cannot be opened: No such file/, 'compile', '/nonexistent', '-o', "$folder/x.o");
+    fails(1, qr/cannot be written: No such file/, 'compile', $file, '-o', "$folder/no-folder/x.o");
+    ok !-e "$folder/x.o", 'nothing is written';
+    my $object = "$folder/damaged.o";
+    is((cairn('compile', $file, '-o', $object))[0], 0, 'compiled');
+    my $bytes = slurp($object);
+    my $at = index $bytes, 'CAIRN-MF';
+    cmp_ok $at, '>', 0, 'the manifest';
+    fails(1, qr/version 2, this Cairn reads version 1/, 'run',
+        spit('version.o', substr($bytes, 0, $at + 8) . "\2" . substr($bytes, $at + 9)), '--call', 'word', 1);
+    fails(1, qr/section \.cairn\.manifest, offset 0: a unit does not begin with/, 'run',
+        spit('magic.o', substr($bytes, 0, $at) . 'x' . substr($bytes, $at + 1)), '--call', 'word', 1);
+    my $plain = spit('plain.o', substr($bytes, 0, 0) . ($bytes =~ s/cairn\.signatures/cairn.signaturex/gr));
+    fails(1, qr/does not contain the types of its functions/, 'run', $plain, '--call', 'word', 1);
     done_testing;
 };
 

@@ -358,7 +358,7 @@ END_TEST
 START_TEST(exit_takes_the_level_of_the_machine)
 {
     struct arch_exit data;
-    ck_assert_int_eq(arch_exit_init(&data, look, &trial, NULL), CAIRN_OK);
+    ck_assert_int_eq(arch_exit_init(&data, look, &trial, arch_host_vector_level(), NULL), CAIRN_OK);
     ck_assert_uint_eq(data.entry, arch_exit_entries[arch_host_vector_level() - 1]);
     ck_assert_ptr_eq(data.self, &data);
 }

@@ -214,6 +214,7 @@ START_TEST(records_find_their_declarations_by_number)
     uint64_t random = sample_seed();
     struct section_writer writer;
     uint64_t ids[RECORDS];
+    const struct cairn_declaration *expected[RECORDS];
     writer_begin(&writer, 3, CAIRN_BYTE_ORDER_NATIVE);
     writer_header(&writer, 1, 0, RECORDS);
     writer_function(&writer, 4096, 8, RECORDS);
@@ -232,11 +233,13 @@ START_TEST(records_find_their_declarations_by_number)
     cairn_table *table;
     ck_assert_ok(cairn_table_create(&section, 1, NULL, &table, NULL));
     ck_assert_ptr_null(declarations_of_record(set, 0));
+    for (uint32_t i = 0; i < RECORDS; i++)
+        expected[i] = cairn_declarations_find(set, ids[i]);
     ck_assert_ok(declarations_bind(set, table, NULL));
     ck_assert_uint_eq(declarations_bound_bytes(set), RECORDS * sizeof(uint32_t));
     for (uint32_t i = 0; i < RECORDS; i++) {
         const struct declaration_entry *entry = declarations_of_record(set, i);
-        expect((entry == NULL ? NULL : entry->declaration) == cairn_declarations_find(set, ids[i]));
+        expect((entry == NULL ? NULL : entry->declaration) == expected[i]);
         expect(entry == NULL || entry->has_site);
     }
     cairn_table_destroy(table);

@@ -9,6 +9,7 @@
 #include "tests/site_support.h"
 
 #include "code/state.h"
+#include "runtime/loader.h"
 #include "runtime/runtime.h"
 #include "runtime_support.h"
 #include "site/site.h"
@@ -238,7 +239,7 @@ END_TEST
 
 /* ---- Loading and freeing by the parent ---- */
 
-enum { FILLING_BYTES = 64 << 10 };
+enum { FILLING_BYTES = 64 << 10, SMALL_BYTES = 64 };
 
 /* Loads a module of one function that returns `value`. */
 static cairn_module *load_function(cairn_runtime *runtime, int value, size_t bytes,
@@ -295,6 +296,135 @@ START_TEST(child_runs_what_its_parent_has_freed_and_loaded_over)
     cairn_runtime_destroy(runtime);
     close(ends[0]);
     close(ends[1]);
+}
+END_TEST
+
+/* ---- Both directions at once ---- */
+
+enum { KEPT = 24, CHANGED = 8 };
+
+/* A runtime in which one thread patches a site and another loads and retires modules, and modules
+ * that both leave alone. */
+struct traffic {
+    struct patchers patchers;
+    cairn_runtime *runtime;
+    cairn_module *kept[KEPT];
+    uint8_t *code[KEPT];
+    int values[KEPT];
+    _Atomic bool stop;
+    pthread_t loader;
+};
+
+/* Loads small and large modules, as objects and as MCJIT load them, over what was just freed. */
+static cairn_module *load_some(cairn_runtime *runtime, int i, uint8_t **function)
+{
+    cairn_loader *loader;
+    cairn_module *module;
+    struct code_place place;
+    size_t bytes = i % 5 == 0 ? FILLING_BYTES : SMALL_BYTES;
+    int value = 1 + i % 100;
+    if (i % 2 == 0)
+        return load_function(runtime, value, bytes, function);
+    support_expect(cairn_loader_create(runtime, "reserved", &loader, NULL) == CAIRN_OK);
+    support_expect(loader_reserve(loader, CAIRN_SECTION_CODE, bytes, 64, NULL, &place, NULL) ==
+                   CAIRN_OK);
+    *function = (uint8_t *)(uintptr_t)place.address;
+    arch_host()->fill_nops(arch_host(), place.bytes, bytes);
+    arch_host()->encode_self_test(arch_host(), value, place.bytes);
+    support_expect(cairn_loader_finish(loader, &module, NULL) == CAIRN_OK);
+    support_expect(cairn_module_publish(module, NULL) == CAIRN_OK);
+    return module;
+}
+
+static void *load_all_the_time(void *user)
+{
+    enum { LOADED = 6 };
+    struct traffic *traffic = user;
+    cairn_module *modules[LOADED];
+    uint8_t *function;
+    for (int i = 0; !atomic_load(&traffic->stop); i++) {
+        for (int k = 0; k < LOADED; k++) {
+            modules[k] = load_some(traffic->runtime, i + k, &function);
+            support_expect(support_call(function) == 1 + (i + k) % 100);
+        }
+        for (int k = 0; k < LOADED; k++)
+            cairn_module_retire(modules[k]);
+        cairn_runtime_quiesce(traffic->runtime);
+    }
+    return NULL;
+}
+
+static void start_traffic(struct traffic *traffic)
+{
+    atomic_store(&traffic->stop, false);
+    atomic_store(&traffic->patchers.stop, false);
+    traffic->patchers.count = 1;
+    support_expect(pthread_create(&traffic->patchers.threads[0], NULL, patch_all_the_time,
+                                  &traffic->patchers) == 0);
+    support_expect(pthread_create(&traffic->loader, NULL, load_all_the_time, traffic) == 0);
+}
+
+static void end_traffic(struct traffic *traffic)
+{
+    atomic_store(&traffic->stop, true);
+    atomic_store(&traffic->patchers.stop, true);
+    support_expect(pthread_join(traffic->patchers.threads[0], NULL) == 0);
+    support_expect(pthread_join(traffic->loader, NULL) == 0);
+}
+
+static void expect_kept(const struct traffic *traffic)
+{
+    for (int i = 0; i < KEPT; i++)
+        support_expect(support_call(traffic->code[i]) == traffic->values[i]);
+}
+
+/* What the child changes, while its own threads are busy, its parent must not see. */
+static void change_kept(struct traffic *traffic)
+{
+    expect_kept(traffic);
+    expect_what_was_finished(&traffic->patchers);
+    traffic->patchers.finished = 0;
+    start_traffic(traffic);
+    for (int i = 0; i < CHANGED; i++) {
+        int k = i * KEPT / CHANGED;
+        cairn_module_retire(traffic->kept[k]);
+        traffic->kept[k] = load_some(traffic->runtime, 50 + i, &traffic->code[k]);
+        traffic->values[k] = 1 + (50 + i) % 100;
+        expect_kept(traffic);
+    }
+    end_traffic(traffic);
+    expect_kept(traffic);
+}
+
+START_TEST(neither_sees_what_the_threads_of_the_other_do)
+{
+    static struct traffic traffic;
+    memset(&traffic, 0, sizeof traffic);
+    traffic.patchers.strength = CAIRN_RELAXED;
+    load_site(&traffic.patchers, support_modes[_i]);
+    traffic.runtime = traffic.patchers.fixture.runtime;
+    for (int i = 0; i < KEPT; i++) {
+        traffic.values[i] = 1 + i;
+        traffic.kept[i] = load_some(traffic.runtime, i, &traffic.code[i]);
+    }
+    start_traffic(&traffic);
+    for (int i = 0; i < CHILDREN / 4; i++) {
+        pid_t child = fork();
+        ck_assert_int_ge(child, 0);
+        if (child == 0) {
+            limit_time();
+            change_kept(&traffic);
+            _exit(0);
+        }
+        expect_kept(&traffic);
+        support_wait(child);
+        expect_kept(&traffic);
+    }
+    end_traffic(&traffic);
+    for (int i = 0; i < KEPT; i++)
+        cairn_module_retire(traffic.kept[i]);
+    cairn_runtime_quiesce(traffic.runtime);
+    site_unload(&traffic.patchers.fixture);
 }
 END_TEST
 
@@ -752,6 +882,7 @@ int main(void)
     tcase_add_loop_test(tests, grandchild_calls_what_its_parent_calls, 0, modes);
     tcase_add_loop_test(tests, child_has_the_words_whatever_the_notes_are, 0, modes);
     tcase_add_loop_test(tests, child_runs_what_its_parent_has_freed_and_loaded_over, 0, modes);
+    tcase_add_loop_test(tests, neither_sees_what_the_threads_of_the_other_do, 0, modes);
     tcase_add_loop_test(tests, every_entry_point_works_in_a_child_of_busy_threads, 0, modes);
     tcase_add_loop_test(tests, every_entry_point_renews_all_locks, 0, modes);
     tcase_add_loop_test(tests, child_without_handlers_has_its_own_words, 0, modes);

@@ -116,13 +116,14 @@ static code *load(const char *body, const void *callee, unsigned optimisation_le
                                 "  ret i64 %%sum\n}\n",
              LLVM_HAS_OPAQUE_POINTERS ? "ptr" : "void ()*", calls);
     LLVMModuleRef module = support_parse_valid(context, text);
-    LLVMValueRef declared = LLVMGetNamedFunction(module, "callee");
     cairn_prepare_function(LLVMGetNamedFunction(module, "f"));
-    struct cairn_engine_options options = {.optimisation_level = optimisation_level};
+    const struct support_symbol symbols[] = {{"callee", (const void *)(uintptr_t)callee},
+                                             {NULL, NULL}};
+    const struct cairn_engine_options options = {.optimisation_level = optimisation_level,
+                                                 .load = support_symbols(symbols)};
     struct cairn_error error = {0};
     enum cairn_status status = cairn_engine_create(runtime, module, &options, &engine, &error);
     ck_assert_msg(status == CAIRN_OK, "%s", error.message);
-    LLVMAddGlobalMapping(cairn_engine_llvm(engine), declared, (void *)(uintptr_t)callee);
     void *function = cairn_engine_function(engine, "f", &error);
     ck_assert_msg(function != NULL, "%s", error.message);
     return (code *)(uintptr_t)function;

@@ -138,7 +138,7 @@ START_TEST(deoptimize_without_a_target_says_how_to_bind_it)
     struct cairn_error error = {0};
     ck_assert_ok(cairn_engine_create(runtime, parse(GUARDED), NULL, &engine, NULL));
     ck_assert_ptr_null(cairn_engine_function(engine, "f", &error));
-    ck_assert_int_eq(error.status, CAIRN_ERROR_LLVM);
+    ck_assert_int_eq(error.status, CAIRN_ERROR_NOT_FOUND);
     ck_assert_msg(strstr(error.message, "__llvm_deoptimize") != NULL, "%s", error.message);
     ck_assert_msg(strstr(error.message, "deoptimize_target") != NULL, "%s", error.message);
 }

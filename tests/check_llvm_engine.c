@@ -1,5 +1,5 @@
 /*
- * Tests of MCJIT with Cairn's code memory, from IR to patched code.
+ * Tests of engines and of memory managers, from IR to patched code.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -9,6 +9,7 @@
 
 #include <llvm-c/Linker.h>
 #include <llvm-c/Target.h>
+#include <llvm-c/TargetMachine.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +35,7 @@ START_TEST(site_is_found_and_patched)
     ck_assert_str_eq(cairn_record_declaration(record)->function, "f");
     cairn_module *module = cairn_runtime_find_module(runtime, (uintptr_t)f);
     ck_assert_ptr_eq(cairn_record_module(record), module);
-    ck_assert_str_eq(cairn_module_name(module), "mcjit");
+    ck_assert_str_eq(cairn_module_name(module), "engine");
 
     call_target(7, add_hundred);
     ck_assert_int_eq(f(5), 105);
@@ -167,6 +168,250 @@ START_TEST(threads_have_engines_of_their_own)
 }
 END_TEST
 
+/* ---- Concurrent engines ---- */
+
+enum { COMPILERS = 4, MODULES_EACH = 12 };
+
+/* Compiles modules one by one into the common runtime, calls and patches them, and retires every
+ * other one. All threads give their functions the same names. */
+static void *compile_and_retire(void *number)
+{
+    const int64_t own = (int64_t)(uintptr_t)number;
+    LLVMContextRef context_of_thread = LLVMContextCreate();
+    cairn_engine *engine = NULL;
+    uintptr_t failures = 0;
+    for (int i = 0; i < MODULES_EACH; i++) {
+        char text[512];
+        char name[16];
+        snprintf(name, sizeof name, "f%d", i);
+        if (i == 0)
+            snprintf(text, sizeof text,
+                     "define i64 @f0(i64 %%x) {\n  %%s = add i64 %%x, %d\n  ret i64 %%s\n}\n",
+                     (int)own);
+        else
+            snprintf(text, sizeof text,
+                     "declare i64 @f0(i64)\n"
+                     "define i64 @f%d(i64 %%x) {\n"
+                     "  %%r = call i64 @f0(i64 %%x)\n"
+                     "  %%s = add i64 %%r, %d\n"
+                     "  ret i64 %%s\n}\n",
+                     i, (int)own);
+        LLVMModuleRef module = support_parse_valid(context_of_thread, text);
+        enum cairn_status status = engine == NULL
+                                       ? cairn_engine_create(runtime, module, NULL, &engine, NULL)
+                                       : cairn_engine_add_module(engine, module, NULL);
+        if (status != CAIRN_OK)
+            return (void *)1;
+        function *f = (function *)(uintptr_t)cairn_engine_function(engine, name, NULL);
+        failures += f == NULL || f(1000) != 1000 + (i == 0 ? own : 2 * own);
+        if (i % 2 == 1)
+            cairn_module_retire(cairn_runtime_find_module(runtime, (uintptr_t)f));
+    }
+    cairn_engine_destroy(engine);
+    LLVMContextDispose(context_of_thread);
+    return (void *)failures;
+}
+
+START_TEST(threads_compile_into_one_runtime_and_see_only_their_own_functions)
+{
+    pthread_t threads[COMPILERS];
+    for (uintptr_t i = 0; i < COMPILERS; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, compile_and_retire, (void *)(i + 1)), 0);
+    for (int i = 0; i < COMPILERS; i++) {
+        void *failures;
+        pthread_join(threads[i], &failures);
+        ck_assert_ptr_null(failures);
+    }
+    /* The modules of f0 have references until those that call them are freed. */
+    size_t freed = cairn_runtime_quiesce(runtime);
+    freed += cairn_runtime_quiesce(runtime);
+    ck_assert_uint_eq(freed, COMPILERS * MODULES_EACH);
+    ck_assert_uint_eq(statistics().module_count, 0);
+}
+END_TEST
+
+/* ---- Passes ---- */
+
+static void run_with_passes(const char *passes, const char *text, int64_t expected)
+{
+    struct cairn_error error = {0};
+    const struct cairn_engine_options options = {.passes = passes};
+    cairn_engine *engine = NULL;
+    enum cairn_status status =
+        cairn_engine_create(runtime, support_parse_valid(context, text), &options, &engine, &error);
+    ck_assert_msg(status == CAIRN_OK, "%s", error.message);
+    ck_assert_int_eq(get(engine, "f")(20), expected);
+    cairn_engine_destroy(engine);
+}
+
+/* A function that passes inline everywhere is not needed any more. */
+START_TEST(passes_run_before_code_generation)
+{
+    static const char text[] = "define internal i64 @inlined(i64 %x) alwaysinline {\n"
+                               "  %y = add i64 %x, 1\n  ret i64 %y\n}\n"
+                               "define i64 @f(i64 %x) {\n"
+                               "  %y = call i64 @inlined(i64 %x)\n  ret i64 %y\n}\n";
+    const struct cairn_engine_options options = {.passes = "always-inline,globaldce"};
+    for (int has_passes = 0; has_passes < 2; has_passes++) {
+        cairn_engine *engine;
+        struct cairn_function found;
+        unsigned functions = 0;
+        ck_assert_ok(cairn_engine_create(runtime, support_parse_valid(context, text),
+                                         has_passes ? &options : NULL, &engine, NULL));
+        function *f = get(engine, "f");
+        ck_assert_int_eq(f(20), 21);
+        const cairn_module *module = cairn_runtime_find_module(runtime, (uintptr_t)f);
+        struct cairn_memory_range range;
+        for (uint32_t i = 0; cairn_module_memory_range(module, i, &range); i++)
+            for (size_t at = 0; range.executable && at < range.size; at++)
+                functions += cairn_runtime_find_function(runtime, range.address + at, &found) &&
+                             found.address == range.address + at;
+        ck_assert_uint_eq(functions, has_passes ? 1 : 2);
+        cairn_engine_destroy(engine);
+    }
+    run_with_passes("default<O2>", text, 21);
+}
+END_TEST
+
+/* The scan sees what passes have made of a call: here, two copies and another live value. */
+START_TEST(patch_points_that_passes_duplicate_are_all_declared)
+{
+    static const char text[] = SUPPORT_INTRINSICS
+        "define internal i64 @site(i64 %x) alwaysinline {\n"
+        "  %r = call i64 (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.i64(\n"
+        "      i64 7, i32 16, ptr null, i32 1, i64 %x, i64 %x)\n"
+        "  ret i64 %r\n}\n"
+        "define i64 @f(i64 %x) {\n"
+        "  %a = call i64 @site(i64 %x)\n"
+        "  %b = call i64 @site(i64 41)\n"
+        "  %s = add i64 %a, %b\n"
+        "  ret i64 %s\n}\n";
+    const struct cairn_engine_options options = {.passes = "default<O2>", .optimisation_level = 2};
+    cairn_engine *engine;
+    struct cairn_record records[3];
+    ck_assert_ok(
+        cairn_engine_create(runtime, support_parse_valid(context, text), &options, &engine, NULL));
+    function *f = get(engine, "f");
+    ck_assert_uint_eq(cairn_runtime_find_id(runtime, 7, records, 3), 2);
+    for (int i = 0; i < 2; i++) {
+        cairn_site *site = cairn_record_site(records[i]);
+        ck_assert_ptr_nonnull(site);
+        ck_assert_str_eq(cairn_record_declaration(records[i])->function, "f");
+        ck_assert_ok(
+            cairn_site_call(site, (const void *)(uintptr_t)add_hundred, CAIRN_RELAXED, NULL));
+    }
+    ck_assert_int_eq(f(5), 105 + 141);
+    cairn_engine_destroy(engine);
+}
+END_TEST
+
+/* Passes remove what the check of the unchanged module refuses. */
+START_TEST(modules_are_checked_after_the_passes)
+{
+    static const char text[] = SUPPORT_INTRINSICS
+        "define internal void @unused(i128 %x) {\n"
+        "  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 1, i32 0, i128 %x)\n"
+        "  ret void\n}\n"
+        "define i64 @f(i64 %x) {\n  ret i64 %x\n}\n";
+    struct cairn_error error = {0};
+    cairn_engine *engine;
+    LLVMModuleRef module = support_parse_valid(context, text);
+    ck_assert_int_eq(cairn_engine_create(runtime, module, NULL, &engine, &error), CAIRN_ERROR_LLVM);
+    assert_says(&error, "i128");
+    LLVMDisposeModule(module);
+    run_with_passes("globaldce", text, 20);
+}
+END_TEST
+
+START_TEST(passes_that_llvm_does_not_know_are_refused)
+{
+    struct cairn_error error = {0};
+    const struct cairn_engine_options options = {.passes = "no-such-pass"};
+    LLVMModuleRef module = parse_constant("f", 1);
+    cairn_engine *engine;
+    ck_assert_int_eq(cairn_engine_create(runtime, module, &options, &engine, &error),
+                     CAIRN_ERROR_ARGUMENT);
+    assert_says(&error, "no-such-pass");
+    engine = create_engine(module);
+    ck_assert_int_eq(get(engine, "f")(0), 1);
+    cairn_engine_destroy(engine);
+}
+END_TEST
+
+/* The verifier runs before the passes, which would crash. */
+START_TEST(invalid_module_is_refused_before_passes_run)
+{
+    struct cairn_error error = {0};
+    const struct cairn_engine_options options = {.passes = "default<O2>"};
+    LLVMModuleRef module = LLVMModuleCreateWithNameInContext("invalid", context);
+    LLVMTypeRef type = LLVMFunctionType(LLVMInt64TypeInContext(context), NULL, 0, 0);
+    LLVMAppendBasicBlockInContext(context, LLVMAddFunction(module, "f", type), "no_terminator");
+    cairn_engine *engine;
+    ck_assert_int_eq(cairn_engine_create(runtime, module, &options, &engine, &error),
+                     CAIRN_ERROR_LLVM);
+    assert_says(&error, "verifier");
+    LLVMDisposeModule(module);
+}
+END_TEST
+
+/* ---- CPUs ---- */
+
+START_TEST(cpu_and_features_are_those_of_the_options)
+{
+    char *cpu = LLVMGetHostCPUName();
+    char *features = LLVMGetHostCPUFeatures();
+    const struct cairn_engine_options options = {.cpu = cpu, .features = features};
+    cairn_engine *engine;
+    ck_assert_ok(cairn_engine_create(runtime, parse_constant("f", 6), &options, &engine, NULL));
+    ck_assert_int_eq(get(engine, "f")(0), 6);
+    cairn_engine_destroy(engine);
+    LLVMDisposeMessage(features);
+    LLVMDisposeMessage(cpu);
+}
+END_TEST
+
+/* ---- What an engine has loaded ---- */
+
+START_TEST(definitions_of_other_engines_are_not_seen)
+{
+    struct cairn_error error = {0};
+    cairn_engine *first = create_engine(parse_constant("f", 1));
+    ck_assert_int_eq(get(first, "f")(0), 1);
+    cairn_engine *second = create_engine(parse_call("caller", "f"));
+    assert_not_loaded(second, "caller", CAIRN_ERROR_NOT_FOUND, "undefined");
+    add(first, parse_call("caller", "f"));
+    ck_assert_int_eq(get(first, "caller")(0), 1);
+    ck_assert_ptr_null(cairn_engine_function(second, "f", &error));
+    cairn_engine_destroy(second);
+    cairn_engine_destroy(first);
+}
+END_TEST
+
+/* With a reference to each module that it has loaded, an engine would fill the slab. */
+START_TEST(engine_loads_any_number_of_modules_that_are_retired_one_by_one)
+{
+    enum { MODULES = 300 };
+    const struct cairn_runtime_options options = {.slab_size = 64 * 1024};
+    cairn_engine *engine = NULL;
+    cairn_runtime_destroy(runtime);
+    ck_assert_ok(cairn_runtime_create(&options, &runtime, NULL));
+    engine = create_engine(parse_constant("stays", 17));
+    function *stays = get(engine, "stays");
+    for (int i = 0; i < MODULES; i++) {
+        add(engine, parse_site("f", 7));
+        function *f = get(engine, "f");
+        call_target(7, add_hundred);
+        ck_assert_int_eq(f(i), 100 + i);
+        cairn_module_retire(cairn_runtime_find_module(runtime, (uintptr_t)f));
+        ck_assert_uint_eq(cairn_runtime_quiesce(runtime), 1);
+        assert_not_loaded(engine, "f", CAIRN_ERROR_NOT_FOUND, "retired");
+    }
+    ck_assert_uint_eq(statistics().slab_count, 1);
+    ck_assert_int_eq(stays(0), 17);
+    cairn_engine_destroy(engine);
+}
+END_TEST
+
 /* ---- The end of engines, modules and runtimes ---- */
 
 START_TEST(engines_of_one_runtime_are_disposed_of_in_any_order)
@@ -190,8 +435,8 @@ START_TEST(engines_of_one_runtime_are_disposed_of_in_any_order)
 }
 END_TEST
 
-/* The module's memory is kept until LLVM has deregistered its unwind tables. */
-START_TEST(module_of_an_engine_may_be_retired_before_the_engine_is_disposed_of)
+/* The engine keeps no reference to it. */
+START_TEST(retired_module_of_an_engine_is_freed_when_its_grace_period_ends)
 {
     bool quiesces_between = _i % 2 == 1;
     cairn_engine *engine = create_engine(parse_site("f", 1));
@@ -201,18 +446,19 @@ START_TEST(module_of_an_engine_may_be_retired_before_the_engine_is_disposed_of)
     function *h = get(engine, "h");
     cairn_module_retire(cairn_runtime_find_module(runtime, f));
     if (quiesces_between)
-        ck_assert_uint_eq(cairn_runtime_quiesce(runtime), 0);
+        ck_assert_uint_eq(cairn_runtime_quiesce(runtime), 1);
     ck_assert_ptr_null(cairn_runtime_find_module(runtime, f));
     ck_assert_ptr_null(cairn_runtime_find_site(runtime, 1, NULL));
     assert_not_loaded(engine, "f", CAIRN_ERROR_NOT_FOUND, "retired");
     ck_assert_int_eq(h(0), 3);
-    /* The next module does not reuse the addresses of the retired code. */
+    /* The next module may reuse the addresses of the retired code. */
     add(engine, parse_call("caller", "later"));
     add(engine, parse_constant("later", 4));
     ck_assert_int_eq(get(engine, "caller")(0), 4);
+    assert_not_loaded(engine, "f", CAIRN_ERROR_NOT_FOUND, "retired");
     cairn_engine_destroy(engine);
-    ck_assert_uint_eq(statistics().retired_count, 3);
-    ck_assert_uint_eq(cairn_runtime_quiesce(runtime), 3);
+    ck_assert_uint_eq(statistics().retired_count, quiesces_between ? 2 : 3);
+    ck_assert_uint_eq(cairn_runtime_quiesce(runtime), quiesces_between ? 2 : 3);
     ck_assert_uint_eq(statistics().code_bytes, 0);
 }
 END_TEST
@@ -226,7 +472,7 @@ START_TEST(module_of_an_engine_may_be_retired_after_the_engine_is_disposed_of)
     cairn_module_retire(module);
     ck_assert_uint_eq(cairn_runtime_quiesce(runtime), 0);
     cairn_module_retire(module);
-    ck_assert_str_eq(cairn_module_name(module), "mcjit");
+    ck_assert_str_eq(cairn_module_name(module), "engine");
     cairn_module_release(module);
     ck_assert_uint_eq(cairn_runtime_quiesce(runtime), 1);
     cairn_module_release(NULL);
@@ -302,7 +548,7 @@ START_TEST(hooks_see_the_module_before_and_after_publication)
 {
     struct hooks hooks = {0};
     struct cairn_engine_options options = {
-        .memory_manager = {
+        .modules = {
             .name = "mine", .before_publish = before, .after_publish = after, .user = &hooks}};
     cairn_engine *engine;
     ck_assert_ok(cairn_engine_create(runtime, parse_site("f", 7), &options, &engine, NULL));
@@ -315,137 +561,6 @@ START_TEST(hooks_see_the_module_before_and_after_publication)
     ck_assert_ok(hooks.written);
     ck_assert_int_eq(f(1), 77);
     cairn_engine_destroy(engine);
-}
-END_TEST
-
-/* ---- Hosts that create their engines themselves ---- */
-
-static LLVMExecutionEngineRef create_llvm_engine(LLVMModuleRef module,
-                                                 cairn_memory_manager *manager)
-{
-    struct LLVMMCJITCompilerOptions options;
-    LLVMExecutionEngineRef engine;
-    char *message = NULL;
-    LLVMLinkInMCJIT();
-    LLVMInitializeNativeTarget();
-    LLVMInitializeNativeAsmPrinter();
-    LLVMInitializeMCJITCompilerOptions(&options, sizeof options);
-    options.MCJMM = cairn_memory_manager_llvm(manager);
-    if (LLVMCreateMCJITCompilerForModule(&engine, module, &options, sizeof options, &message) != 0)
-        ck_abort_msg("%s", message);
-    return engine;
-}
-
-START_TEST(memory_manager_serves_an_engine_of_the_host)
-{
-    cairn_memory_manager *manager;
-    ck_assert_ok(cairn_memory_manager_create(runtime, NULL, &manager, NULL));
-    LLVMModuleRef module = parse_site("f", 7);
-    ck_assert_ok(cairn_memory_manager_declare(manager, module, NULL));
-    LLVMExecutionEngineRef engine = create_llvm_engine(module, manager);
-    function *f = (function *)(uintptr_t)LLVMGetFunctionAddress(engine, "f");
-    ck_assert_ok(cairn_memory_manager_status(manager, NULL));
-    call_target(7, add_hundred);
-    ck_assert_int_eq(f(1), 101);
-    LLVMDisposeExecutionEngine(engine);
-    ck_assert_uint_eq(cairn_runtime_quiesce(runtime), 1);
-}
-END_TEST
-
-START_TEST(memory_manager_sees_the_errors_of_its_engine)
-{
-    struct cairn_error error = {0};
-    cairn_memory_manager *manager;
-    ck_assert_ok(cairn_memory_manager_create(runtime, NULL, &manager, NULL));
-    LLVMExecutionEngineRef engine =
-        create_llvm_engine(parse_call("f", "nobody_defines_this"), manager);
-    cairn_memory_manager_set_engine(manager, engine);
-    LLVMGetFunctionAddress(engine, "f");
-    ck_assert_int_eq(cairn_memory_manager_status(manager, &error), CAIRN_ERROR_LLVM);
-    assert_says(&error, "nobody_defines_this");
-    ck_assert_uint_eq(statistics().module_count, 0);
-    LLVMDisposeExecutionEngine(engine);
-}
-END_TEST
-
-static void assert_declared_by(uint64_t address, const char *name)
-{
-    struct cairn_record records[2];
-    size_t count = cairn_runtime_find_id(runtime, 7, records, 2);
-    for (size_t i = 0; i < count; i++) {
-        if (cairn_record_function(records[i]).address != address)
-            continue;
-        ck_assert_ptr_nonnull(cairn_record_site(records[i]));
-        ck_assert_str_eq(cairn_record_declaration(records[i])->function, name);
-        return;
-    }
-    ck_abort_msg("'%s' has no record with ID 7", name);
-}
-
-/* MCJIT compiles a module when one of its symbols is looked up. */
-START_TEST(modules_of_equal_declarations_are_loaded_one_after_the_other)
-{
-    static const char *const orders[][2] = {{"f", "g"}, {"g", "f"}};
-    cairn_memory_manager *manager;
-    ck_assert_ok(cairn_memory_manager_create(runtime, NULL, &manager, NULL));
-    LLVMModuleRef first = parse_site("f", 7);
-    LLVMModuleRef second = parse_site("g", 7);
-    ck_assert_ok(cairn_memory_manager_declare(manager, first, NULL));
-    ck_assert_ok(cairn_memory_manager_declare(manager, second, NULL));
-    LLVMExecutionEngineRef engine = create_llvm_engine(first, manager);
-    LLVMAddModule(engine, second);
-    for (int i = 0; i < 2; i++) {
-        uint64_t address = LLVMGetFunctionAddress(engine, orders[_i][i]);
-        ck_assert_ok(cairn_memory_manager_status(manager, NULL));
-        ck_assert_uint_eq(statistics().module_count, 1 + (unsigned)i);
-        assert_declared_by(address, orders[_i][i]);
-    }
-    LLVMDisposeExecutionEngine(engine);
-}
-END_TEST
-
-/* Each module has the declarations of both. */
-START_TEST(declared_modules_may_be_linked_into_one)
-{
-    cairn_memory_manager *manager;
-    ck_assert_ok(cairn_memory_manager_create(runtime, NULL, &manager, NULL));
-    LLVMModuleRef first = parse_site("f", 7);
-    LLVMModuleRef second = parse_site("g", 8);
-    ck_assert_ok(cairn_memory_manager_declare(manager, first, NULL));
-    ck_assert_ok(cairn_memory_manager_declare(manager, second, NULL));
-    LLVMLinkModules2(first, second);
-    support_verify(first);
-    LLVMExecutionEngineRef engine = create_llvm_engine(first, manager);
-    ck_assert_uint_ne(LLVMGetFunctionAddress(engine, "g"), 0);
-    ck_assert_ptr_nonnull(cairn_runtime_find_site(runtime, 7, NULL));
-    ck_assert_ptr_nonnull(cairn_runtime_find_site(runtime, 8, NULL));
-    LLVMDisposeExecutionEngine(engine);
-}
-END_TEST
-
-START_TEST(undeclared_records_have_no_site)
-{
-    cairn_memory_manager *manager;
-    ck_assert_ok(cairn_memory_manager_create(runtime, NULL, &manager, NULL));
-    LLVMExecutionEngineRef engine = create_llvm_engine(parse_site("f", 7), manager);
-    ck_assert_uint_ne(LLVMGetFunctionAddress(engine, "f"), 0);
-    ck_assert_ok(cairn_memory_manager_status(manager, NULL));
-    struct cairn_record record;
-    ck_assert_uint_eq(cairn_runtime_find_id(runtime, 7, &record, 1), 1);
-    ck_assert_ptr_null(cairn_record_site(record));
-    ck_assert_ptr_null(cairn_record_declaration(record));
-    ck_assert_ptr_null(cairn_runtime_find_site(runtime, 7, NULL));
-    LLVMDisposeExecutionEngine(engine);
-}
-END_TEST
-
-START_TEST(memory_manager_may_go_unused)
-{
-    cairn_memory_manager *manager;
-    ck_assert_ok(cairn_memory_manager_create(runtime, NULL, &manager, NULL));
-    LLVMDisposeMCJITMemoryManager(cairn_memory_manager_llvm(manager));
-    ck_assert_int_eq(cairn_memory_manager_create(NULL, NULL, &manager, NULL), CAIRN_ERROR_ARGUMENT);
-    ck_assert_int_eq(cairn_memory_manager_declare(NULL, NULL, NULL), CAIRN_ERROR_ARGUMENT);
 }
 END_TEST
 
@@ -541,19 +656,22 @@ static void add_tests(TCase *tests)
     tcase_add_test(tests, module_without_functions_loads);
     tcase_add_test(tests, globals_and_constants_are_relocated);
     tcase_add_test(tests, threads_have_engines_of_their_own);
+    tcase_add_test(tests, threads_compile_into_one_runtime_and_see_only_their_own_functions);
+    tcase_add_test(tests, passes_run_before_code_generation);
+    tcase_add_test(tests, patch_points_that_passes_duplicate_are_all_declared);
+    tcase_add_test(tests, modules_are_checked_after_the_passes);
+    tcase_add_test(tests, passes_that_llvm_does_not_know_are_refused);
+    tcase_add_test(tests, invalid_module_is_refused_before_passes_run);
+    tcase_add_test(tests, cpu_and_features_are_those_of_the_options);
+    tcase_add_test(tests, definitions_of_other_engines_are_not_seen);
+    tcase_add_test(tests, engine_loads_any_number_of_modules_that_are_retired_one_by_one);
     tcase_add_test(tests, hooks_see_the_module_before_and_after_publication);
-    tcase_add_test(tests, memory_manager_serves_an_engine_of_the_host);
-    tcase_add_test(tests, memory_manager_sees_the_errors_of_its_engine);
-    tcase_add_test(tests, declared_modules_may_be_linked_into_one);
-    tcase_add_test(tests, undeclared_records_have_no_site);
-    tcase_add_test(tests, memory_manager_may_go_unused);
     tcase_add_test(tests, site_that_is_too_small_loads_and_says_why);
     tcase_add_test(tests, memory_of_stack_maps_is_given_back);
     tcase_add_test(tests, functions_with_unwind_tables_are_found_by_any_pc);
     tcase_add_loop_test(tests, every_optimisation_level_works, 0, 4);
-    tcase_add_loop_test(tests, modules_of_equal_declarations_are_loaded_one_after_the_other, 0, 2);
-    tcase_add_loop_test(tests, module_of_an_engine_may_be_retired_before_the_engine_is_disposed_of,
-                        0, 2);
+    tcase_add_loop_test(tests, retired_module_of_an_engine_is_freed_when_its_grace_period_ends, 0,
+                        2);
     tcase_add_loop_test(tests, engines_of_one_runtime_are_disposed_of_in_any_order, 0, 3);
 }
 

@@ -62,7 +62,7 @@ END_TEST
 static cairn_engine *create_engine_with(enum cairn_id_conflicts id_conflicts, LLVMModuleRef module)
 {
     struct cairn_error error = {0};
-    struct cairn_engine_options options = {.memory_manager = {.id_conflicts = id_conflicts}};
+    struct cairn_engine_options options = {.modules = {.id_conflicts = id_conflicts}};
     cairn_engine *engine = NULL;
     enum cairn_status status = cairn_engine_create(runtime, module, &options, &engine, &error);
     ck_assert_msg(status == CAIRN_OK, "%s", error.message);

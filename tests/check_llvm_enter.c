@@ -296,7 +296,10 @@ static struct code begin_module(const struct cairn_results *results)
 static void load_module(struct code *code)
 {
     struct cairn_error error = {0};
-    const struct cairn_engine_options options = {.optimisation_level = 2};
+    static struct support_symbol symbols[2];
+    symbols[0] = (struct support_symbol){"leave", cairn_exit_target(the_exit)};
+    const struct cairn_engine_options options = {.optimisation_level = 2,
+                                                 .load = support_symbols(symbols)};
     LLVMDisposeBuilder(code->builder);
     enum cairn_status status =
         cairn_engine_create(runtime, code->module, &options, &engine, &error);
@@ -800,8 +803,6 @@ START_TEST(a_frame_without_a_declaration_can_be_left)
     LLVMBuildCall2(code.builder, type, leave, NULL, 0, "");
     build_return(&code);
     load_module(&code);
-    LLVMAddGlobalMapping(cairn_engine_llvm(engine), leave,
-                         (void *)(uintptr_t)cairn_exit_target(the_exit));
     const void *address = find("f");
     memcpy(&f, &address, sizeof f);
     ck_assert_int_eq(f(), weigh(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));

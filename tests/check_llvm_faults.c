@@ -422,7 +422,19 @@ END_TEST
 
 /* ---- Lifetime ---- */
 
-START_TEST(retired_modules_have_no_faults)
+/* A thread may still be in the code, and the process would end without the handler. */
+START_TEST(access_through_null_in_retired_code_continues_at_the_handler)
+{
+    if (!has_faults())
+        return;
+    cairn_module_retire(
+        cairn_runtime_find_module(loaded.runtime, (uint64_t)(uintptr_t)loaded.functions[LOAD]));
+    ck_assert_uint_eq(loaded.functions[LOAD](NULL, 0), NULL_RESULT);
+    ck_assert_uint_eq(continued, 1);
+}
+END_TEST
+
+START_TEST(retired_modules_are_not_searched_for_faults)
 {
     if (!has_faults())
         return;
@@ -545,7 +557,8 @@ int main(void)
 #endif
     tcase_add_test(faults, signals_that_somebody_sends_are_not_faults);
     tcase_add_test(faults, null_in_other_code_is_left_to_others);
-    tcase_add_test(faults, retired_modules_have_no_faults);
+    tcase_add_test(faults, access_through_null_in_retired_code_continues_at_the_handler);
+    tcase_add_test(faults, retired_modules_are_not_searched_for_faults);
     tcase_add_test(faults, a_map_of_other_code_is_refused);
     suite_add_tcase(suite, faults);
     TCase *others = tcase_create("others");

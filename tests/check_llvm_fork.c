@@ -511,7 +511,7 @@ START_TEST(child_forked_while_a_module_is_loaded_has_a_runtime_that_works)
     struct cairn_error error = {0};
     create_world(&world, site_modes[_i]);
     const struct cairn_engine_options options = {
-        .memory_manager = {.before_publish = fork_in_hook, .user = &world}};
+        .modules = {.before_publish = fork_in_hook, .user = &world}};
     ic_assert_done(cairn_engine_create(world.runtime, support_parse_valid(world.context, text),
                                        &options, &engine, &error),
                    error);

@@ -54,7 +54,10 @@ static cairn_engine *load(LLVMModuleRef module, unsigned optimisation_level)
 {
     struct cairn_error error = {0};
     cairn_engine *engine = NULL;
-    const struct cairn_engine_options options = {.optimisation_level = optimisation_level};
+    static struct support_symbol symbols[2];
+    symbols[0] = (struct support_symbol){"poll", cairn_exit_target(the_exit)};
+    const struct cairn_engine_options options = {.optimisation_level = optimisation_level,
+                                                 .load = support_symbols(symbols)};
     support_verify(module);
     enum cairn_status status = cairn_engine_create(runtime, module, &options, &engine, &error);
     ck_assert_msg(status == CAIRN_OK, "%s", error.message);
@@ -713,8 +716,7 @@ START_TEST(addresses_are_constants_where_they_are_numbers)
     cairn_engine *engine = end(&ir, 2);
     handler = check_addresses;
     find(engine, "f");
-    global_address =
-        (void *)(uintptr_t)LLVMGetGlobalValueAddress(cairn_engine_llvm(engine), "global");
+    global_address = find(engine, "global");
     ck_assert_uint_eq(count_constants(record_of(1)), count - 1);
     patch(1, cairn_exit_target(the_exit));
     call(engine, "f", 0, 0);
@@ -880,10 +882,7 @@ static bool has_statepoints(void)
 static void run_statepoints(LLVMModuleRef module, void (*what)(struct cairn_exit_call *call),
                             int64_t argument, int64_t result)
 {
-    LLVMValueRef poll = LLVMGetNamedFunction(module, "poll");
     cairn_engine *engine = load(module, 2);
-    LLVMAddGlobalMapping(cairn_engine_llvm(engine), poll,
-                         (void *)(uintptr_t)cairn_exit_target(the_exit));
     handler = what;
     ck_assert_int_eq(call(engine, "f", argument, 0.5), result);
     ck_assert_uint_eq(calls, 1);

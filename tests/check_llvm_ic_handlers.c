@@ -116,8 +116,7 @@ static void check_miss(struct cairn_ic_miss *miss)
     struct cairn_error error = {0};
     ck_assert_ptr_eq(miss->ic, ic);
     ck_assert_uint_eq(cairn_record_id(miss->call->record), IC_FIRST_SITE);
-    ck_assert(cairn_runtime_find_function(
-        miss->call->frame.runtime, miss->call->frame.pc - miss->call->frame.is_calling, &function));
+    ck_assert(cairn_frame_function(&miss->call->frame, &function));
     const struct cairn_declaration *site = cairn_record_declaration(miss->call->record);
     struct cairn_location location =
         cairn_record_location(miss->call->record, site->result.kind != CAIRN_TYPE_VOID);

@@ -228,12 +228,117 @@ START_TEST(adding_and_removing_without_end_takes_no_memory)
 }
 END_TEST
 
+/* ---- Many caches ---- */
+
+enum { CACHES = IC_FUNCTIONS_MAX, RANDOM_CHANGES = 10000 };
+
+static void create_cache(cairn_ic **ics, uint32_t place)
+{
+    struct cairn_error error = {0};
+    const struct cairn_ic_options ic_options = {.handler = missed, .user = &runner.wrong};
+    ic_assert_done(cairn_ic_create(program.sites[place], &ic_options, &ics[place], &error), error);
+}
+
+/* Creates or destroys a random cache, or adds or removes a random case. */
+static void change_randomly(cairn_ic **ics, uint64_t *seed)
+{
+    struct cairn_error error = {0};
+    uint32_t place = (uint32_t)ic_random(seed) % CACHES;
+    uint32_t choice = (uint32_t)ic_random(seed) % 8;
+    uint32_t shape = (uint32_t)ic_random(seed) % SHAPES;
+    const struct cairn_ic_case added = {
+        .guard = guard_of(shape),
+        .action = CAIRN_IC_LOAD,
+        .field = {.offset = offsetof(struct object, field), .width = sizeof(uint64_t)},
+    };
+    if (ics[place] == NULL) {
+        create_cache(ics, place);
+    } else if (choice == 0) {
+        ic_assert_done(cairn_ic_destroy(ics[place], CAIRN_RELAXED, &error), error);
+        ics[place] = NULL;
+    } else if (choice < 5) {
+        ic_assert_done(cairn_ic_add(ics[place], &added, CAIRN_RELAXED, &error), error);
+    } else {
+        enum cairn_status status = cairn_ic_remove(ics[place], &added.guard, CAIRN_RELAXED, &error);
+        ck_assert(status == CAIRN_OK || status == CAIRN_ERROR_NOT_FOUND);
+    }
+}
+
+static void run_all(void)
+{
+    struct object object = {.shape = 1, .field = 4711};
+    struct ic_access access;
+    for (uint32_t i = 0; i < CACHES; i++) {
+        uint64_t result;
+        ic_set_pointer(&access, 0, &object);
+        program.functions[i](&access);
+        memcpy(&result, access.result, sizeof result);
+        ck_assert_uint_eq(result, object.field);
+    }
+}
+
+static void load_many(enum cairn_code_mode mode)
+{
+    static struct ic_function functions[CACHES];
+    struct cairn_error error = {0};
+    const struct cairn_runtime_options options = {.allocator = support_counting(&allocations),
+                                                  .code_mode = mode};
+    for (uint32_t i = 0; i < CACHES; i++)
+        functions[i] = get;
+    ic_assert_done(cairn_runtime_create(&options, &runtime, &error), error);
+    ic_load(&program, runtime, functions, CACHES, IC_FIRST_SITE);
+}
+
+static void create_all(cairn_ic **ics)
+{
+    for (uint32_t i = 0; i < CACHES; i++)
+        if (ics[i] == NULL)
+            create_cache(ics, i);
+}
+
+static void destroy_all(cairn_ic **ics)
+{
+    for (uint32_t i = 0; i < CACHES; i++) {
+        ck_assert_int_eq(cairn_ic_destroy(ics[i], CAIRN_RELAXED, NULL), CAIRN_OK);
+        ics[i] = NULL;
+    }
+    cairn_runtime_quiesce(runtime);
+}
+
+/* The same changes are made twice, because the index of code by address keeps its tables. */
+START_TEST(ten_thousand_random_changes_leave_nothing)
+{
+    static cairn_ic *ics[CACHES];
+    const uint64_t seed = ic_seed(0);
+    struct sizes before = {0};
+    load_many(site_modes[_i]);
+    for (int round = 0; round < 2; round++) {
+        uint64_t random = seed;
+        for (int i = 0; i < RANDOM_CHANGES; i++) {
+            change_randomly(ics, &random);
+            if (i % 500 == 0)
+                cairn_runtime_quiesce(runtime);
+        }
+        create_all(ics);
+        run_all();
+        destroy_all(ics);
+        if (round == 0)
+            before = measure();
+        else
+            expect_same(&before, RANDOM_CHANGES);
+    }
+    unload();
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("memory of inline caches");
     TCase *tests = tcase_create("memory");
     tcase_set_timeout(tests, 120);
     tcase_add_loop_test(tests, adding_and_removing_without_end_takes_no_memory, site_first_mode(),
+                        SITE_MODES);
+    tcase_add_loop_test(tests, ten_thousand_random_changes_leave_nothing, site_first_mode(),
                         SITE_MODES);
     suite_add_tcase(suite, tests);
     return support_main(suite);

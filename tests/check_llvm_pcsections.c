@@ -120,8 +120,8 @@ START_TEST(a_loader_refuses_an_invalid_schema)
                                                  i < 2 ? &refused[i] : NULL, &error));
         ck_assert_int_eq(error.status, CAIRN_ERROR_ARGUMENT);
     }
-    ck_assert_ptr_null(
-        cairn_loader_allocate(loader, (enum cairn_section_kind)7, 8, 1, NULL, &error));
+    ck_assert_ptr_null(cairn_loader_allocate(
+        loader, (enum cairn_section_kind)(CAIRN_SECTION_MANIFEST + 1), 8, 1, NULL, &error));
     ck_assert_int_eq(error.status, CAIRN_ERROR_ARGUMENT);
     ck_assert_int_eq(cairn_loader_finish(loader, &module, &error), CAIRN_ERROR_STATE);
     cairn_loader_destroy(loader);
@@ -371,8 +371,7 @@ static void fill_in_captures(void)
 
 static struct cairn_engine_options engine_options(const struct cairn_capture *list, size_t count)
 {
-    return (struct cairn_engine_options){
-        .memory_manager = {.captures = list, .capture_count = count}};
+    return (struct cairn_engine_options){.modules = {.captures = list, .capture_count = count}};
 }
 
 static cairn_module *module_of(const struct loaded *loaded, const char *name)
@@ -642,9 +641,9 @@ START_TEST(attached_instructions_share_no_node)
     cairn_module *owner = module_of(&loaded, "f0");
     const struct cairn_pc_table_section *section =
         cairn_pc_table_section(cairn_module_pc_table(owner), 0);
-    bool is_near = cairn_architecture_host() == CAIRN_ARCHITECTURE_PPC64_ELFV2;
+    bool is_far = cairn_architecture_host() == CAIRN_ARCHITECTURE_PPC64_ELFV2;
     const struct cairn_pcsection_schema schema = {
-        .address_bytes = is_near ? 4 : 8, .constant_count = 1, .constant_bytes = {4}};
+        .address_bytes = is_far ? 8 : 4, .constant_count = 1, .constant_bytes = {4}};
     struct cairn_pcsection_entry entry;
     size_t offset = 0;
     for (int i = 0; i < 3; i++) {
@@ -696,8 +695,8 @@ START_TEST(bytes_without_a_schema_are_the_host_s)
     ck_assert_uint_eq(support_pc_section_count(table), 1);
     const struct cairn_pc_table_section *section = cairn_pc_table_section(table, 0);
     ck_assert_str_eq(section->name, "raw");
-    bool is_near = cairn_architecture_host() == CAIRN_ARCHITECTURE_PPC64_ELFV2;
-    const struct cairn_pcsection_schema schema = {.address_bytes = is_near ? 4 : 8};
+    bool is_far = cairn_architecture_host() == CAIRN_ARCHITECTURE_PPC64_ELFV2;
+    const struct cairn_pcsection_schema schema = {.address_bytes = is_far ? 8 : 4};
     struct cairn_pcsection_entry entry;
     size_t offset = 0;
     for (int i = 0; i < 3; i++) {
@@ -748,8 +747,8 @@ START_TEST(a_width_that_is_not_the_code_model_s_fails_the_finalisation)
     struct cairn_error error = {.status = CAIRN_OK};
     begin(&loaded);
     struct cairn_capture capture = capture_of("wrong", "instruction 8");
-    bool is_near = cairn_architecture_host() == CAIRN_ARCHITECTURE_PPC64_ELFV2;
-    capture.schema.address_bytes = is_near ? 8 : 4;
+    bool is_far = cairn_architecture_host() == CAIRN_ARCHITECTURE_PPC64_ELFV2;
+    capture.schema.address_bytes = is_far ? 4 : 8;
     LLVMModuleRef module = parse_loads(loaded.context, ", !pcsections !0", "!0 = !{!\"wrong\"}\n");
     enum cairn_status status = load(&loaded, module, &capture, 1, &error);
     ck_assert_msg(status == CAIRN_ERROR_CORRUPT || status == CAIRN_ERROR_TRUNCATED, "%s",

@@ -281,26 +281,21 @@ static void run_passes(LLVMModuleRef module, const char *passes)
     support_verify(module);
 }
 
-static void map(LLVMModuleRef module, const char *name, const void *target)
-{
-    LLVMValueRef function = LLVMGetNamedFunction(module, name);
-    if (function != NULL)
-        LLVMAddGlobalMapping(cairn_engine_llvm(engine), function, (void *)(uintptr_t)target);
-}
-
 static void load(const char *text, const struct mode *mode)
 {
+    static struct support_symbol symbols[3];
     struct cairn_error error = {0};
     uint64_t next_id = 1;
     LLVMModuleRef module = support_parse_valid(context, text);
     run_passes(module, mode->passes);
     ck_assert_ok(cairn_number_statepoints(module, &next_id, NULL));
     ck_assert_uint_gt(next_id, 1);
-    const struct cairn_engine_options options = {.optimisation_level = mode->level};
+    symbols[0] = (struct support_symbol){"gc_poll", cairn_exit_target(poll)};
+    symbols[1] = (struct support_symbol){"allocate", (const void *)(uintptr_t)allocate};
+    const struct cairn_engine_options options = {.optimisation_level = mode->level,
+                                                 .load = support_symbols(symbols)};
     enum cairn_status status = cairn_engine_create(runtime, module, &options, &engine, &error);
     ck_assert_msg(status == CAIRN_OK, "%s", error.message);
-    map(module, "gc_poll", cairn_exit_target(poll));
-    map(module, "allocate", (const void *)(uintptr_t)allocate);
 }
 
 typedef int64_t function(int64_t);

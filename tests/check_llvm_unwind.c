@@ -45,7 +45,7 @@ static const cairn_module *module_of(const struct process_frame *frame)
 
 static unsigned compiled_frames;
 
-/* Called by the last compiled function. LLVM has registered the compiled functions with the
+/* Called by the last compiled function. The engine has registered their tables with the
  * system's unwinder. */
 static int64_t walk(int64_t x)
 {
@@ -169,21 +169,19 @@ static LLVMModuleRef random_module(uint64_t *random)
     return support_parse_valid(context, text.bytes);
 }
 
-static void map(cairn_engine *engine, LLVMModuleRef module, const char *name, void *address)
-{
-    LLVMAddGlobalMapping(cairn_engine_llvm(engine), LLVMGetNamedFunction(module, name), address);
-}
-
 typedef int64_t function(int64_t a, int64_t b);
 
 static function *compile(LLVMModuleRef module, const char *name, int64_t (*stop)(int64_t),
                          cairn_engine **engine)
 {
     struct cairn_error error = {0};
-    enum cairn_status status = cairn_engine_create(runtime, module, NULL, engine, &error);
+    const struct support_symbol symbols[] = {{"stop", (const void *)(uintptr_t)stop},
+                                             {"touch", (const void *)(uintptr_t)touch},
+                                             {NULL, NULL}};
+    struct cairn_engine_options options = {.load = support_symbols(symbols)};
+    options.load.registers_unwind_tables = true;
+    enum cairn_status status = cairn_engine_create(runtime, module, &options, engine, &error);
     ck_assert_msg(status == CAIRN_OK, "%s", error.message);
-    map(*engine, module, "stop", (void *)(uintptr_t)stop);
-    map(*engine, module, "touch", (void *)(uintptr_t)touch);
     void *address = cairn_engine_function(*engine, name, &error);
     ck_assert_msg(address != NULL, "%s", error.message);
     return (function *)(uintptr_t)address;

@@ -231,7 +231,7 @@ static void check_caller(const struct cairn_exit_call *call)
     struct cairn_function function;
     struct cairn_error error = {0};
     check_ok(cairn_frame_caller(&frame, &error), &error);
-    ck_assert(cairn_runtime_find_function(frame.runtime, frame.pc - frame.is_calling, &function));
+    ck_assert(cairn_frame_function(&frame, &function));
     ck_assert_uint_eq(function.address, run.caller_address);
 }
 

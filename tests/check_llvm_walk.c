@@ -166,11 +166,12 @@ static void load(void)
         put_function(&text, i);
     ck_assert_uint_lt(text.size, sizeof text.bytes);
     LLVMModuleRef module = support_parse_valid(context, text.bytes);
-    const struct cairn_engine_options options = {.optimisation_level = 2};
+    const struct support_symbol symbols[] = {{"stop", (const void *)(uintptr_t)stop}, {NULL, NULL}};
+    struct cairn_engine_options options = {.optimisation_level = 2,
+                                           .load = support_symbols(symbols)};
+    options.load.registers_unwind_tables = true; /* for libunwind */
     enum cairn_status status = cairn_engine_create(runtime, module, &options, &engine, &error);
     ck_assert_msg(status == CAIRN_OK, "%s", error.message);
-    LLVMAddGlobalMapping(cairn_engine_llvm(engine), LLVMGetNamedFunction(module, "stop"),
-                         (void *)(uintptr_t)stop);
     for (unsigned i = 0; i < FUNCTIONS; i++) {
         char name[16];
         snprintf(name, sizeof name, "f%u", i);
@@ -288,8 +289,7 @@ static void assert_chain(struct cairn_walk *walk)
         struct cairn_function function;
         next(walk);
         ck_assert(!walk->has_ended);
-        ck_assert(cairn_runtime_find_function(walk->frame.runtime,
-                                              walk->frame.pc - walk->frame.is_calling, &function));
+        ck_assert(cairn_frame_function(&walk->frame, &function));
         ck_assert_uint_eq(function.address, (uintptr_t)chain.functions[chain.called[i]]);
         use_values(&walk->frame, i);
     }
@@ -605,7 +605,7 @@ static void walk_beyond_the_end(void)
 START_TEST(a_frame_beyond_the_stacks_end_is_refused) { run_chains(walk_beyond_the_end); }
 END_TEST
 
-/* A PC on the stack that is not in any code, such as one of a retired module. */
+/* A PC on the stack that is not in any code, such as one of a module that was freed. */
 static void walk_to_nowhere(void)
 {
     struct cairn_error error;
@@ -615,7 +615,7 @@ static void walk_to_nowhere(void)
     frame.module = NULL;
     frame.pc = frame.sp;
     ck_assert_int_eq(cairn_frame_caller(&frame, &error), CAIRN_ERROR_NOT_FOUND);
-    ck_assert_ptr_nonnull(strstr(error.message, "neither in a published module nor in an object"));
+    ck_assert_ptr_nonnull(strstr(error.message, "neither in a module nor in an object"));
     ck_assert_uint_eq(frame.pc, frame.sp);
     frame.pc = pc;
     ck_assert_int_eq(cairn_frame_caller(&frame, NULL), CAIRN_ERROR_NOT_FOUND);

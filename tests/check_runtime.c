@@ -525,6 +525,48 @@ START_TEST(memory_of_retired_modules_is_used_again)
 }
 END_TEST
 
+/* ---- Grace periods ---- */
+
+START_TEST(a_grace_period_frees_what_was_retired_before_its_start)
+{
+    cairn_runtime *runtime = create(support_modes[_i]);
+    cairn_module *before = load_published(runtime, 10);
+    cairn_module *after = load_published(runtime, 20);
+    cairn_module_retire(before);
+    uint64_t first = cairn_runtime_grace_start(runtime);
+    cairn_module_retire(after);
+    uint64_t second = cairn_runtime_grace_start(runtime);
+    ck_assert_uint_ne(first, 0);
+    ck_assert_uint_eq(cairn_runtime_grace_end(runtime, second + 1), 0);
+    ck_assert_uint_eq(cairn_runtime_grace_end(runtime, first), 1);
+    ck_assert_int_eq(call_module(after), 1);
+    ck_assert_uint_eq(statistics_of(runtime).retired_count, 1);
+    ck_assert_uint_eq(cairn_runtime_grace_end(runtime, first), 0);
+    ck_assert_uint_eq(cairn_runtime_grace_end(runtime, second), 1);
+    ck_assert_uint_eq(statistics_of(runtime).retired_count, 0);
+    cairn_runtime_destroy(runtime);
+}
+END_TEST
+
+START_TEST(a_module_with_references_waits_for_the_period_after_the_last_one)
+{
+    cairn_runtime *runtime = create(support_modes[_i]);
+    cairn_module *module = load_published(runtime, 10);
+    cairn_module_retain(module);
+    cairn_module_retain(module);
+    cairn_module_retire(module);
+    ck_assert_uint_eq(cairn_runtime_quiesce(runtime), 0);
+    cairn_module_release(module);
+    ck_assert_uint_eq(cairn_runtime_quiesce(runtime), 0);
+    uint64_t token = cairn_runtime_grace_start(runtime);
+    cairn_module_release(module);
+    ck_assert_uint_eq(cairn_runtime_grace_end(runtime, token), 0);
+    ck_assert_int_eq(call_module(module), 1);
+    ck_assert_uint_eq(cairn_runtime_quiesce(runtime), 1);
+    cairn_runtime_destroy(runtime);
+}
+END_TEST
+
 /* ---- Lookups over several modules ---- */
 
 START_TEST(records_of_one_id_come_oldest_module_first)
@@ -756,6 +798,30 @@ static void run_in_child(const cairn_runtime *runtime, const cairn_module *modul
     support_expect(call_module(module) == 1);
 }
 
+struct period {
+    cairn_runtime *runtime;
+    uint64_t token;
+};
+
+static void end_period(void *user)
+{
+    const struct period *period = user;
+    support_expect(cairn_runtime_grace_end(period->runtime, period->token) == 1);
+    support_expect(cairn_runtime_quiesce(period->runtime) == 1);
+}
+
+START_TEST(a_token_is_valid_in_a_child)
+{
+    struct period period = {.runtime = create(support_modes[_i])};
+    cairn_module_retire(load_published(period.runtime, 10));
+    period.token = cairn_runtime_grace_start(period.runtime);
+    cairn_module_retire(load_published(period.runtime, 20));
+    support_in_child(end_period, &period);
+    end_period(&period);
+    cairn_runtime_destroy(period.runtime);
+}
+END_TEST
+
 START_TEST(parent_s_patch_does_not_reach_a_child_that_has_its_own_code)
 {
     cairn_runtime *runtime = create(support_modes[_i]);
@@ -830,12 +896,13 @@ START_TEST(every_allocation_may_fail_and_nothing_is_lost)
 }
 END_TEST
 
-/* Whether publishing fails if the next allocation fails. Also checks the state after the error. */
+/* Whether publishing fails if the allocation with this number fails; the first one is number 1.
+ * Also checks the state after the error. */
 static bool publishing_fails(cairn_runtime *runtime, cairn_module *module, uint64_t id,
-                             struct support_allocator *allocator)
+                             size_t number, struct support_allocator *allocator)
 {
     size_t outstanding = allocator->outstanding_bytes;
-    allocator->fail_at = allocator->calls + 1;
+    allocator->fail_at = allocator->calls + number;
     enum cairn_status status = cairn_module_publish(module, NULL);
     allocator->fail_at = 0;
     if (status == CAIRN_OK)
@@ -847,14 +914,16 @@ static bool publishing_fails(cairn_runtime *runtime, cairn_module *module, uint6
     return true;
 }
 
-/* The list of modules has space for the first modules; one of the later ones makes it grow. */
+/* Each module has its entries, and the table of IDs has space for the first modules; one of the
+ * later ones makes it grow. */
 START_TEST(failed_publishing_leaves_the_module_unpublished)
 {
     struct support_allocator allocator = {.fail_at = 0};
     cairn_runtime *runtime = create_with(support_modes[_i], &allocator);
     uint64_t id = 10;
     cairn_module *module = load(runtime, id);
-    while (!publishing_fails(runtime, module, id, &allocator)) {
+    ck_assert(publishing_fails(runtime, module, id, 1, &allocator));
+    while (!publishing_fails(runtime, module, id, 2, &allocator)) {
         id += 10;
         ck_assert_uint_lt(id, 2000);
         module = load(runtime, id);
@@ -888,6 +957,8 @@ static void add_tests_of_both_modes(TCase *tests)
         unpublished_module_may_be_retired,
         statistics_follow_the_modules,
         memory_of_retired_modules_is_used_again,
+        a_grace_period_frees_what_was_retired_before_its_start,
+        a_module_with_references_waits_for_the_period_after_the_last_one,
         records_of_one_id_come_oldest_module_first,
         many_sites_of_one_id_are_a_conflict,
         runtimes_know_nothing_of_each_other,
@@ -895,6 +966,7 @@ static void add_tests_of_both_modes(TCase *tests)
         no_page_is_writable_and_executable_while_patching,
         child_s_patch_is_its_own,
         child_s_quiescence_leaves_the_parent_s_code,
+        a_token_is_valid_in_a_child,
         parent_s_patch_does_not_reach_a_child_that_has_its_own_code,
         every_allocation_may_fail_and_nothing_is_lost,
         failed_publishing_leaves_the_module_unpublished,

@@ -67,7 +67,7 @@ static const void *write_exit(uint8_t *memory, size_t page, struct exit_visit *v
 {
     const struct cairn_arch *arch = arch_host();
     struct arch_exit *data = (struct arch_exit *)(void *)(memory + page);
-    ck_assert_int_eq(arch_exit_init(data, answer, visit, NULL), CAIRN_OK);
+    ck_assert_int_eq(arch_exit_init(data, answer, visit, arch_host_vector_level(), NULL), CAIRN_OK);
     ck_assert(arch->encode_exit(arch, (uintptr_t)memory, (uintptr_t)data, memory));
     arch_host_code_written(memory, memory, arch->exit_bytes);
     ck_assert_int_eq(mprotect(memory, page, PROT_READ | PROT_EXEC), 0);
@@ -114,8 +114,6 @@ START_TEST(records_of_a_patchpoint_are_found_by_both_addresses)
     cairn_module_retire(fixture.module);
     ck_assert(!cairn_runtime_find_address(fixture.runtime, description.address, &record));
     ck_assert_ptr_null(cairn_runtime_find_site(fixture.runtime, 42, NULL));
-    ck_assert_int_eq(cairn_site_call(fixture.site, SITE_TWO, CAIRN_RELAXED, NULL),
-                     CAIRN_ERROR_STATE);
     site_unload(&fixture);
 }
 END_TEST
@@ -271,8 +269,8 @@ START_TEST(list_of_changes_is_made_whole_or_not_at_all)
     ck_assert_done(cairn_sites_change(NULL, 0, CAIRN_SYNC, &error), error);
     ck_assert_int_eq(fixture.function(), 2);
     cairn_module_retire(fixture.module);
-    ck_assert_int_eq(cairn_sites_change(&restore, 1, CAIRN_SYNC, &error), CAIRN_ERROR_STATE);
-    ck_assert_int_eq(fixture.function(), 2);
+    ck_assert_done(cairn_sites_change(&restore, 1, CAIRN_SYNC, &error), error);
+    ck_assert_int_eq(fixture.function(), 1);
     site_unload(&fixture);
 }
 END_TEST

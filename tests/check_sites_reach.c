@@ -8,6 +8,8 @@
 #include "tests/site_support.h"
 
 #include "arch/arch.h"
+#include "code/parts.h"
+#include "runtime/runtime.h"
 #include "site/veneers.h"
 #include "tests/machine.h"
 
@@ -70,7 +72,17 @@ struct edges {
                             same */
 };
 
-enum { ATTEMPTS = 64, SMALL_SLAB = 1 << 20, SPACER_BYTES = 37 << 20 };
+enum { ATTEMPTS = 1024, SMALL_SLAB = 1 << 20 };
+
+/* More than the reach of every branch. */
+#define SPACER_BYTES (UINT64_C(5) << 30)
+
+static void *map_spacer(size_t bytes)
+{
+    void *spacer = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    ck_assert_ptr_ne(spacer, MAP_FAILED);
+    return spacer;
+}
 
 static void load_small(struct site_fixture *fixture, enum cairn_code_mode mode,
                        const struct site_shape *shape)
@@ -108,15 +120,16 @@ static void load_edges(struct edges *edges, enum cairn_code_mode mode, bool are_
     uint8_t region[SITE_REGION_MAX];
     const struct site_shape shape = site_null_patchpoint(region, 16);
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+        /* Keeps the slab away from what is mapped, unless it fits into a gap there. */
+        void *spacer = map_spacer(SPACER_BYTES);
         load_small(&edges->fixture, mode, &shape);
+        ck_assert_int_eq(munmap(spacer, SPACER_BYTES), 0);
         set_targets(edges);
         if (place_targets(edges, are_jumped_to))
             return;
         site_unload(&edges->fixture);
-        /* The other target is at another address. */
-        void *spacer =
-            mmap(NULL, SPACER_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        ck_assert_ptr_ne(spacer, MAP_FAILED);
+        /* The next slab is not in the same gap. */
+        map_spacer(SMALL_SLAB);
     }
     ck_abort_msg("no place in the address space has both edges free");
 }
@@ -223,6 +236,45 @@ static uint64_t veneer_address(const cairn_site *site)
     return veneer->code.address;
 }
 
+static enum cairn_status encode_trap(struct code_stub *stub, void *user, uint8_t *code,
+                                     size_t *size, struct cairn_error *error)
+{
+    (void)stub;
+    (void)user;
+    (void)error;
+    memset(code, 0, PART_UNIT_BYTES);
+    *size = PART_UNIT_BYTES;
+    return CAIRN_OK;
+}
+
+/* Fills the page of the site with stubs, so that a veneer needs another page. They are in the
+ * list's `retired.next`. */
+static struct code_stub *fill_page(cairn_runtime *runtime, uint64_t site_address)
+{
+    const struct code_stub_request request = {.encode = encode_trap,
+                                              .description_bytes = sizeof(struct code_stub)};
+    struct code_stub *list = NULL;
+    for (;;) {
+        struct code_stub *stub;
+        ck_assert_int_eq(code_space_add_stub(runtime->space, &request, &stub, NULL), CAIRN_OK);
+        if (stub->address / page_bytes() != site_address / page_bytes()) {
+            code_stub_free(stub);
+            return list;
+        }
+        stub->retired.next = (struct grace_entry *)list;
+        list = stub;
+    }
+}
+
+static void free_stubs(struct code_stub *list)
+{
+    while (list != NULL) {
+        struct code_stub *next = (struct code_stub *)(void *)list->retired.next;
+        code_stub_free(list);
+        list = next;
+    }
+}
+
 /* The slab has the maximum size, or as large a one as slabs have. The site and its veneer are at
  * its two ends. */
 START_TEST(site_reaches_a_veneer_at_the_other_end_of_its_slab)
@@ -240,13 +292,15 @@ START_TEST(site_reaches_a_veneer_at_the_other_end_of_its_slab)
         filler = fill_low_pages(runtime);
     else
         cairn_loader_destroy(filler);
+    uint64_t site_address = site_describe(fixture.site).instruction_address;
+    struct code_stub *stubs = fill_page(runtime, site_address);
     ck_assert_done(cairn_site_call(fixture.site, far_target(), CAIRN_SYNC, &error), error);
     ck_assert_int_eq(fixture.function(), FAR_VALUE);
-    uint64_t site_address = site_describe(fixture.site).instruction_address;
     uint64_t distance = site_is_low ? veneer_address(fixture.site) - site_address
                                     : site_address - veneer_address(fixture.site);
     ck_assert_uint_ge(distance, (slab_pages - SPARE_PAGES - 1) * page_bytes());
     ck_assert_uint_lt(distance, slab_pages * page_bytes());
+    free_stubs(stubs);
     if (site_is_low)
         cairn_loader_destroy(filler);
     site_unload(&fixture);

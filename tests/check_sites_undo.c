@@ -8,6 +8,8 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "code/state.h"
+#include "runtime/runtime.h"
 #include "tests/barrier_support.h"
 #include "tests/code_support.h"
 #include "tests/machine.h"
@@ -63,6 +65,7 @@ static void set_up(enum cairn_code_mode mode)
     static uint8_t region[SITE_REGION_MAX];
     const struct site_shape shape = site_calling_patchpoint(region);
     site_load(&fixture, mode, &shape);
+    support_keep_barriers_under(&fixture.runtime->space->lock);
 }
 
 /* ---- Changes in the barriers of others ---- */

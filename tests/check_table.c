@@ -7,6 +7,7 @@
 #include "tests/section_writer.h"
 #include "tests/stackmap_support.h"
 
+#include "record/address_index.h"
 #include "record/table.h"
 
 #include <cairn/cairn.h>
@@ -1069,6 +1070,42 @@ START_TEST(return_addresses_are_found_among_crowded_records)
 }
 END_TEST
 
+/* Tables that are small enough for an index of their own, and others. */
+START_TEST(an_index_finds_what_its_table_finds)
+{
+    enum { COUNT_MAX = ADDRESS_INDEX_RECORDS + 2, REACH = 100 };
+    seed_random();
+    for (int round = 0; round < 1000; round++) {
+        uint32_t count = below(COUNT_MAX + 1);
+        uint32_t gap = below(10) == 0 ? 30000 : 12;
+        struct section_writer writer;
+        writer_begin(&writer, 3, CAIRN_BYTE_ORDER_NATIVE);
+        writer_header(&writer, count > 0, 0, count);
+        if (count > 0)
+            writer_function(&writer, 0x5000, 8, count);
+        for (uint32_t i = 0, offset = below(3); i < count; i++, offset += below(4) * below(gap))
+            writer_record(&writer, i, offset, NULL, 0, NULL, 0);
+        const struct cairn_section section = writer_section(&writer);
+        cairn_table *table;
+        struct address_index index;
+        ck_assert_int_eq(cairn_table_create(&section, 1, NULL, &table, NULL), CAIRN_OK);
+        address_index_init(&index, table);
+        for (uint32_t i = 0; i < REACH + count; i++) {
+            uint64_t address = i < REACH
+                                   ? UINT64_C(0x5000) - 10 + i + (i % 2 << 16)
+                                   : cairn_record_address((struct cairn_record){table, i - REACH});
+            struct cairn_record record = {0};
+            struct cairn_record expected = {0};
+            bool is_found = cairn_table_find_address(table, address, &expected);
+            expect(address_index_find(&index, address, &record) == is_found);
+            expect(!is_found || (record.table == table && record.index == expected.index));
+        }
+        cairn_table_destroy(table);
+        writer_end(&writer);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("tables");
@@ -1091,6 +1128,7 @@ int main(void)
     tcase_add_loop_test(tests, one_function_may_be_as_large_as_a_table, 0, 3);
     tcase_add_loop_test(tests, a_bad_location_is_found_wherever_it_is, 0, 4);
     tcase_add_test(tests, return_addresses_are_found_among_crowded_records);
+    tcase_add_test(tests, an_index_finds_what_its_table_finds);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

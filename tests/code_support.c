@@ -147,6 +147,7 @@ static bool parse_mapping(const char *line, struct support_mapping *mapping)
     mapping->readable = end[1] == 'r';
     mapping->writable = end[2] == 'w';
     mapping->executable = end[3] == 'x';
+    mapping->shared = end[4] == 's';
     return true;
 }
 
@@ -308,6 +309,7 @@ static struct {
     int listener;
     _Atomic size_t seen;
     _Atomic size_t granted;
+    _Atomic bool forbids_gaining_execution;
     _Atomic size_t places_to_take;
     _Atomic size_t taken_count;
     uint8_t *taken[PLACES_MAX];
@@ -348,11 +350,46 @@ size_t support_expect_taken_places(void)
     return watched.taken_count;
 }
 
+struct range {
+    uint64_t start;
+    uint64_t end;
+};
+
+static bool expect_not_writable(const struct support_mapping *mapping, void *user)
+{
+    const struct range *range = user;
+    support_expect(!mapping->writable || mapping->end <= range->start ||
+                   mapping->start >= range->end);
+    return true;
+}
+
+static void check_gain(const struct seccomp_data *call)
+{
+    enum { PROTECTION = 2 };
+    if (call->nr != SYS_mmap && call->nr != SYS_mprotect && call->nr != SYS_pkey_mprotect)
+        return;
+    if ((call->args[PROTECTION] & PROT_EXEC) == 0)
+        return;
+    support_expect((call->args[PROTECTION] & PROT_WRITE) == 0);
+    struct range range = {call->args[0], call->args[0] + call->args[1]};
+    if (call->nr != SYS_mmap)
+        support_each_mapping(expect_not_writable, &range);
+}
+
+bool support_forbid_gaining_execution(void)
+{
+    static const long calls[] = {SYS_mmap, SYS_mprotect, SYS_pkey_mprotect};
+    watched.forbids_gaining_execution = true;
+    return support_watch_calls(calls, sizeof calls / sizeof *calls);
+}
+
 static void answer(const struct seccomp_notif *call, struct seccomp_notif_resp *response)
 {
     memset(response, 0, sizeof *response);
     response->id = call->id;
     take_place(call);
+    if (watched.forbids_gaining_execution)
+        check_gain(&call->data);
     if (watched.seen++ < watched.granted)
         response->flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
     else

@@ -56,6 +56,7 @@ struct support_mapping {
     bool readable;
     bool writable;
     bool executable;
+    bool shared;
 };
 
 /* Calls `visit` for each line of /proc/self/maps until it returns false. Allocates nothing. */
@@ -96,6 +97,10 @@ bool support_watch_calls(const long *calls, size_t count);
 void support_refuse_after(size_t granted);
 /* Grants all calls; returns how many were watched since support_refuse_after. */
 size_t support_grant_all(void);
+/* Watches the calls that map memory and change its protection, like support_watch_calls, and ends
+ * the process at a call that asks for memory that is writable and executable, or for the right to
+ * execute memory some of which is writable at that moment. */
+bool support_forbid_gaining_execution(void);
 /* Maps a page, as another thread could, wherever a watched mmap is about to map memory at a fixed
  * address where nothing is mapped yet; at most `count` times. */
 void support_take_places(size_t count);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Tables that MCJIT registers ---- */
+/* ---- Tables that loaded modules register ---- */
 
 enum { TABLES_MAX = 64 };
 

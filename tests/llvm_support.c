@@ -61,6 +61,21 @@ LLVMModuleRef support_parse(LLVMContextRef context, const char *text)
     return module;
 }
 
+static bool find_symbol(void *user, const char *name, uint64_t *address)
+{
+    const struct support_symbol *symbol = user;
+    while (symbol->name != NULL && strcmp(symbol->name, name) != 0)
+        symbol++;
+    *address = (uintptr_t)symbol->address;
+    return symbol->name != NULL;
+}
+
+struct cairn_load_options support_symbols(const struct support_symbol *symbols)
+{
+    return (struct cairn_load_options){.find_symbol = find_symbol,
+                                       .user = (void *)(uintptr_t)symbols};
+}
+
 void support_verify(LLVMModuleRef module)
 {
     char *message = NULL;

@@ -41,6 +41,14 @@ LLVMModuleRef support_print_and_parse(LLVMModuleRef module);
 
 void support_verify(LLVMModuleRef module);
 
+/* Options of engines by which their code finds functions of the test. The last element of `symbols`
+ * has no name; the array must be valid as long as the engine. */
+struct support_symbol {
+    const char *name;
+    const void *address;
+};
+struct cairn_load_options support_symbols(const struct support_symbol *symbols);
+
 /* Whether the LLVM in use has a code generator for the architecture. */
 bool support_has_target(const char *triple);
 

@@ -29,12 +29,17 @@ static const char help[] =
     "  sanmd FILE                    print sanitizer metadata: functions and atomic accesses\n"
     "  lookup FILE [ADDRESS...]      print all that the file contains about code addresses\n"
     "  profile FILE [SAMPLES]        count sampled addresses by basic block\n"
-#ifdef CAIRN_WITH_LLVM
     "\n"
-    "Commands that compile LLVM IR:\n"
+#ifdef CAIRN_WITH_LLVM
+    "Commands that compile LLVM IR, or run it or an object made of it:\n"
+    "  compile FILE -o OBJECT        compile to an object that can be run without LLVM\n"
+#else
+    "Commands that run an object of 'cairn compile':\n"
+#endif
     "  run FILE --call FUNCTION [ARG...]\n"
     "                                call a function and print its result\n"
     "  run FILE --sites              list records and patchable sites\n"
+#ifdef CAIRN_WITH_LLVM
     "  run FILE --sites --target TRIPLE\n"
     "                                list them as compiled for another architecture\n"
 #endif
@@ -62,9 +67,9 @@ static const struct {
     const char *name;
     enum exit_status (*run)(int argc, char **argv);
 } commands[] = {
-    {"bbmap", command_bbmap},           {"faultmap", command_faultmap}, {"lookup", command_lookup},
-    {"pcsections", command_pcsections}, {"profile", command_profile},   {"run", command_run},
-    {"sanmd", command_sanmd},           {"stackmap", command_stackmap},
+    {"bbmap", command_bbmap},   {"compile", command_compile},       {"faultmap", command_faultmap},
+    {"lookup", command_lookup}, {"pcsections", command_pcsections}, {"profile", command_profile},
+    {"run", command_run},       {"sanmd", command_sanmd},           {"stackmap", command_stackmap},
 };
 
 int main(int argc, char **argv)

@@ -30,7 +30,7 @@ static enum cairn_status refuse(const struct place *place, const char *word, con
 }
 
 static enum cairn_status parse_integer(const struct place *place, const struct cairn_type *type,
-                                       const char *word, struct invocation_scalar *scalar)
+                                       const char *word, union call_slot *scalar)
 {
     char name[64];
     struct number_integer integer = {.fits = true};
@@ -46,21 +46,21 @@ static enum cairn_status parse_integer(const struct place *place, const struct c
         strcat(name, range);
         return refuse(place, word, "does not fit an", name);
     }
-    scalar->low = integer.low;
-    scalar->high = integer.high;
+    scalar->words[0] = integer.low;
+    scalar->words[1] = integer.high;
     return CAIRN_OK;
 }
 
 /* Parses an address, null, or a "text" in quotes. A text is copied, with a terminating null
  * byte. */
 static enum cairn_status parse_pointer(const struct place *place, const char *word,
-                                       struct invocation_scalar *scalar, char **text)
+                                       union call_slot *scalar, char **text)
 {
     size_t length = strlen(word);
     struct number_integer address;
     if (length >= 2 && word[0] == '"' && word[length - 1] == '"') {
         *text = strndup(word + 1, length - 2);
-        scalar->low = (uintptr_t)*text;
+        scalar->words[0] = (uintptr_t)*text;
         return *text != NULL
                    ? CAIRN_OK
                    : error_set(place->error, CAIRN_ERROR_MEMORY, 0, "no memory for a string");
@@ -70,14 +70,14 @@ static enum cairn_status parse_pointer(const struct place *place, const char *wo
     if (!number_parse_integer(word, &address) || !number_fits(&address, 64))
         return refuse(place, word, "is not an address, null or \"text\" in double quotes, for a",
                       "pointer");
-    scalar->low = address.low;
+    scalar->words[0] = address.low;
     return CAIRN_OK;
 }
 
 static enum cairn_status parse_scalar(struct call *call, const struct place *place,
                                       const struct cairn_type *type, const char *word)
 {
-    struct invocation_scalar *scalar = &call->scalars[call->scalar_count];
+    union call_slot *scalar = &call->arguments[call->scalar_count];
     char **text = &call->texts[call->scalar_count];
     char name[64];
     call->scalar_count++;
@@ -88,9 +88,9 @@ static enum cairn_status parse_scalar(struct call *call, const struct place *pla
     cairn_type_format(*type, name, sizeof name);
     if (!number_is_floating(word))
         return refuse(place, word, "is not of type", name);
-    scalar->number = *text = number_normalise_floating(word);
-    return *text != NULL ? CAIRN_OK
-                         : error_set(place->error, CAIRN_ERROR_MEMORY, 0, "no memory for a number");
+    return number_parse_floating(word, type->kind, scalar->bytes)
+               ? CAIRN_OK
+               : error_set(place->error, CAIRN_ERROR_MEMORY, 0, "no memory for a number");
 }
 
 /* ---- Structures, arrays and vectors ---- */
@@ -113,19 +113,19 @@ static bool skip_character(const char **text, char character)
 
 /* Parses a list. An element ends at the next comma, bracket or space, or is a quoted text. */
 static enum cairn_status parse_pieces(struct call *call, const struct place *place,
-                                      const struct invocation_value *value, const char *word)
+                                      const struct signature_value *value, const char *word)
 {
     const char *at = word;
     bool is_next = false; /* whether an element precedes this one in the list */
     for (uint32_t i = 0; i < value->piece_count; i++) {
-        const struct invocation_piece *piece = &value->pieces[i];
-        bool closes = piece->kind == INVOCATION_CLOSE;
+        const struct signature_piece *piece = &value->pieces[i];
+        bool closes = piece->kind == PIECE_CLOSE;
         if (is_next && !closes && !skip_character(&at, ','))
             return refuse(place, word, "is not of type", value->type);
-        if (piece->kind != INVOCATION_SCALAR && !skip_character(&at, piece->bracket))
+        if (piece->kind != PIECE_SCALAR && !skip_character(&at, piece->bracket))
             return refuse(place, word, "is not of type", value->type);
-        is_next = piece->kind != INVOCATION_OPEN;
-        if (piece->kind != INVOCATION_SCALAR)
+        is_next = piece->kind != PIECE_OPEN;
+        if (piece->kind != PIECE_SCALAR)
             continue;
         const char *begin = skip_spaces(at);
         const char *quote = *begin == '"' ? strchr(begin + 1, '"') : NULL;
@@ -143,14 +143,14 @@ static enum cairn_status parse_pieces(struct call *call, const struct place *pla
 
 /* ---- The call ---- */
 
-enum cairn_status call_prepare(const struct invocation_signature *signature, char **words,
-                               uint32_t word_count, struct call *call, struct cairn_error *error)
+enum cairn_status call_prepare(const struct signature *signature, char **words, uint32_t word_count,
+                               struct call *call, struct cairn_error *error)
 {
     *call = (struct call){.signature = signature};
     uint32_t count = signature->parameter_count;
     enum cairn_status status = CAIRN_OK;
     size_t scalars = 1;
-    size_t slots = signature->result.scalar_count + (size_t)1;
+    size_t results = signature->result.scalar_count + (size_t)1;
     if (word_count != count)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
                          "the function takes %u argument%s%s; %u %s given", count,
@@ -159,14 +159,15 @@ enum cairn_status call_prepare(const struct invocation_signature *signature, cha
                          word_count, word_count == 1 ? "is" : "are");
     for (uint32_t i = 0; i < count; i++)
         scalars += signature->parameters[i].scalar_count;
-    call->scalars = calloc(scalars, sizeof *call->scalars);
+    call->arguments = aligned_alloc(sizeof *call->arguments, scalars * sizeof *call->arguments);
     call->texts = calloc(scalars, sizeof *call->texts);
-    call->slots = aligned_alloc(sizeof *call->slots, slots * sizeof *call->slots);
-    if (call->scalars == NULL || call->texts == NULL || call->slots == NULL)
+    call->results = aligned_alloc(sizeof *call->results, results * sizeof *call->results);
+    if (call->arguments == NULL || call->texts == NULL || call->results == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a call");
-    memset(call->slots, 0, slots * sizeof *call->slots);
+    memset(call->arguments, 0, scalars * sizeof *call->arguments);
+    memset(call->results, 0, results * sizeof *call->results);
     for (uint32_t i = 0; i < word_count && status == CAIRN_OK; i++) {
-        const struct invocation_value *value = &signature->parameters[i];
+        const struct signature_value *value = &signature->parameters[i];
         const struct place place = {i + 1, error};
         status = value->piece_count == 1
                      ? parse_scalar(call, &place, &value->pieces[0].type, words[i])
@@ -175,9 +176,9 @@ enum cairn_status call_prepare(const struct invocation_signature *signature, cha
     return status;
 }
 
-void call_make(struct call *call, void *invocation)
+void call_make(struct call *call, calling_function *function)
 {
-    ((invocation_function *)(uintptr_t)invocation)(call->slots);
+    function(call->arguments, call->results);
 }
 
 void call_release(struct call *call)
@@ -185,8 +186,8 @@ void call_release(struct call *call)
     for (uint32_t i = 0; call->texts != NULL && i < call->scalar_count; i++)
         free(call->texts[i]);
     free(call->texts);
-    free(call->scalars);
-    free(call->slots);
+    free(call->arguments);
+    free(call->results);
     *call = (struct call){0};
 }
 
@@ -194,17 +195,17 @@ void call_release(struct call *call)
 
 void call_write_result(const struct call *call, struct output *output)
 {
-    const struct invocation_value *result = &call->signature->result;
-    const union invocation_slot *slot = call->slots;
+    const struct signature_value *result = &call->signature->result;
+    const union call_slot *slot = call->results;
     bool is_next = false;
     for (uint32_t i = 0; i < result->piece_count; i++) {
-        const struct invocation_piece *piece = &result->pieces[i];
+        const struct signature_piece *piece = &result->pieces[i];
         const char *brackets = piece->bracket == '{' ? "{ " : is_next ? " }" : "}";
         const char bracket[] = {piece->bracket, '\0'};
         char text[NUMBER_TEXT_BYTES] = "";
-        if (is_next && piece->kind != INVOCATION_CLOSE)
+        if (is_next && piece->kind != PIECE_CLOSE)
             output_text(output, ", ");
-        if (piece->kind != INVOCATION_SCALAR)
+        if (piece->kind != PIECE_SCALAR)
             output_text(output,
                         piece->bracket == '{' || piece->bracket == '}' ? brackets : bracket);
         else if (piece->type.kind == CAIRN_TYPE_POINTER)
@@ -216,7 +217,7 @@ void call_write_result(const struct call *call, struct output *output)
         else
             strcpy(text, (slot++->words[0] & 1) != 0 ? "true" : "false");
         output_text(output, text);
-        is_next = piece->kind != INVOCATION_OPEN;
+        is_next = piece->kind != PIECE_OPEN;
     }
     if (result->piece_count > 0)
         output_character(output, '\n');

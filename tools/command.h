@@ -16,6 +16,7 @@ enum exit_status { EXIT_DONE = 0, EXIT_BAD_INPUT = 1, EXIT_BAD_USAGE = 2 };
 
 /* Each takes the words of the command line from the name of the command on (`argv[0]`). */
 enum exit_status command_bbmap(int argc, char **argv);
+enum exit_status command_compile(int argc, char **argv);
 enum exit_status command_faultmap(int argc, char **argv);
 enum exit_status command_lookup(int argc, char **argv);
 enum exit_status command_pcsections(int argc, char **argv);

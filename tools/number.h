@@ -36,8 +36,9 @@ void number_format_integer(const uint64_t words[2], bool is_unsigned, char text[
 
 /* Whether strtod accepts the whole word. */
 bool number_is_floating(const char *word);
-/* Returns the word in LLVM's syntax, to be freed; NULL without memory. */
-char *number_normalise_floating(const char *word);
+/* Writes the number, as it is in memory, rounded to the nearest and then to even. The word must be
+ * one for which number_is_floating holds. Returns false if memory runs out. */
+bool number_parse_floating(const char *word, enum cairn_type_kind kind, uint8_t bytes[16]);
 /* Formats a number with the fewest decimal digits that identify it. An fp128 is formatted exactly,
  * in decimal if that is short, and otherwise in hexadecimal, because not every C compiler has a
  * type for it. */

@@ -1,15 +1,18 @@
 /*
- * cairn run: compiles IR into Cairn's memory, lists its sites, and calls one of its functions.
+ * cairn run: loads an object into code memory, lists its sites, and calls one of its functions. IR
+ * is compiled to an object first. LLVM is used for nothing else, except to print instructions.
  *
  * SPDX-License-Identifier: MIT
  */
 #include "tools/call.h"
+#include "tools/compile.h"
 #include "tools/run_listing.h"
-#include "llvm/program.h"
 
 #include <cairn/cairn.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -17,8 +20,9 @@ static const char help[] =
     "usage: cairn run FILE [OPTION...] --call FUNCTION [ARG...]\n"
     "       cairn run FILE [OPTION...] --sites\n"
     "\n"
-    "Compiles LLVM IR (text or bitcode) with MCJIT into Cairn's code memory, calls FUNCTION and\n"
-    "prints its result. Each ARG is parsed by the type of its parameter:\n"
+    "Loads an object of 'cairn compile', or LLVM IR (text or bitcode), which is compiled to one,\n"
+    "into Cairn's code memory, calls FUNCTION and prints its result. Each ARG is parsed by the\n"
+    "type of its parameter:\n"
     "  integer of up to 128 bits      7, -7, 0x7; true and false for i1\n"
     "  floating-point number          1.5, 1e9, inf, nan, 0x1p-3\n"
     "  pointer                        an address, null, or '\"text\"' for a copy of the text\n"
@@ -27,76 +31,47 @@ static const char help[] =
     "\n"
     "  --call FUNCTION  call this function, which must use the C, fast or cold calling convention\n"
     "  --sites          list every record and its site before the call: ID, address, kind, state,\n"
-    "                   the locations of live values, and the bytes as emitted and as armed\n"
+    "                   the locations of live values, and the bytes as emitted and as armed; also\n"
+    "                   of any other object\n"
     "  --target TRIPLE  with --sites: compile for this target, such as powerpc64le-linux-gnu, and\n"
     "                   list the sites; nothing can be called. Not needed for IR that has the\n"
-    "                   triple of another architecture, nor if FILE is an object\n"
-    "  --id-conflicts renumber\n"
-    "                   give an ID of its own to each record whose ID is also that of a record of\n"
-    "                   another kind or type; without this option, the program is refused\n"
-    "  --id-conflicts undeclared\n"
-    "                   leave such records without kind, types and site\n"
-    "  -O0, -O1, -O2, -O3\n"
-    "                   optimisation level of the code generator (default: -O2)\n"
-    "  --help           print this text\n";
+    "                   triple of another architecture\n"
+    "Options for LLVM IR:\n" COMPILE_HELP "  --help           print this text\n";
 
-#define CONFLICTS_NEEDS "'renumber' or 'undeclared'"
+/* The names that `cairn compile` gives to the types of functions, and to what calls them
+ * (llvm/invocation.h). */
+static const char signatures_name[] = "cairn.signatures";
+static const char caller_prefix[] = "cairn.call.";
 
 struct options {
     const char *path;
     const char *function; /* NULL to call no function */
-    const char *target;   /* NULL for the target of the module */
     char **words;         /* arguments of the function */
     uint32_t word_count;
-    unsigned optimisation_level;
-    enum cairn_id_conflicts id_conflicts;
+    struct compile_options compile;
     bool sites;
 };
 
 /* The objects that exist while a program runs. */
 struct session {
     const struct options *options;
-    struct program *program;
-    struct invocation_signature signature;
-    struct call call;
-    char invocation[INVOCATION_NAME_BYTES]; /* name of the function that makes the call */
-    bool has_call;
+    void *bytes; /* of the object */
+    size_t size;
+    cairn_object *object; /* for what needs no loading */
     cairn_runtime *runtime;
-    cairn_engine *engine;
     cairn_module *module; /* NULL until it is published */
-    struct findings findings;
-    void *function; /* function pointer for the call */
+    struct signature signature;
+    struct call call;
     struct printer printer;
 };
 
+static enum exit_status fail(const struct session *session, const struct cairn_error *error)
+{
+    complain("%s: %s", session->options->path, error->message);
+    return EXIT_BAD_INPUT;
+}
+
 /* ---- Loading ---- */
-
-static void note_module(cairn_module *module, void *user)
-{
-    struct session *session = user;
-    session->module = module;
-}
-
-static enum exit_status prepare_call(struct session *session)
-{
-    const struct options *options = session->options;
-    struct cairn_error error;
-    if (options->function == NULL)
-        return EXIT_DONE;
-    if (invocation_read(session->program, options->function, &session->signature, &error) !=
-        CAIRN_OK)
-        return complain_about(&session->findings, &error);
-    session->has_call = true;
-    enum cairn_status status = call_prepare(&session->signature, options->words,
-                                            options->word_count, &session->call, &error);
-    if (status == CAIRN_OK)
-        status = invocation_build(session->program, options->function, &session->signature,
-                                  session->call.scalars, session->invocation, &error);
-    if (status == CAIRN_OK)
-        return EXIT_DONE;
-    complain("%s: %s: %s", options->path, options->function, error.message);
-    return status == CAIRN_ERROR_ARGUMENT ? EXIT_BAD_USAGE : EXIT_BAD_INPUT;
-}
 
 /* Implements llvm.experimental.deoptimize for programs that do not define it. */
 static void end_at_deoptimize(void)
@@ -106,163 +81,260 @@ static void end_at_deoptimize(void)
     _exit(EXIT_BAD_INPUT);
 }
 
-static enum exit_status load(struct session *session)
+static bool find_symbol(void *user, const char *name, uint64_t *address)
 {
-    struct cairn_error error;
-    struct cairn_engine_options options = {
-        .optimisation_level = session->options->optimisation_level,
-        .is_verified = true, /* program_read has verified the module */
-        .finding = complain_about_finding,
-        .finding_user = &session->findings,
-        .deoptimize_target = (const void *)(uintptr_t)end_at_deoptimize,
-        .memory_manager = {.name = session->options->path,
-                           .after_publish = note_module,
-                           .id_conflicts = session->options->id_conflicts,
-                           .user = session},
-    };
-    enum cairn_status status = program_check_externals(session->program, &error);
-    if (status == CAIRN_OK)
-        status = cairn_runtime_create(NULL, &session->runtime, &error);
-    if (status == CAIRN_OK)
-        status = program_create_engine(session->program, session->runtime, &options,
-                                       &session->engine, &error);
-    if (status == CAIRN_OK)
-        status = cairn_engine_finalise(session->engine, &error);
-    if (status == CAIRN_OK && session->has_call) {
-        session->function = cairn_engine_function(session->engine, session->invocation, &error);
-        status = session->function != NULL ? CAIRN_OK : error.status;
-    }
-    return status == CAIRN_OK ? EXIT_DONE : complain_about(&session->findings, &error);
+    (void)user;
+    *address = (uintptr_t)end_at_deoptimize;
+    return strcmp(name, "__llvm_deoptimize") == 0;
 }
 
-/* ---- Listing and calling ---- */
+static void note_features(void *user, const char *needed, const char *available)
+{
+    const struct session *session = user;
+    complain("%s: needs a CPU with: %s", session->options->path, needed);
+    complain("%s: this CPU has: %s", session->options->path, available);
+}
+
+static enum exit_status load(struct session *session)
+{
+    const struct cairn_load_options options = {
+        .find_symbol = find_symbol, .note_features = note_features, .user = session};
+    cairn_loader *loader = NULL;
+    cairn_module *module;
+    struct cairn_error error;
+    enum cairn_status status = cairn_runtime_create(NULL, &session->runtime, &error);
+    if (status == CAIRN_OK)
+        status = cairn_loader_create(session->runtime, session->options->path, &loader, &error);
+    if (status == CAIRN_OK)
+        status = cairn_loader_add_object(loader, session->bytes, session->size, &options, &error);
+    if (status == CAIRN_OK)
+        status = cairn_loader_finish(loader, &module, &error);
+    if (status != CAIRN_OK)
+        cairn_loader_destroy(loader);
+    if (status == CAIRN_OK)
+        status = cairn_module_publish(module, &error);
+    if (status != CAIRN_OK)
+        return fail(session, &error);
+    session->module = module;
+    return EXIT_DONE;
+}
+
+/* ---- Calling ---- */
+
+/* Returns the text of the function's signature; NULL, after an error message, if the program has no
+ * such function. */
+static const char *find_signature(const struct session *session, const char *name)
+{
+    const char *path = session->options->path;
+    const char *entry = cairn_module_find_symbol(session->module, signatures_name);
+    char defined[128] = "";
+    size_t length = 0;
+    if (entry == NULL) {
+        complain("%s: the object does not contain the types of its functions, as those of "
+                 "'cairn compile' do; only --sites can be used",
+                 path);
+        return NULL;
+    }
+    while (*entry != '\0') {
+        const char *text = entry + strlen(entry) + 1;
+        bool fits = length + strlen(entry) + sizeof ", ..." <= sizeof defined - sizeof ", ...";
+        if (strcmp(entry, name) == 0 && *text != '\0')
+            return text;
+        if (strcmp(entry, name) == 0) {
+            complain("%s: function '%s' is only declared here", path, name);
+            return NULL;
+        }
+        if (*text != '\0' && length < sizeof defined - sizeof ", ...")
+            length += (size_t)snprintf(defined + length, sizeof defined - length, "%s%s",
+                                       length == 0 ? "" : ", ", fits ? entry : "...");
+        if (!fits)
+            length = sizeof defined;
+        entry = text + strlen(text) + 1;
+    }
+    complain("%s: function '%s' is not there; defined: %s", path, name,
+             *defined == '\0' ? "none" : defined);
+    return NULL;
+}
+
+static enum exit_status prepare_call(struct session *session)
+{
+    const struct options *options = session->options;
+    struct cairn_error error;
+    const char *text = find_signature(session, options->function);
+    if (text == NULL)
+        return EXIT_BAD_INPUT;
+    if (*text == '!') {
+        complain("%s: %s", options->path, text + 1);
+        return EXIT_BAD_INPUT;
+    }
+    if (signature_parse(text, &session->signature, &error) != CAIRN_OK)
+        return fail(session, &error);
+    enum cairn_status status = call_prepare(&session->signature, options->words,
+                                            options->word_count, &session->call, &error);
+    if (status == CAIRN_OK)
+        return EXIT_DONE;
+    complain("%s: %s: %s", options->path, options->function, error.message);
+    return status == CAIRN_ERROR_ARGUMENT ? EXIT_BAD_USAGE : EXIT_BAD_INPUT;
+}
 
 /* Calls the function. Meanwhile SIGPIPE has its default action, as in a program that runs by
  * itself. */
 static enum exit_status call_function(struct session *session)
 {
+    const char *name = session->options->function;
+    char caller[4096];
+    struct cairn_error error;
+    snprintf(caller, sizeof caller, "%s%s", caller_prefix, name);
+    void *function = cairn_module_find_symbol(session->module, caller);
+    if (function == NULL) {
+        complain("%s: the object does not define '%.200s'", session->options->path, caller);
+        return EXIT_BAD_INPUT;
+    }
     signal(SIGPIPE, SIG_DFL);
-    program_run_constructors(session->engine);
-    call_make(&session->call, session->function);
-    program_run_destructors(session->engine);
+    if (cairn_module_run_constructors(session->module, &error) != CAIRN_OK)
+        return fail(session, &error);
+    call_make(&session->call, (calling_function *)(uintptr_t)function);
+    cairn_module_run_destructors(session->module);
     fflush(NULL); /* output of the program precedes its result */
     signal(SIGPIPE, SIG_IGN);
     call_write_result(&session->call, &session->printer.output);
     return finish_output(&session->printer.output);
 }
 
-/* Lists a program for another architecture, or for a target that was given, without loading it. */
-static enum exit_status run_foreign(struct session *session)
+/* ---- The program ---- */
+
+/* Whether the object can be loaded here, and was not compiled for a target that was given. */
+static bool is_native(const struct session *session)
 {
-    const struct options *options = session->options;
-    if (options->function == NULL)
-        return list_program(session->program, options->path, options->optimisation_level,
-                            options->id_conflicts, &session->printer);
-    complain("%s: the program is for %s and cannot be called on %s; --sites lists its sites",
-             options->path, cairn_architecture_name(program_architecture(session->program)),
-             cairn_architecture_name(cairn_architecture_host()));
-    return EXIT_BAD_INPUT;
+    return session->options->compile.target == NULL &&
+           cairn_object_architecture(session->object) == cairn_architecture_host() &&
+           cairn_object_byte_order(session->object) == cairn_byte_order_host();
 }
 
-static enum exit_status run_program(struct session *session)
+static enum exit_status run_object(struct session *session)
 {
     const struct options *options = session->options;
-    struct cairn_error error;
-    if (options->target != NULL &&
-        program_set_target(session->program, options->target, &error) != CAIRN_OK)
-        return complain_about(&session->findings, &error);
-    enum cairn_architecture architecture = program_architecture(session->program);
-    if (options->target != NULL ||
-        (architecture != CAIRN_ARCHITECTURE_UNKNOWN && architecture != cairn_architecture_host()))
-        return run_foreign(session);
-    enum exit_status status = prepare_call(session);
-    if (status == EXIT_DONE)
-        status = load(session);
+    if (options->function == NULL && (!is_native(session) || !has_manifest(session->object)))
+        return list_object(session->object, options->path, &session->printer);
+    if (!is_native(session)) {
+        complain("%s: the program is for %s and cannot be called on %s; --sites lists its sites",
+                 options->path, cairn_architecture_name(cairn_object_architecture(session->object)),
+                 cairn_architecture_name(cairn_architecture_host()));
+        return EXIT_BAD_INPUT;
+    }
+    enum exit_status status = load(session);
+    if (status == EXIT_DONE && options->function != NULL)
+        status = prepare_call(session);
     if (status == EXIT_DONE && options->sites)
-        status = list_module(session->module, session->program, session->engine, options->path,
-                             &session->printer.output);
-    if (status == EXIT_DONE && session->has_call)
+        status = list_module(session->runtime, session->module, &session->printer.output);
+    if (status == EXIT_DONE && options->function != NULL)
         status = call_function(session);
     return status;
 }
 
-/* ---- The command ---- */
-
-static void complain_about_llvm(const char *reason)
+/* Reads an object's bytes. Sets `*is_object`, and reads nothing else of another file. */
+static enum exit_status read_object(struct session *session, bool *is_object)
 {
-    complain("LLVM cannot compile this: %s", reason);
-    _exit(EXIT_BAD_INPUT);
+    static const char magic[] = {'\177', 'E', 'L', 'F'};
+    const char *path = session->options->path;
+    FILE *file = fopen(path, "rb");
+    size_t capacity = 1 << 16;
+    size_t count = 0;
+    uint8_t *bytes = file == NULL ? NULL : malloc(capacity);
+    while (bytes != NULL &&
+           (count = fread(bytes + session->size, 1, capacity - session->size, file)) > 0) {
+        session->size += count;
+        if (session->size < sizeof magic || memcmp(bytes, magic, sizeof magic) != 0)
+            break;
+        if (session->size < capacity)
+            continue;
+        uint8_t *grown = realloc(bytes, capacity *= 2);
+        if (grown == NULL)
+            free(bytes);
+        bytes = grown;
+    }
+    bool failed = file != NULL && (bytes == NULL || ferror(file) != 0);
+    *is_object =
+        bytes != NULL && session->size >= sizeof magic && memcmp(bytes, magic, sizeof magic) == 0;
+    if (*is_object && failed)
+        complain("%s: cannot be read: %s", path, strerror(errno));
+    if (file != NULL)
+        fclose(file);
+    if (*is_object && !failed) {
+        session->bytes = bytes;
+        return EXIT_DONE;
+    }
+    free(bytes);
+    session->size = 0;
+    return *is_object ? EXIT_BAD_INPUT : EXIT_DONE;
+}
+
+/* Returns the name of an option that is for IR, or NULL. */
+static const char *find_compile_option(const struct compile_options *options)
+{
+    return options->target != NULL         ? "--target"
+           : options->cpu != NULL          ? "--cpu"
+           : options->features != NULL     ? "--features"
+           : options->passes != NULL       ? "--passes"
+           : options->id_conflicts != NULL ? "--id-conflicts"
+           : options->level != NULL        ? "-O"
+                                           : NULL;
 }
 
 static enum exit_status run(const struct options *options)
 {
     static struct session session;
     struct cairn_error error;
-    char magic[4] = "";
-    FILE *file = fopen(options->path, "rb");
-    bool is_object = file != NULL && fread(magic, sizeof magic, 1, file) == 1 &&
-                     memcmp(magic, "\177ELF", sizeof magic) == 0;
-    if (file != NULL)
-        fclose(file);
+    bool is_object;
     session.options = options;
-    session.findings.path = options->path;
     output_open(&session.printer.output, STDOUT_FILENO);
-    program_on_fatal_error(complain_about_llvm);
-    if (is_object) {
-        if (options->function == NULL && options->target == NULL)
-            return list_object(options->path, &session.printer);
-        complain("%s: the file is an object, and %s needs LLVM IR; use --sites alone",
-                 options->path, options->function != NULL ? "--call" : "--target");
-        return EXIT_BAD_USAGE;
+    enum exit_status status = read_object(&session, &is_object);
+    const char *unused = is_object ? find_compile_option(&options->compile) : NULL;
+    if (unused != NULL) {
+        complain("%s: the file is an object, and %s needs LLVM IR", options->path, unused);
+        status = EXIT_BAD_USAGE;
     }
-    if (program_read(options->path, &session.program, &error) != CAIRN_OK) {
-        complain("%s", error.message);
-        return EXIT_BAD_INPUT;
-    }
-    enum exit_status status = run_program(&session);
-    cairn_engine_destroy(session.engine);
+    if (status == EXIT_DONE && !is_object)
+        status = compile_file(options->path, &options->compile, &session.bytes, &session.size);
+    if (status == EXIT_DONE && cairn_object_open_memory(session.bytes, session.size, NULL,
+                                                        &session.object, &error) != CAIRN_OK)
+        status = fail(&session, &error);
+    if (status == EXIT_DONE)
+        status = run_object(&session);
+    cairn_module_retire(session.module);
     cairn_runtime_destroy(session.runtime);
-    if (session.has_call)
-        call_release(&session.call);
-    invocation_release(&session.signature);
-    program_dispose(session.program);
+    cairn_object_destroy(session.object);
+    call_release(&session.call);
+    signature_release(&session.signature);
+    free(session.bytes);
     return status;
 }
 
-static bool check_options(const struct options *options, const struct option_values *calls,
-                          const char *level, const char *conflicts)
+/* ---- The command ---- */
+
+static bool check_options(const struct options *options, const struct option_values *calls)
 {
     if (calls->count > 1)
         return complain("run: --call is given more than once");
-    if (level[0] < '0' || level[0] > '3' || level[1] != '\0')
-        return complain("run: -O needs a level from 0 to 3, not '%s'", level);
-    if (conflicts != NULL && options->id_conflicts == CAIRN_ID_CONFLICTS_REFUSED)
-        return complain("run: --id-conflicts needs " CONFLICTS_NEEDS ", not '%s'", conflicts);
     if (calls->count == 0 && options->word_count > 0)
         return complain("run: '%s' is an argument, but --call is not given", options->words[0]);
     if (calls->count == 0 && !options->sites)
         return complain("run: nothing to do: give --call FUNCTION or --sites");
-    if (calls->count > 0 && options->target != NULL &&
-        program_find_architecture(options->target) == cairn_architecture_host())
+    if (calls->count > 0 && options->compile.target != NULL &&
+        is_host_triple(options->compile.target))
         return complain("run: --target only lists sites; leave it out to call '%s'",
                         options->function);
-    return true;
+    return check_compile_options("run", &options->compile);
 }
 
 enum exit_status command_run(int argc, char **argv)
 {
-    struct options options = {.id_conflicts = CAIRN_ID_CONFLICTS_REFUSED};
+    struct options options = {.path = NULL};
     struct option_values calls = {.count = 0};
-    const char *level = "2";
-    const char *conflicts = NULL;
     const struct option known[] = {
         {.name = "--call", .values = &calls, .needs = "the name of a function"},
-        {.name = "--id-conflicts", .value = &conflicts, .needs = CONFLICTS_NEEDS},
         {.name = "--sites", .flag = &options.sites},
-        {.name = "--target",
-         .value = &options.target,
-         .needs = "a triple, such as powerpc64le-linux-gnu"},
-        {.name = "-O", .value = &level, .needs = "a level from 0 to 3"},
+        COMPILE_OPTIONS(&options.compile),
     };
     struct command_line line = {.command = "run",
                                 .help = help,
@@ -276,10 +348,5 @@ enum exit_status command_run(int argc, char **argv)
     options.words = line.operands + 1;
     options.word_count = (uint32_t)line.operand_count - 1;
     options.function = calls.values[0];
-    options.optimisation_level = (unsigned)(level[0] - '0');
-    if (conflicts != NULL && strcmp(conflicts, "renumber") == 0)
-        options.id_conflicts = CAIRN_ID_CONFLICTS_RENUMBERED;
-    else if (conflicts != NULL && strcmp(conflicts, "undeclared") == 0)
-        options.id_conflicts = CAIRN_ID_CONFLICTS_UNDECLARED;
-    return check_options(&options, &calls, level, conflicts) ? run(&options) : EXIT_BAD_USAGE;
+    return check_options(&options, &calls) ? run(&options) : EXIT_BAD_USAGE;
 }

@@ -1,31 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "tools/run_listing.h"
 
+#include "base/memory.h"
+#include "format/manifest.h"
 #include "tools/record_text.h"
 #include "tools/site_text.h"
 #include "tools/stackmap.h"
-#include "llvm/scan.h"
 
 #include <cairn/cairn.h>
-
-/* ---- Error messages ---- */
-
-void complain_about_finding(const struct cairn_finding *finding, void *user)
-{
-    struct findings *findings = user;
-    complain("%s: %s", findings->path, finding->sentence);
-    findings->any = true;
-}
-
-enum exit_status complain_about(const struct findings *findings, const struct cairn_error *error)
-{
-    if (error->status == CAIRN_ERROR_CONFLICT)
-        complain("%s: %s: use '--id-conflicts renumber' or '--id-conflicts undeclared'",
-                 findings->path, error->message);
-    else if (error->status != CAIRN_ERROR_LLVM || !findings->any)
-        complain("%s: %s", findings->path, error->message);
-    return EXIT_BAD_INPUT;
-}
 
 /* ---- Loaded modules ---- */
 
@@ -52,22 +34,31 @@ static void write_values(struct output *output, struct cairn_record record)
         output_character(output, '\n');
 }
 
+/* Returns the name of the function that begins at the address, or NULL. */
+static const char *find_name(const cairn_runtime *runtime, uint64_t address)
+{
+    struct cairn_function function;
+    return cairn_runtime_find_function(runtime, address, &function) && function.address == address
+               ? function.name
+               : NULL;
+}
+
 static const char *find_target_name(void *user, enum code_form form, uint64_t address,
                                     const struct instruction *instruction)
 {
     (void)form;
     (void)address;
-    return instruction->has_target ? program_names_find(user, instruction->target) : NULL;
+    return instruction->has_target ? find_name(user, instruction->target) : NULL;
 }
 
 static void write_record(struct output *output, struct cairn_record record,
-                         const struct program_names *names, const struct code_writer *writer)
+                         const cairn_runtime *runtime, const struct code_writer *writer)
 {
     const struct cairn_declaration *declaration = cairn_record_declaration(record);
     enum cairn_record_kind kind = declaration == NULL ? CAIRN_RECORD_UNDECLARED : declaration->kind;
     uint64_t address = cairn_record_address(record);
     uint64_t function = cairn_record_function(record).address;
-    const char *name = program_names_find(names, function);
+    const char *name = find_name(runtime, function);
     output_format(output, HEADING "%s" PLAIN " ID " NUMBER "%ju" PLAIN " at 0x%jx = " NAME,
                   cairn_record_kind_name(kind), cairn_record_id(record), address);
     if (name != NULL)
@@ -83,27 +74,23 @@ static void write_record(struct output *output, struct cairn_record record,
     }
     struct cairn_site_description description;
     cairn_site_describe(site, &description);
-    write_site_summary(writer, "", &description, program_names_find(names, description.target));
+    write_site_summary(writer, "", &description, find_name(runtime, description.target));
     write_site_code(writer, &description, "armed", "now: the same");
 }
 
-enum exit_status list_module(const cairn_module *module, struct program *program,
-                             cairn_engine *engine, const char *path, struct output *output)
+enum exit_status list_module(const cairn_runtime *runtime, const cairn_module *module,
+                             struct output *output)
 {
-    const struct findings findings = {.path = path};
     struct cairn_error error;
-    struct program_names names;
-    uint32_t count = module == NULL ? 0 : cairn_table_record_count(cairn_module_table(module));
-    uint32_t site_count = module == NULL ? 0 : cairn_module_site_count(module);
+    uint32_t count = cairn_table_record_count(cairn_module_table(module));
+    uint32_t site_count = cairn_module_site_count(module);
     struct code_writer writer = {
         .output = output,
         .indentation = 2,
         .columns = code_columns(cairn_architecture_host()),
         .find_name = find_target_name,
-        .user = &names,
+        .user = (void *)(uintptr_t)runtime,
     };
-    if (module != NULL && program_names_read(program, engine, &names, &error) != CAIRN_OK)
-        return complain_about(&findings, &error);
     if (disassembler_create(cairn_architecture_host(), cairn_byte_order_host(),
                             &writer.disassembler, &error) != CAIRN_OK)
         writer.disassembler = NULL; /* only bytes are shown */
@@ -111,27 +98,76 @@ enum exit_status list_module(const cairn_module *module, struct program *program
                   plural(site_count));
     for (uint32_t i = 0; i < count; i++) {
         output_character(output, '\n');
-        write_record(output, (struct cairn_record){cairn_module_table(module), i}, &names, &writer);
+        write_record(output, (struct cairn_record){cairn_module_table(module), i}, runtime,
+                     &writer);
     }
     if (count > 0)
         output_character(output, '\n');
     disassembler_destroy(writer.disassembler);
-    if (module != NULL)
-        program_names_release(&names);
     return finish_output(output);
 }
 
-/* ---- Objects and programs for other architectures ---- */
+/* ---- Objects that are not loaded ---- */
 
-/* Lists the object's records. Destroys the object. */
-static enum exit_status list(cairn_object *object, const char *path,
-                             const cairn_declarations *declarations, struct printer *printer)
+static const struct cairn_object_filter manifests = {.name = MANIFEST_SECTION};
+
+bool has_manifest(cairn_object *object)
+{
+    struct cairn_object_section section = {0};
+    return cairn_object_next_section(object, &manifests, &section, NULL) == CAIRN_OK;
+}
+
+/* Adds the declarations of a manifest to the set. */
+static enum cairn_status read_manifest(const struct cairn_section *section,
+                                       cairn_declarations *declarations, struct cairn_error *error)
+{
+    const struct cairn_allocator allocator = memory_allocator(NULL);
+    struct manifest_reader reader;
+    struct manifest_target target;
+    struct manifest_pc_section pc_section;
+    struct cairn_declaration declaration;
+    enum cairn_status status = CAIRN_OK;
+    manifest_reader_init(&reader, section->bytes, section->size, &allocator);
+    while (status == CAIRN_OK && reader.offset < reader.size) {
+        status = manifest_read_unit(&reader, &target, error);
+        while (status == CAIRN_OK && reader.pc_sections_left > 0)
+            status = manifest_read_pc_section(&reader, &pc_section, error);
+        while (status == CAIRN_OK && reader.declarations_left > 0) {
+            status = manifest_read_declaration(&reader, &declaration, error);
+            if (status == CAIRN_OK)
+                status = cairn_declarations_add(declarations, &declaration, error);
+        }
+    }
+    manifest_reader_release(&reader);
+    return status;
+}
+
+/* Creates the set of an object's declarations; `*declarations` is NULL if it has no manifest. */
+static enum cairn_status read_declarations(cairn_object *object, cairn_declarations **declarations,
+                                           struct cairn_error *error)
+{
+    struct cairn_object_section section = {0};
+    *declarations = NULL;
+    if (!has_manifest(object))
+        return CAIRN_OK;
+    enum cairn_status status = cairn_declarations_create(NULL, declarations, error);
+    while (status == CAIRN_OK &&
+           (status = cairn_object_next_section(object, &manifests, &section, error)) == CAIRN_OK)
+        status = read_manifest(&section.contents, *declarations, error);
+    return status == CAIRN_ERROR_NOT_FOUND ? CAIRN_OK : status;
+}
+
+enum exit_status list_object(cairn_object *object, const char *path, struct printer *printer)
 {
     const struct input input = {.name = path, .object = object, .printer = printer};
     enum exit_status status = EXIT_BAD_INPUT;
-    struct map_check check = check_maps(&input);
     struct listing *listing = NULL;
-    if (check.is_good && check.section_count == 0 && declarations != NULL) {
+    cairn_declarations *declarations;
+    struct cairn_error error;
+    struct map_check check = check_maps(&input);
+    if (read_declarations(object, &declarations, &error) != CAIRN_OK) {
+        complain("%s: %s", path, error.message);
+    } else if (check.is_good && check.section_count == 0 && declarations != NULL) {
         output_text(&printer->output, "0 records, 0 sites\n");
         status = finish_output(&printer->output);
     } else if (check.is_valid && check.section_count == 0) {
@@ -144,58 +180,6 @@ static enum exit_status list(cairn_object *object, const char *path,
         status = finish_output(&printer->output);
     }
     listing_destroy(listing);
-    cairn_object_destroy(object);
-    return status;
-}
-
-enum exit_status list_object(const char *path, struct printer *printer)
-{
-    const struct findings findings = {.path = path};
-    cairn_object *object;
-    struct cairn_error error;
-    if (cairn_object_open(path, NULL, &object, &error) != CAIRN_OK)
-        return complain_about(&findings, &error);
-    return list(object, path, NULL, printer);
-}
-
-enum exit_status list_program(struct program *program, const char *path,
-                              unsigned optimisation_level, enum cairn_id_conflicts id_conflicts,
-                              struct printer *printer)
-{
-    struct findings findings = {.path = path};
-    const struct cairn_check_options options = {
-        .optimisation_level = optimisation_level,
-        .is_verified = true, /* program_read has verified the module */
-        .finding = complain_about_finding,
-        .user = &findings,
-    };
-    cairn_declarations *declarations = NULL;
-    struct compiled compiled = {0};
-    struct pending_list pending;
-    cairn_object *object;
-    struct cairn_error error;
-    enum exit_status result;
-    pending_init(&pending, NULL, id_conflicts);
-    enum cairn_status status = cairn_declarations_create(NULL, &declarations, &error);
-    /* The module is checked before code generation, which changes it. */
-    if (status == CAIRN_OK)
-        status = cairn_check_module(program_module(program), &options, &error);
-    if (status == CAIRN_OK)
-        status = pending_scan(&pending, program_module(program), declarations, &error);
-    if (status == CAIRN_OK)
-        status = program_compile(program, optimisation_level, &compiled, &error);
-    if (status != CAIRN_OK) {
-        result = complain_about(&findings, &error);
-    } else if (cairn_object_open_memory(compiled.bytes, compiled.size, NULL, &object, &error) ==
-               CAIRN_OK) {
-        result = list(object, path, declarations, printer);
-    } else {
-        complain("%s: cannot read the code that LLVM emits: %s: choose a target with ELF files, "
-                 "such as Linux",
-                 path, error.message);
-        result = EXIT_BAD_INPUT;
-    }
-    compiled_release(&compiled);
     cairn_declarations_destroy(declarations);
-    return result;
+    return status;
 }

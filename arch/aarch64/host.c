@@ -15,6 +15,10 @@
  * SPDX-License-Identifier: MIT
  */
 #include "arch/arch.h"
+#include "arch/features.h"
+
+#include <string.h>
+#include <sys/auxv.h>
 
 enum {
     INSTRUCTION_LINE_SHIFT = 0, /* IminLine: log2 of the line size in words */
@@ -47,4 +51,12 @@ void arch_host_code_written(const void *written, const void *executed, size_t si
         __asm__ volatile("ic ivau, %0" : : "r"(at) : "memory");
     __asm__ volatile("dsb ish" : : : "memory");
     __asm__ volatile("isb" : : : "memory");
+}
+
+/* ORDER HWCAP */
+void arch_host_features(uint64_t words[ARCH_FEATURE_WORDS])
+{
+    memset(words, 0, ARCH_FEATURE_WORDS * sizeof *words);
+    words[0] = getauxval(AT_HWCAP);
+    words[1] = getauxval(AT_HWCAP2);
 }

@@ -13,7 +13,9 @@
  * SPDX-License-Identifier: MIT
  */
 #include "arch/arch.h"
+#include "arch/features.h"
 
+#include <string.h>
 #include <sys/auxv.h>
 
 /* The smallest block size of any 64-bit processor, used if the kernel does not report the size. */
@@ -38,4 +40,24 @@ void arch_host_code_written(const void *written, const void *executed, size_t si
         __asm__ volatile("icbi 0, %0" : : "r"(at) : "memory");
     __asm__ volatile("sync" : : : "memory");
     __asm__ volatile("isync" : : : "memory");
+}
+
+/* ORDER HWCAP. Some kernels report only the newest version of the ISA among those that a CPU
+ * implements, so that each version stands for the earlier ones, too. */
+void arch_host_features(uint64_t words[ARCH_FEATURE_WORDS])
+{
+    /* From the newest on; bits as in features.c. */
+    static const struct {
+        unsigned word;
+        uint64_t bit;
+    } versions[] = {{1, 0x00040000}, {1, 0x00800000}, {1, 0x80000000}, {0, 0x100}, {0, 0x1000}};
+    bool is_implied = false;
+    memset(words, 0, ARCH_FEATURE_WORDS * sizeof *words);
+    words[0] = getauxval(AT_HWCAP);
+    words[1] = getauxval(AT_HWCAP2);
+    for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
+        is_implied |= (words[versions[i].word] & versions[i].bit) != 0;
+        if (is_implied)
+            words[versions[i].word] |= versions[i].bit;
+    }
 }

@@ -9,6 +9,10 @@
  * SPDX-License-Identifier: MIT
  */
 #include "arch/arch.h"
+#include "arch/x86_64/features.h"
+
+#include <cpuid.h>
+#include <string.h>
 
 void arch_host_code_written(const void *written, const void *executed, size_t size)
 {
@@ -17,4 +21,46 @@ void arch_host_code_written(const void *written, const void *executed, size_t si
     (void)size;
     /* Stores become visible in program order, so this fence emits no instruction. */
     __atomic_thread_fence(__ATOMIC_RELEASE);
+}
+
+static uint64_t read_xcr0(void)
+{
+    uint32_t low, high;
+    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return (uint64_t)high << 32 | low;
+}
+
+/* Leaves that the CPU does not have read as zeros. */
+void arch_host_features(uint64_t words[ARCH_FEATURE_WORDS])
+{
+    /* ORDER CPUID. The register is the position in the order in which __get_cpuid_count has them.
+     */
+    enum { EAX, EBX, ECX, EDX };
+    static const struct {
+        uint32_t leaf;
+        uint32_t subleaf;
+        unsigned register_index;
+    } reads[X86_64_FEATURE_WORD_COUNT] = {
+        [X86_64_1_ECX] = {1, 0, ECX},
+        [X86_64_7_0_EBX] = {7, 0, EBX},
+        [X86_64_7_0_ECX] = {7, 0, ECX},
+        [X86_64_7_0_EDX] = {7, 0, EDX},
+        [X86_64_7_1_EAX] = {7, 1, EAX},
+        [X86_64_7_1_EDX] = {7, 1, EDX},
+        [X86_64_80000001_ECX] = {0x80000001, 0, ECX},
+        [X86_64_1E_1_EAX] = {0x1E, 1, EAX},
+        [X86_64_24_0_EBX] = {0x24, 0, EBX},
+    };
+    enum { AVX10_VERSION = 0xFF, OSXSAVE = 27 };
+    memset(words, 0, ARCH_FEATURE_WORDS * sizeof *words);
+    for (size_t i = 0; i < X86_64_FEATURE_WORD_COUNT; i++) {
+        uint32_t registers[4] = {0};
+        if (__get_cpuid_count(reads[i].leaf, reads[i].subleaf, &registers[EAX], &registers[EBX],
+                              &registers[ECX], &registers[EDX]) != 0)
+            words[i] = registers[reads[i].register_index];
+    }
+    uint64_t version = words[X86_64_24_0_EBX] & AVX10_VERSION;
+    words[X86_64_24_0_EBX] = version == 0 ? 0 : UINT64_MAX >> (version < 64 ? 64 - version : 0);
+    if ((words[X86_64_1_ECX] >> OSXSAVE & 1) != 0)
+        words[ARCH_FEATURE_STATE] = read_xcr0();
 }

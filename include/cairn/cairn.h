@@ -39,6 +39,7 @@
 #include <cairn/ic.h>
 #include <cairn/invalidation.h>
 #include <cairn/liveout.h>
+#include <cairn/load.h>
 #include <cairn/module.h>
 #include <cairn/patch.h>
 #include <cairn/pc_table.h>

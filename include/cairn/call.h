@@ -117,7 +117,7 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_closure_create(
     void *user, cairn_closure **closure, struct cairn_error *error);
 
 /** Destroys a closure, which may be NULL. No thread may call it any more. It must be destroyed
- * before its runtime and its signature. Its code is freed at the next quiescent point. */
+ * before its runtime and its signature. Its code is freed by a grace period (cairn/runtime.h). */
 CAIRN_API void cairn_closure_destroy(cairn_closure *closure);
 
 /** Returns the closure's function pointer, valid as long as the closure: for C, for cairn_call, for

@@ -84,7 +84,6 @@ struct cairn_exit_call {
     uint8_t action;
     uint8_t result_count;
     bool extends_sign;
-    uint64_t entry_code;
     struct cairn_frame caller;
     struct cairn_value results[CAIRN_EXIT_RESULTS_MAX];
 #ifdef __cplusplus
@@ -110,9 +109,9 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_site_leave(
     cairn_exit **exit, struct cairn_error *error);
 
 /**
- * Creates an exit that calls `handler`, for sites of one runtime, in a page of the runtime's code
- * memory. The caller owns `*exit`. Errors: ARGUMENT; UNSUPPORTED (Cairn cannot save all registers
- * of this machine); others as cairn_loader_finish. Thread-safe.
+ * Creates an exit that calls `handler`, for sites of one runtime, in the runtime's code memory. It
+ * takes about 128 bytes. The caller owns `*exit`. Errors: ARGUMENT; UNSUPPORTED (Cairn cannot save
+ * all registers of this machine); others as cairn_loader_finish. Thread-safe.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_exit_create(cairn_runtime *runtime,
                                                                cairn_exit_handler *handler,
@@ -122,10 +121,10 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_exit_create(cairn_runtime *ru
 /**
  * Destroys an exit, which may be NULL. It must be called before the runtime is destroyed.
  *
- * The exit's code and handler remain in use until the next quiescent point, by threads that are in
- * them and by sites that still call the exit; such sites must be patched before that point. The
- * exit's own handler may destroy it. Another call for the same exit before that quiescent point is
- * allowed.
+ * The exit's code and handler remain in use, by threads that are in them and by sites that still
+ * call the exit, until a grace period that began later ends (cairn/runtime.h). Such sites must be
+ * patched before that. The exit's own handler may destroy it. Another call for the same exit is
+ * allowed until then.
  */
 CAIRN_API void cairn_exit_destroy(cairn_exit *exit);
 
@@ -172,7 +171,8 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_exit_return(struct cairn_exit
  * the signature is not needed after this function has returned.
  *
  * There may be a frame of Cairn's between the function and the caller (for arguments on the stack;
- * always on PPC64). Its code belongs to the exit, and walks can step over it. If a function that
+ * always on PPC64). Its code is in a module of the runtime's, which the first exit or inline cache
+ * creates, and walks can step over it. If a function that
  * was entered in this way is replaced again, that frame is replaced, too: the stack does not grow.
  *
  * Errors: ARGUMENT if the values do not match the signature's arguments, or its results do not

@@ -43,6 +43,10 @@
  * WRITING. A value is written to the place from which LLVM's code will load it: in the context, for
  * the innermost frame; otherwise on the stack, where a callee may have saved the register.
  *
+ * RETIRED CODE. Retiring a module does not change its frames: they are found, walked, read, written
+ * and left as before, until a grace period frees the module (cairn/runtime.h), which must not
+ * happen while such a frame is on any stack.
+ *
  * A frame is plain data, and may be copied. It contains pointers to the context, to the stack and
  * to the module, and is valid until the thread of the stack resumes. A thread may access its own
  * frames, or those of a stopped thread. All functions are async-signal-safe and lock-free, and
@@ -72,11 +76,12 @@ enum { CAIRN_FRAME_SLOTS = 80 };
 /** A frame. */
 struct cairn_frame {
     const cairn_runtime *runtime;
-    cairn_module *module; /**< the module of the frame's code; NULL for a foreign frame */
-    uint64_t pc;          /**< the next instruction, or the return address of the pending call */
-    uint64_t sp;          /**< the stack pointer at `pc` */
-    bool is_calling;      /**< whether the frame waits for a call */
-    bool is_innermost;    /**< whether this is the context's frame, which has all its registers */
+    /** The module of the frame's code, which may be retired; NULL for a foreign frame. */
+    cairn_module *module;
+    uint64_t pc;       /**< the next instruction, or the return address of the pending call */
+    uint64_t sp;       /**< the stack pointer at `pc` */
+    bool is_calling;   /**< whether the frame waits for a call */
+    bool is_innermost; /**< whether this is the context's frame, which has all its registers */
 
     /* Internal: the places of callee-saved registers; NULL if the place is not known. */
     struct cairn_context *context;
@@ -91,8 +96,8 @@ struct cairn_frame {
  * cairn_context_save. Otherwise the thread was interrupted, and it is the next instruction.
  *
  * `context` must stay valid as long as the frame; values are written to it. The frame is foreign if
- * the program counter is not in a published module. Errors: NOT_FOUND if the context does not hold
- * a stack pointer.
+ * the program counter is not in a module that was published and is still in memory. Errors:
+ * NOT_FOUND if the context does not hold a stack pointer.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_frame_from_context(const cairn_runtime *runtime,
                                                                       struct cairn_context *context,
@@ -117,10 +122,14 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_frame_from_context(const cair
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_frame_caller(struct cairn_frame *frame,
                                                                 struct cairn_error *error);
 
-/* ---- Record and registers ---- */
+/* ---- Function, record and registers ---- */
 
-/** Finds the first record of the frame (RECORDS above); false without one. The function of the
- *  frame is found by cairn_runtime_find_function at `pc - is_calling`. */
+/** Finds the function of the frame, as cairn_runtime_find_function does at `pc - is_calling`, also
+ *  if its module is retired. False for foreign frames, and between functions. */
+CAIRN_API bool cairn_frame_function(const struct cairn_frame *frame,
+                                    struct cairn_function *function);
+
+/** Finds the first record of the frame (RECORDS above); false without one. */
 CAIRN_API bool cairn_frame_record(const struct cairn_frame *frame, struct cairn_record *record);
 
 /** Reads a register of the frame, or its part, by a number of cairn/context.h. Errors: as

@@ -75,13 +75,12 @@
  * created may take effect after it: the host must not do both at the same time.
  *
  * LIFETIME. A cache can be used until it is destroyed or its module is retired. After that, all
- * functions here that return a status return STATE, until the next quiescent point
- * (cairn_runtime_quiesce) that begins later. That quiescent point frees the memory of the cache, so
- * the pointer must not be used any more. (A cache of a retired module may still be destroyed.) A
- * handler may destroy the cache that called it, create another one for the site, and retire the
- * module that it runs in; its thread continues as usual. After that it must not pass a quiescent
- * point, because its own thread is still in the retired code. It must never release the last
- * reference to the runtime.
+ * functions here that return a status return STATE, until a grace period that began later ends
+ * (cairn/runtime.h). That frees the memory of the cache, so the pointer must not be used any more.
+ * (A cache of a retired module may still be destroyed.) A handler may destroy the cache that called
+ * it, create another one for the site, and retire the module that it runs in; its thread continues
+ * as usual. After that it must not end a grace period that began later, because its own thread is
+ * still in the retired code. It must never release the last reference to the runtime.
  *
  * Threads. All functions here may be called from any thread, also by handlers, and take a lock of
  * the runtime. Only cairn_ic_return is async-signal-safe. Code in a signal handler may execute

@@ -54,6 +54,14 @@
  * cache there. If threads must leave there too, the host destroys the cache first. In a list, such
  * a site is refused (STATE).
  *
+ * NOT ENTRANT. A function that is replaced must accept no new calls, while the frames that are in
+ * it may continue and return. For this, the host invalidates only the site at its entry: `accepts`
+ * refuses all others, and the exit's handler enters the function that replaces it
+ * (cairn_exit_enter). Then the host retires the module (cairn_module_retire), whose IDs are not
+ * found any more. Frames in it are walked, read and left as before, and its sites can be
+ * invalidated later, by `module`, if its frames must leave after all. The memory is freed by a
+ * grace period, which the host ends when no thread has such a frame any more (cairn/runtime.h).
+ *
  * OTHER CHANGES. Invalidations exclude each other. Other changes of the same sites at the same time
  * are not excluded, and the last one wins. A site that is changed while it is invalidated keeps
  * that change when the invalidation is undone.
@@ -79,15 +87,15 @@ extern "C" {
 
 /** Returns whether threads leave the code at this site. It is called once for each patch point and
  *  shadow that does not call or jump, live or not, before anything is changed and with no lock
- *  held. It may call anything, and may retire the module (STATE then), but it must not pass a
- *  quiescent point. */
+ *  held. It may call anything, and may retire the module, but it must not end a grace period. */
 typedef bool cairn_invalidation_filter(const struct cairn_site_description *site, void *user);
 
 struct cairn_invalidation_options {
     /* What to invalidate: exactly one of the following three. */
 
     /** Any address in the code of a function of a published module, for example in a frame (a
-     * return address less 1). On PPC64 ELFv1, not the address of a descriptor. 0 if not used. */
+     * return address less 1). On PPC64 ELFv1, not the address of a descriptor. 0 if not used. For
+     * frames of a retired module, use `module`. */
     uint64_t function;
     const cairn_module *module; /**< all functions of a module; NULL if not used */
     cairn_site *const *sites;   /**< a list of sites, read only during the call; NULL if not used */
@@ -112,8 +120,7 @@ typedef struct cairn_invalidation cairn_invalidation;
  * CONFLICT: all suitable sites call or jump already; a site of a list does; a site is in the list
  * twice.
  * UNMANAGED: a chosen site is not live. The message names it and gives the reason.
- * STATE: a chosen site holds the host's own bytes or has an inline cache; its module is retired,
- * perhaps by another thread meanwhile (for a function this may be NOT_FOUND).
+ * STATE: a chosen site holds the host's own bytes or has an inline cache.
  * ARGUMENT: not exactly one of the three is given; there is no target; a site belongs to another
  * runtime.
  * MEMORY, and the errors of cairn_sites_change.
@@ -130,8 +137,7 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_invalidate(
  *
  * The modules of its sites must still be in memory.
  *
- * Errors, after which nothing is changed: STATE: the module of a site is retired. SYSTEM,
- * UNSUPPORTED as for cairn_sites_change.
+ * Errors, after which nothing is changed: SYSTEM, UNSUPPORTED as for cairn_sites_change.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_invalidation_undo(
     cairn_invalidation *invalidation, enum cairn_strength strength, struct cairn_error *error);

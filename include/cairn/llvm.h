@@ -10,12 +10,15 @@
 
 #include <cairn/call.h>
 #include <cairn/declaration.h>
+#include <cairn/load.h>
 #include <cairn/module.h>
 #include <cairn/pcsection.h>
 #include <cairn/runtime.h>
 #include <cairn/status.h>
 #include <llvm-c/Core.h>
 #include <llvm-c/ExecutionEngine.h>
+#include <llvm-c/Orc.h>
+#include <llvm-c/TargetMachine.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -288,7 +291,18 @@ struct cairn_check_options {
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_check_module(
     LLVMModuleRef module, const struct cairn_check_options *options, struct cairn_error *error);
 
-/* ---- Memory managers: for hosts that create their engines themselves ---- */
+/*
+ * ---- Memory managers: for hosts that create MCJIT engines themselves ----
+ *
+ *     cairn_memory_manager_create(runtime, NULL, &manager, &error)
+ *     cairn_check_module(module, NULL, &error)
+ *     cairn_memory_manager_declare(manager, module, &error)
+ *     options.MCJMM = cairn_memory_manager_llvm(manager)
+ *     LLVMCreateMCJITCompilerForModule(&engine, module, &options, sizeof options, &message)
+ *     cairn_memory_manager_set_engine(manager, engine)
+ *     address = LLVMGetFunctionAddress(engine, "f")
+ *     cairn_memory_manager_status(manager, &error)
+ */
 
 /** PC sections to keep with their module, for cairn_module_pc_table. */
 struct cairn_capture {
@@ -321,10 +335,11 @@ enum cairn_id_conflicts {
     CAIRN_ID_CONFLICTS_UNDECLARED = 2
 };
 
-struct cairn_memory_manager_options {
-    const char *name; /**< of the modules, for messages; copied. NULL means "mcjit" */
+/** What engines and memory managers do with the modules that they load. */
+struct cairn_module_options {
+    const char *name; /**< of the modules, for messages; copied. NULL means "engine" or "mcjit" */
     /** Called for each loaded module before it is published, when cairn_site_write may still change
-     *  any site. Runs during LLVM's finalisation, so it must not call the engine. May be NULL. */
+     *  any site. Must not call the engine. May be NULL. */
     void (*before_publish)(cairn_module *module, void *user);
     /** Called after a module is published, with the same restriction. May be NULL. */
     void (*after_publish)(cairn_module *module, void *user);
@@ -333,11 +348,17 @@ struct cairn_memory_manager_options {
      * The finalisation fails if a section does not match its schema. */
     const struct cairn_capture *captures;
     size_t capture_count;
-    /** The engine's code model: LLVMCodeModelDefault (0), LLVMCodeModelJITDefault or
-     * LLVMCodeModelLarge. Cairn's engines set it; hosts set it for their own engines. Code of the
-     * other models has 32-bit addresses, which RuntimeDyld truncates without an error. */
-    LLVMCodeModel code_model;
     enum cairn_id_conflicts id_conflicts;
+};
+
+struct cairn_memory_manager_options {
+    struct cairn_module_options modules;
+    /** The engine's code model: LLVMCodeModelDefault (0), LLVMCodeModelJITDefault or
+     * LLVMCodeModelLarge. Code of the other models has 32-bit addresses, which RuntimeDyld
+     * truncates without an error. */
+    LLVMCodeModel code_model;
+    /** Turned off when the manager is created, unless this says otherwise. */
+    enum cairn_liveness liveness;
 };
 
 typedef struct cairn_memory_manager cairn_memory_manager;
@@ -387,31 +408,178 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_memory_manager_declare(
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_memory_manager_status(
     const cairn_memory_manager *manager, struct cairn_error *error);
 
-/*
- * ---- Engines: memory manager, declarations and checks in one ----
+/* ---- Objects that are kept: in files, or in a code cache ---- */
+
+struct cairn_embed_options {
+    /** The target machine that will compile the module. Functions without the attributes
+     *  "target-cpu" and "target-features" are compiled for its CPU and features. */
+    LLVMTargetMachineRef machine;
+    enum cairn_id_conflicts id_conflicts;
+    /** The PC sections to keep. `address_bytes` 0 means 4, which is right for the small code model;
+     *  the medium and the large one have 8. */
+    const struct cairn_capture *captures;
+    size_t capture_count;
+};
+
+/**
+ * Adds to the module what its object's loader must know (cairn/load.h, MANIFESTS): declarations, PC
+ * sections, and a fingerprint of the CPU that the code needs. The object can then be loaded by
+ * cairn_loader_add_object in any process on such a machine, without LLVM. It is a private constant
+ * in the section `.cairn.manifest`.
  *
- * ERRORS OF LLVM. While an engine compiles (cairn_engine_finalise, cairn_engine_function), it
- * handles the diagnostics of its modules' contexts. An error, for example inline assembly that
- * cannot be assembled or needs too many registers, makes the finalisation fail, with LLVM's text.
- * All diagnostics are passed on to the handler that the host has set for the context
+ * Call this once for each module, after the last IR pass and before code generation, for example by
+ * LLVMTargetMachineEmitToMemoryBuffer. Engines need no such call. The module is not checked
+ * (cairn_check_module).
+ *
+ * LLVM's C API does not tell which features a CPU has that is known by its name. They are found out
+ * by means of LLVM's inliner, in some milliseconds. If LLVM does not tell (PPC64 before LLVM 22),
+ * name features instead of a CPU. Functions that the code calls only after it has checked the CPU
+ * itself count as well.
+ *
+ * Errors: those of cairn_memory_manager_declare; UNSUPPORTED (the features of the CPU are not
+ * known; the object's format is not ELF), LLVM, RANGE, ARGUMENT.
+ */
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_embed_manifest(
+    LLVMModuleRef module, const struct cairn_embed_options *options, struct cairn_error *error);
+
+/*
+ * ---- ORC: for hosts with a JIT of LLVM's LLJIT ----
+ *
+ * For LLVM 16 and later, whose ORC can link objects into the host's memory:
+ *
+ *     cairn_orc_create(runtime, NULL, &orc, &error)
+ *     LLVMOrcLLJITBuilderSetObjectLinkingLayerCreator(builder, cairn_orc_layer, orc)
+ *     failure = LLVMOrcCreateLLJIT(&jit, builder)
+ *     layer = LLVMOrcLLJITGetIRTransformLayer(jit)
+ *     LLVMOrcIRTransformLayerSetTransform(layer, cairn_orc_transform, orc)
+ *     failure = LLVMOrcLLJITAddLLVMIRModule(jit, library, module)
+ *     failure = LLVMOrcLLJITLookup(jit, &address, "f")
+ *     status = cairn_orc_status(orc, failure, &error)
+ *
+ * Each object that the JIT links becomes a module, which is published before the lookup of its
+ * symbols returns. Removing its resource tracker, or disposing of the JIT, retires it; it is freed
+ * as cairn_module_retire says. LLVM registers its unwind tables with the system's unwinder until
+ * the tracker is removed.
+ *
+ * All functions are thread-safe, except creating and destroying. A JIT made by the C API has one
+ * target machine, and compiles in the threads that look symbols up. So concurrent lookups are
+ * allowed only if their modules share an LLVM context, which they lock, or are compiled already.
+ * For concurrent compilation, use several JITs with one `orc`, or compile in threads that have
+ * target machines of their own, and add objects (LLVMOrcLLJITAddObjectFile).
+ *
+ * For llvm.experimental.deoptimize, define the symbol __llvm_deoptimize as the address of an exit's
+ * target (LLVMOrcAbsoluteSymbols; see `deoptimize_target` in struct cairn_engine_options).
+ */
+
+typedef struct cairn_orc cairn_orc;
+
+struct cairn_orc_options {
+    /** As for memory managers. The name's default is "orc". IDs may conflict only within a module.
+     *  `liveness` is ignored: that of `check` counts. */
+    struct cairn_memory_manager_options loading;
+    /** For cairn_orc_transform. What it points to must be valid as long as the connection. */
+    struct cairn_check_options check;
+    bool skip_check; /**< skip cairn_check_module, for modules that were checked before */
+};
+
+/**
+ * Creates a connection between JITs and a runtime. `options` may be NULL. Errors: UNSUPPORTED (LLVM
+ * 14 or 15, or a code model, as for memory managers), MEMORY, ARGUMENT.
+ */
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_orc_create(
+    cairn_runtime *runtime, const struct cairn_orc_options *options, cairn_orc **orc,
+    struct cairn_error *error);
+
+/** Releases the connection. It stays valid until the JITs that use it are disposed of. NULL is
+ *  allowed. */
+CAIRN_API void cairn_orc_destroy(cairn_orc *orc);
+
+/**
+ * Creates an object linking layer for a JIT. Hosts pass this function and a `cairn_orc` to
+ * LLVMOrcLLJITBuilderSetObjectLinkingLayerCreator. Also sets the error reporter of the session to
+ * one that prints nothing, and keeps errors for cairn_orc_status.
+ */
+CAIRN_API LLVMOrcObjectLayerRef cairn_orc_layer(void *orc, LLVMOrcExecutionSessionRef session,
+                                                const char *triple);
+
+/**
+ * Checks a module (cairn_check_module) and declares its sites, by a manifest in its object
+ * (cairn/load.h). Hosts pass this function and a `cairn_orc` to
+ * LLVMOrcIRTransformLayerSetTransform, or call it at the end of a transformation of their own,
+ * after the last pass. A host that compiles by itself calls it before; `responsibility` is not
+ * used. Records of modules without a manifest can be looked up, but have no sites. Fails with the
+ * message of the check or of the declarations; cairn_orc_status then returns its status. Then it
+ * has disposed of the module and set `*module` to NULL, because LLVM does not.
+ */
+CAIRN_API LLVMErrorRef cairn_orc_transform(void *orc, LLVMOrcThreadSafeModuleRef *module,
+                                           LLVMOrcMaterializationResponsibilityRef responsibility);
+
+/**
+ * Converts an error of LLVM, which it consumes: to the first error that Cairn or LLVM has reported
+ * in this thread since its last call of this function, otherwise in another thread, otherwise to
+ * status LLVM with the text of `failure`. For what LLVMOrcLLJITLookup returns is usually only that
+ * symbols could not be materialised, and not why. Returns OK for NULL (LLVMErrorSuccess). So pass
+ * the result of each lookup to this function. `orc` may be NULL.
+ */
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_orc_status(cairn_orc *orc, LLVMErrorRef failure,
+                                                              struct cairn_error *error);
+
+/*
+ * ---- Engines: LLVM's code generator, checks, declarations and a loader in one ----
+ *
+ * An engine compiles modules to objects in memory, and loads them into the code memory of a runtime
+ * (cairn/load.h). Each finalisation makes one cairn_module of all LLVM modules that were added
+ * since the last one, so a host that retires functions one by one finalises one by one
+ * (cairn_module_retire). The LLVM modules are disposed of as soon as they are compiled, and the
+ * engine keeps no reference to what it has loaded.
+ *
+ * An engine must be used by one thread at a time. Any number of engines may compile and load into
+ * one runtime concurrently, if each has its own LLVM context.
+ *
+ * Symbols, constructors, and exceptions that pass through the code: as in cairn/load.h. Each engine
+ * has its own scope.
+ *
+ * ERRORS OF LLVM. While an engine compiles (cairn_engine_finalise, cairn_engine_function), and
+ * while it runs passes, it handles the diagnostics of its modules' contexts. An error, for example
+ * inline assembly that cannot be assembled or needs too many registers, makes the call fail, with
+ * LLVM's text. All diagnostics are passed on to the handler that the host has set for the context
  * (LLVMContextSetDiagnosticHandler); it is restored afterwards. Without a handler nothing is
  * printed, and LLVM does not end the process, as it does at unhandled errors. (If a C++ handler
  * object does not call that function, it handles the errors itself.)
  *
  * Cairn cannot intercept report_fatal_error, which LLVM calls for constructs that it cannot
- * compile, many of which cairn_check_module knows, and for relocations that it cannot apply. LLVM
- * then calls the process's handler (LLVMInstallFatalErrorHandler), which is global, so Cairn does
- * not set it, and exits or aborts. The same happens when LLVM's own allocations fail. So compile
- * unchecked IR in another process.
+ * compile, many of which cairn_check_module knows. LLVM then calls the process's handler
+ * (LLVMInstallFatalErrorHandler), which is global, so Cairn does not set it, and exits or aborts.
+ * The same happens when LLVM's own allocations fail. So compile unchecked IR in another process.
  *
- * Engines and memory managers that the host creates itself compile when the host calls LLVM, so the
- * host handles diagnostics.
+ * Engines and JITs that the host creates itself compile when the host calls LLVM, so the host
+ * handles diagnostics. Code that LLVM emits after such an error is wrong.
  */
 
 struct cairn_engine_options {
-    unsigned optimisation_level; /**< 0 to 3, as in LLVMMCJITCompilerOptions */
-    LLVMCodeModel code_model; /**< as in struct cairn_memory_manager_options; others are refused */
+    unsigned optimisation_level; /**< of the code generator: 0 to 3 */
+    /** LLVMCodeModelDefault (0), LLVMCodeModelJITDefault or LLVMCodeModelLarge; others are
+     * refused. Code is position-independent, so with the default model calls and accesses also
+     * reach what is far away: through stubs and slots that are loaded with the code. */
+    LLVMCodeModel code_model;
+    /** LLVM's names of a CPU and of features, such as "skylake" and "+avx2,-bmi", for functions
+     * without the attributes "target-cpu" and "target-features". NULL means the architecture's
+     * oldest CPU. LLVMGetHostCPUName and LLVMGetHostCPUFeatures return the host's. */
+    const char *cpu;
+    const char *features;
+    /** Use FastISel above level 0, too. (Before LLVM 18, this needs MCJIT's target machine, whose
+     *  default code model is JITDefault, and excludes `cpu` and `features`.) */
     bool enable_fast_isel;
+    /**
+     * Passes to run on each module when it is added, in the syntax of LLVM's command opt, for
+     * example "default<O2>"; copied. NULL means none. They run after LLVM's verifier, and before
+     * the module is scanned and checked, since they may duplicate, change and remove calls that
+     * have records: an ID may then have several sites (cairn_runtime_find_id). They may also remove
+     * functions and variables with internal linkage, branches that cairn_make_implicit has marked,
+     * and PC sections (cairn_attach_pcsections), so hosts that need those run passes before they
+     * mark and attach.
+     */
+    const char *passes;
     /** Turns on LLVM's option -enable-implicit-null-checks for the process, once. It affects only
      * branches marked by cairn_make_implicit. LLVM must not be compiling at the same time. */
     bool implicit_null_checks;
@@ -431,48 +599,55 @@ struct cairn_engine_options {
      * modules defines it. The exit's handler reads the deopt values (cairn_frame_value). It must
      * return from the frame's function or enter another one in its place (cairn_exit_return,
      * cairn_exit_enter), because the code does not continue after the call. NULL: the name is
-     * looked up like any other, and the finalisation fails with LLVM if nothing defines it.
+     * looked up like any other.
      */
     const void *deoptimize_target;
-    struct cairn_memory_manager_options memory_manager;
+    struct cairn_module_options modules;
+    /** How objects are loaded, and where symbols are found that the engine's modules do not define.
+     * The engine sets `name`, `scope` and what is about PC sections. */
+    struct cairn_load_options load;
 };
 
 typedef struct cairn_engine cairn_engine;
 
 /**
- * Creates an MCJIT engine that loads into the code memory of `runtime`, and adds `module` to it. If
- * `runtime` is NULL, the engine has a runtime of its own. `options` NULL means all zero.
- * Initialises LLVM's native target and MCJIT. The module is scanned and checked first; the engine
- * owns it on success only. Several engines may use one runtime, also concurrently, if each has its
- * own LLVM context. Errors: ARGUMENT, MEMORY, CONFLICT, CORRUPT, LLVM (another machine's target, a
- * wrong data layout, or rejected by the check).
+ * Creates an engine that loads into the code memory of `runtime`, and adds `module` to it. If
+ * `runtime` is NULL, the engine has its own runtime. `options` NULL means all zero. Initialises
+ * LLVM's native target. The module is scanned and checked first; the engine owns it on success
+ * only. Errors: ARGUMENT (also passes that LLVM does not know), MEMORY, CONFLICT, CORRUPT,
+ * UNSUPPORTED (a code model, or a type that no declaration can hold), LLVM (another machine's
+ * target, a wrong data layout, an error that a pass reports, or rejected by the check). After an
+ * error, passes may have changed the module.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_engine_create(
     cairn_runtime *runtime, LLVMModuleRef module, const struct cairn_engine_options *options,
     cairn_engine **engine, struct cairn_error *error);
 
-/** Destroys LLVM's engine and its LLVM modules, and retires what it loaded. NULL is allowed. */
+/** Destroys the engine and the LLVM modules that are not finalised, and retires what it loaded.
+ *  NULL is allowed. */
 CAIRN_API void cairn_engine_destroy(cairn_engine *engine);
 
-/** Scans, checks and adds another module, which the engine owns on success only. Errors: STATE
- * (LLVM failed before in the engine), and all errors of cairn_engine_create. */
+/** Scans, checks and adds another module, which the engine owns on success only. Errors: those of
+ *  cairn_engine_create. */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_engine_add_module(cairn_engine *engine,
                                                                      LLVMModuleRef module,
                                                                      struct cairn_error *error);
 
 /**
- * Compiles, loads and publishes all modules that were added since the last call, as one module.
- * Errors: LLVM (an error that LLVM reported, with its text, or an undefined symbol, by name), FULL
- * (too little space in the slab), and all errors of cairn_loader_finish. Then none of the new
- * modules is published, and earlier ones stay loaded. After an undefined symbol,
- * cairn_engine_add_module returns STATE, because LLVM would end the process at the next module.
+ * Compiles, loads and publishes all modules that were added since the last call, as one module, and
+ * disposes of them. If none was added, returns what the last call returned. Errors: LLVM (an error
+ * that LLVM reported, with its text), and all errors of cairn_loader_add_object,
+ * cairn_loader_finish and cairn_module_publish, among them NOT_FOUND (undefined symbols, by name)
+ * and FULL (too little space in the slab). Then none of the new modules is published, and earlier
+ * ones stay loaded.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_engine_finalise(cairn_engine *engine,
                                                                    struct cairn_error *error);
 
-/** Finalises, and returns the address of a function; NULL on failure. Errors: NOT_FOUND (not
- *  defined, or only in a module that was retired or whose finalisation failed), and, unless the
- *  function was loaded before, all errors of cairn_engine_finalise. */
+/** Finalises, and returns the address of a function or variable, as cairn_runtime_find_symbol finds
+ *  it in the engine's modules; NULL on failure. Errors: NOT_FOUND (not defined, or hidden, or only
+ *  in a module that was retired or whose finalisation failed), and, unless it was loaded before,
+ *  all errors of cairn_engine_finalise. */
 CAIRN_API void *cairn_engine_function(cairn_engine *engine, const char *name,
                                       struct cairn_error *error);
 
@@ -480,9 +655,6 @@ CAIRN_API void *cairn_engine_function(cairn_engine *engine, const char *name,
  *  those of cairn_engine_finalise and of cairn_runtime_find_site. */
 CAIRN_API cairn_site *cairn_engine_site(cairn_engine *engine, uint64_t id,
                                         struct cairn_error *error);
-
-/** Returns LLVM's engine, which Cairn owns, for LLVMAddGlobalMapping and similar functions. */
-CAIRN_API LLVMExecutionEngineRef cairn_engine_llvm(cairn_engine *engine);
 
 #ifdef __cplusplus
 }

@@ -74,7 +74,10 @@ enum cairn_section_kind {
      *  module. If the section has a schema, its entries become part of the module's table of PC
      *  sections, and bytes that do not have the form of the schema make cairn_loader_finish fail.
      */
-    CAIRN_SECTION_PC_SECTION = 6
+    CAIRN_SECTION_PC_SECTION = 6,
+    /** A section `.cairn.manifest` (cairn/load.h, MANIFESTS), from which declarations are read and
+     *  which is then freed. The PC sections that it names are not looked for. */
+    CAIRN_SECTION_MANIFEST = 7
 };
 
 /**
@@ -103,15 +106,16 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_loader_declare(
     cairn_loader *loader, const cairn_declarations *declarations, struct cairn_error *error);
 
 /**
- * Decodes the sections, arms the sites, protects the pages, and creates the module. Reads each
- * section once: n records with d declarations take O(n + d) time.
+ * Links the loader's objects (cairn/load.h), decodes the sections, arms the sites, protects the
+ * pages, and creates the module. Reads each section once: n records with d declarations take O(n +
+ * d) time.
  *
  * On success the loader is freed. On failure it remains, with its memory, and can only be
  * destroyed: the host chooses when, because it may still hold addresses in it. A site that cannot
  * be armed is not an error; cairn_site_describe returns the reason.
  *
- * Errors: TRUNCATED, VERSION, CORRUPT, RANGE, UNSUPPORTED, FULL, MEMORY, SYSTEM; STATE if an
- * allocation of this loader has failed.
+ * Errors: TRUNCATED, VERSION, CORRUPT, RANGE, UNSUPPORTED, FULL, MEMORY, SYSTEM; NOT_FOUND (see
+ * cairn/load.h); STATE if an allocation or an object of this loader has failed.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_loader_finish(cairn_loader *loader,
                                                                  cairn_module **module,
@@ -124,17 +128,20 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_loader_finish(cairn_loader *l
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_module_publish(cairn_module *module,
                                                                   struct cairn_error *error);
 
-/** Removes the module from the lookups. It is freed by the first cairn_runtime_quiesce at which it
- *  has no references. NULL, a second call, and a module that was not published are allowed. So is a
- *  module of an LLVM engine; the engine keeps a reference until it is destroyed, because LLVM has
- *  registered the module's unwind tables. */
+/** Removes the module from the lookups of cairn/runtime.h. Threads that are in its code continue;
+ *  their frames are found as before. To make them leave, or to let no further call in, see
+ *  cairn/invalidation.h. The module is freed at the end of a grace period that began after
+ *  that (cairn_runtime_grace_start), if it has no references then; otherwise, of one that began
+ *  after the last reference was removed. NULL, a second call, and a module that was not published
+ *  are allowed. So is a module of a memory manager (cairn/llvm.h), which keeps a reference to it
+ *  until MCJIT's engine is destroyed, because LLVM has registered the module's unwind tables. */
 CAIRN_API void cairn_module_retire(cairn_module *module);
 
 /** Adds a reference to the module. Even a retired module is not freed while it has references. */
 CAIRN_API void cairn_module_retain(cairn_module *module);
 
 /** Removes a reference that cairn_module_retain added. NULL is allowed. The module is not freed
- *  before the next cairn_runtime_quiesce. */
+ *  before the end of a grace period. */
 CAIRN_API void cairn_module_release(cairn_module *module);
 
 /* ---- Contents of a module. All functions are lock-free and async-signal-safe; what they return is
@@ -142,6 +149,10 @@ CAIRN_API void cairn_module_release(cairn_module *module);
 
 /** Returns the name of the module's loader. */
 CAIRN_API const char *cairn_module_name(const cairn_module *module);
+
+/** Returns the module's number: above 0, and of no other module of the runtime, not even after the
+ *  module was freed. So what is known about a module can be kept without a reference to it. */
+CAIRN_API uint64_t cairn_module_number(const cairn_module *module);
 
 /** Returns the module's records: an empty table, not NULL, if it has no stack map. */
 CAIRN_API const cairn_table *cairn_module_table(const cairn_module *module);

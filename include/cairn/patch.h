@@ -170,23 +170,25 @@ enum cairn_strength {
 /*
  * The following holds for all functions that change sites.
  *
- * A site is valid until the quiescent point after its module was retired. After the module was
- * retired, the site cannot be changed (STATE), but it can still be described.
+ * A site is valid until a grace period frees its module (cairn/runtime.h). After the module was
+ * retired, the site is not found any more by its ID, but it can be described and changed as before,
+ * because threads may still be in its code. It can get no inline cache.
  *
  * Changing one site is thread-safe, except with CAIRN_QUIESCENT. With a dual mapping, a change of
  * one live site takes no lock, allocates nothing and is async-signal-safe, with two exceptions.
  * (1) A target out of reach of the direct branch (+-2 GiB on x86-64, +-128 MiB on AArch64), and any
  * target on PPC64, needs a veneer of the site that no thread is using. A site keeps its veneers. It
  * makes one, with a lock, the first two times that it gets such a target, for calls and for jumps,
- * and when more threads than ever before change it at the same time. (2) The first change in a
- * forked child gives the child's code a second view. With a single mapping, and with code that
+ * and when more threads than ever before change it at the same time. (2) In a forked
+ * child, until cairn_runtime_after_fork has returned OK, a change may give the code around the site
+ * its second view. With a single mapping, and with code that
  * toggles its protection, a change takes a lock and makes system calls.
  *
  * Errors before the first write:
  * ARGUMENT: the target is NULL; there is no site; the strength is invalid.
  * UNMANAGED: the site is not live, its module is published, and the strength is not QUIESCENT. The
  * message gives the reason.
- * STATE: the module is retired, the site holds the host's own bytes, or the site has an inline
+ * STATE: the site holds the host's own bytes, or the site has an inline
  * cache (only the cache changes it, until cairn_ic_destroy).
  * RANGE: there is no space for a branch, or, in the region of a patch point or statepoint on PPC64,
  * for a call with what it needs around it (12 bytes in all).

@@ -3,42 +3,62 @@
  *
  * A process may have several runtimes, which share nothing.
  *
- * THREADS. All functions are thread-safe. Those that load, publish, retire, quiesce and destroy
- * take a lock. Lookups take no lock, allocate nothing, and are async-signal-safe.
+ * THREADS. All functions are thread-safe. Those that load, publish, retire, start and end grace
+ * periods, and destroy, take a lock. Lookups take no lock, allocate nothing, and are
+ * async-signal-safe.
  *
- * QUIESCENCE. What was retired (modules, exits, closures, code of inline caches, destroyed caches)
- * stays in memory until the host calls cairn_runtime_quiesce. By this call the host guarantees that
- * every thread, including the calling one, has passed the following point since the last
- * retirement: neither the thread nor a signal handler on its stack
+ * GRACE PERIODS. What was retired (modules, exits, closures, code of inline caches, destroyed
+ * caches) is not found by lookups any more, but stays in memory, because threads may still use it.
+ * Frames of retired code are still found (below). A grace
+ * period tells Cairn when they have stopped. cairn_runtime_grace_start returns a token. By calling
+ * cairn_runtime_grace_end with that token, the host guarantees that every thread, including the
+ * calling one, has passed the following point since the period was started: neither the thread nor
+ * a signal handler on its stack
  *
- *   - executes retired code,
- *   - has a return address into retired code, or
- *   - holds a module, record, site, cache or function name that was retired.
+ *   - executes code that was retired before the start,
+ *   - has a return address into such code, or
+ *   - holds a module, record, site, cache or function name that was retired before the start.
+ *
+ * Then everything that was retired before the start is freed. What was retired later waits for a
+ * later period; so it does not matter that a cache miss in any thread may retire code at any time.
+ * Each thread may pass its point at another moment, for example when it polls for a safepoint. A
+ * host that stops all threads at such points calls cairn_runtime_quiesce, which starts a period and
+ * ends it at once.
  *
  * So a pointer that a lookup has returned is valid until its thread passes such a point, even if
  * another thread retires the module. Two lookups of one PC may find different modules, because a
- * module may be retired in between. After a module was retired, publishing it, patching its sites,
- * changing its caches, invalidating its functions and undoing an invalidation return STATE.
- * Retiring it again has no effect.
+ * module may be retired in between. After a module was retired, publishing it and changing its
+ * caches return STATE. Retiring it again has no effect.
+ *
+ * RETIRED CODE can still be executed, until it is freed. All functions that begin with a frame or a
+ * context find its module: walks (cairn/walk.h), the functions of cairn/frame.h, exits, handlers of
+ * caches, roots, and cairn_fault_continue. A module with a frame on any stack cannot be freed,
+ * because the thread of that stack has not passed its point. Its sites can still be changed and
+ * invalidated, so that threads can be made to leave the code. The lookups of this header do not
+ * find it, neither by ID nor by PC, because they accept any PC, also one that was stored earlier
+ * and whose module may be about to be freed. A signal handler that looks up an interrupted PC makes
+ * a frame of it (cairn_frame_from_context).
  *
  * Handlers of exits and caches run on top of the code that called them. They may retire that code.
- * They may call cairn_runtime_quiesce only if they are not inside retired code. They must not
- * remove the last reference to the runtime.
+ * They may end a grace period only if they are not inside code that was retired before its start.
+ * They must not remove the last reference to the runtime.
  *
  * FORK. A child of fork() is a copy of its parent at the time of the fork: it executes its own code
  * from the start, whether or not it calls Cairn, and whatever the parent's threads patch, load and
  * free before, during and after the fork. Nothing that the child does reaches the parent. A patch
  * that another thread is making at the fork is either complete in the child or absent; if several
  * threads patch one site at that time, the child may have any of their targets. The child may call
- * every function. What another thread is loading at the fork is lost in the child.
+ * every function. What another thread is loading or freeing at the fork is lost in the child. A
+ * token from before the fork is valid in parent and child, where it is about their own threads.
  *
  * This is implemented by handlers of pthread_atfork. They take all of Cairn's locks, so fork() must
  * not be called by a signal handler that has interrupted a function of Cairn. With a dual mapping,
- * fork() takes time, and memory until it returns, in proportion to the loaded code; so does the
- * child's first change of code. A child that only executes another program makes no such change. If
- * the system refuses that memory (RLIMIT_AS, RLIMIT_DATA) or forbids to make it executable, fork()
- * succeeds nevertheless, and the child shares its parent's code, as after clone(), until
- * cairn_runtime_after_fork returns OK in the child.
+ * fork() takes time, and memory until it returns, in proportion to the loaded code. A change of
+ * code in the child takes time in proportion to what it changes, because the child gives its code a
+ * second view in steps of 64 KiB, each when it is first changed. If the system refuses that memory
+ * (RLIMIT_AS, RLIMIT_DATA) or forbids to make it executable, fork() succeeds nevertheless, and the
+ * child shares its parent's code, as after clone(), until cairn_runtime_after_fork returns OK in
+ * the child.
  *
  * Children of clone() and _Fork(), for which these handlers are not called, share their parent's
  * code until they call cairn_runtime_after_fork or change code. So only processes with one thread
@@ -91,6 +111,11 @@ struct cairn_runtime_options {
     /** The maximum number of slabs; 0 means no limit. */
     uint32_t slab_limit;
     enum cairn_code_mode code_mode;
+    /** Whether a memory protection key makes the writable view accessible only to a thread that is
+     *  writing to it, and only while it writes; a signal handler that interrupts it has no access.
+     *  Only with DUAL, and only on processors and kernels that have such keys. A runtime takes one
+     * of the process's 15 keys. */
+    bool protects_writes;
 };
 
 typedef struct cairn_runtime cairn_runtime;
@@ -100,8 +125,9 @@ typedef struct cairn_runtime cairn_runtime;
  *
  * Errors: ARGUMENT, MEMORY, SYSTEM. UNSUPPORTED: the selected mode does not work on this machine;
  * no mode except TOGGLE works, and it was not selected; the thread's personality has
- * READ_IMPLIES_EXEC, which makes writable memory executable; or Cairn has no patching for the
- * host's architecture.
+ * READ_IMPLIES_EXEC, which makes writable memory executable; `protects_writes` is set, and there is
+ * no memory protection key or no dual mapping; or Cairn has no patching for the host's
+ * architecture.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_runtime_create(
     const struct cairn_runtime_options *options, cairn_runtime **runtime,
@@ -140,21 +166,37 @@ struct cairn_runtime_statistics {
     bool can_synchronise;
 };
 
-/** Sets `*statistics` to the state at the time of the call. Takes the runtime's lock and O(modules)
- *  time. Not async-signal-safe. */
+/** Sets `*statistics` to the state at the time of the call. Takes the runtime's lock; the time does
+ *  not depend on the number of modules. Not async-signal-safe. */
 CAIRN_API void cairn_runtime_statistics(cairn_runtime *runtime,
                                         struct cairn_runtime_statistics *statistics);
 
-/** Frees what was retired, under the guarantee that is described at the top: modules without
- *  references (cairn_module_retain), and code of inline caches. Returns the number of freed
- * modules. Has no effect and returns 0 if a visitor of caches calls it. */
+/** Starts a grace period and returns its token, which is not 0. Periods may overlap, and need not
+ *  be ended. Takes a lock for a few instructions. */
+CAIRN_API uint64_t cairn_runtime_grace_start(cairn_runtime *runtime);
+
+/**
+ * Ends the grace period with this token: frees what was retired before its start, under the
+ * guarantee that is described at the top. These are modules without references
+ * (cairn_module_retain), exits, closures, and inline caches and their code. What was retired after
+ * the start waits for a later period. Any thread may end a period, also after later ones have
+ * ended.
+ *
+ * Returns the number of freed modules. Has no effect and returns 0 if a visitor of caches calls it,
+ * or if the runtime has not returned this token.
+ */
+CAIRN_API size_t cairn_runtime_grace_end(cairn_runtime *runtime, uint64_t token);
+
+/** Starts a grace period and ends it at once, for hosts that stop all threads at a quiescent point.
+ *  Returns the number of freed modules. */
 CAIRN_API size_t cairn_runtime_quiesce(cairn_runtime *runtime);
 
 /**
- * Gives a forked child its own code memory, as its first patch or load does otherwise. After fork()
- * this call only determines when that time is spent. A child of clone() or _Fork() must call it
- * before all other functions, while it has one thread. Has no effect in a process that was not
- * forked. Thread-safe after fork(). Errors: SYSTEM; code can then still be executed, but not
+ * Gives all code of a forked child its second view, which each part of the code gets otherwise when
+ * it is first changed. Takes time in proportion to the loaded code. After fork() it is needed only
+ * if changes of sites must be async-signal-safe (cairn/patch.h). A child of clone() or _Fork() must
+ * call it before all other functions, while it has one thread. Has no effect in a process that was
+ * not forked. Thread-safe after fork(). Errors: SYSTEM; code can then still be executed, but not
  * changed, and the call may be repeated.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_runtime_after_fork(cairn_runtime *runtime,
@@ -162,12 +204,13 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_runtime_after_fork(cairn_runt
 
 /* ---- Lookups in all published modules ----
  *
- * They are lock-free, allocate nothing, and are async-signal-safe. All else that is known about a
- * PC is in the tables of its module: return addresses in cairn_module_table, PC sections in
- * cairn_module_pc_table, fault maps in cairn_module_fault_table. The site with an ID is
- * cairn_runtime_find_site (cairn/patch.h). */
+ * They are lock-free, allocate nothing, and are async-signal-safe. They do not find retired
+ * modules, which frames do (RETIRED CODE above). All else that is known about a PC is in the tables
+ * of its module: return addresses in cairn_module_table, PC sections in cairn_module_pc_table,
+ * fault maps in cairn_module_fault_table. The site with an ID is cairn_runtime_find_site
+ * (cairn/patch.h). */
 
-/** Returns the module whose code or data contains `pc`, or NULL. */
+/** Returns the published module whose code or data contains `pc`, or NULL. */
 CAIRN_API cairn_module *cairn_runtime_find_module(const cairn_runtime *runtime, uint64_t pc);
 
 /** Finds the first record at `address`, as cairn_table_find_address. */
@@ -182,7 +225,8 @@ CAIRN_API bool cairn_runtime_find_address(const cairn_runtime *runtime, uint64_t
  * tables for functions with the attribute `uwtable` (cairn_prepare_function). If such a function
  * has no records, its `record_count` is 0, and its `stack_size` is CAIRN_STACK_SIZE_DYNAMIC. A
  * function without an unwind table is found if it has records, and is assumed to end where the next
- * function begins.
+ * function begins. In a module of objects (cairn/load.h), functions are also found by the objects'
+ * symbols, which give them their names.
  *
  * A return address may be the first byte after a function whose last instruction is the call. So
  * look up the byte before a return address.

@@ -44,6 +44,9 @@ struct cairn_function {
     uint64_t stack_size;
     uint32_t first_record; /**< index of its first record in the table */
     uint32_t record_count; /**< number of its records, which are adjacent */
+    /** Its name, if it was found by cairn_runtime_find_function or cairn_frame_function in a module
+     *  of objects (cairn/load.h); otherwise NULL. Valid as long as the module. */
+    const char *name;
 };
 
 /**

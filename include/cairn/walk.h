@@ -45,8 +45,8 @@
  * example one that waits in a signal handler, from the context that cairn_context_from_signal makes
  * of the handler's ucontext.
  *
- * MODULES are found while they are published. Frames of retired modules are foreign, and the
- * system's unwind tables do not include them.
+ * RETIRED MODULES are found, too: their frames are visited like others until a grace period frees
+ * the module, which must not happen while such a frame is on any stack (cairn/runtime.h).
  *
  * INVALID STACKS. The walk checks what it reads: each frame must end above the previous one, and
  * below `stack_end` if that is known. An overwritten stack results in CORRUPT, or in an early end

@@ -48,4 +48,13 @@ static inline uint64_t hash_words(const struct hash_key *key, const void *words,
     return hash;
 }
 
+/* Returns the hash of text of any length. */
+static inline uint64_t hash_text(const struct hash_key *key, const char *text, size_t length)
+{
+    size_t whole = length & ~(size_t)3;
+    uint32_t rest = 0;
+    memcpy(&rest, text + whole, length - whole);
+    return hash_u64(key, hash_words(key, text, whole) ^ rest ^ (uint64_t)length << 32);
+}
+
 #endif

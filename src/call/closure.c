@@ -1,10 +1,10 @@
 /*
  * Closures: code from libffi that calls one of the host's handlers.
  *
- * A libffi closure is a sequence of instructions followed by the data that it reads. Both are in
- * code memory, in a separate module. So they are protected, retired and freed like other code, and
- * are never writable and executable at the same time. Cairn does not use libffi's own memory for
- * closures.
+ * A libffi closure is a sequence of instructions followed by the data that it reads, which does not
+ * change. Both are in a stub (code/space.h), and are never writable and executable at the same
+ * time. Cairn does not use libffi's own memory for closures. All closures of a signature share
+ * libffi's description of their type, which is valid as long as the signature.
  *
  * All integers are declared to libffi with 64 bits, whatever their type: arguments use only the low
  * bits, and results are extended here. Therefore libffi returns each member of a structure in its
@@ -14,43 +14,49 @@
  */
 #include "arch/arch.h"
 #include "base/error.h"
+#include "base/memory.h"
 #include "call/signature.h"
-#include "runtime/stub_module.h"
+#include "runtime/runtime.h"
 #include "value/representation.h"
 
 #include <ffi.h>
+#include <stddef.h>
 #include <string.h>
 
-enum { TYPE_NAME_BYTES = 64, CODE_ALIGNMENT = 16, PAIR_BYTES = 16, WORD_BYTES = 8 };
+enum { TYPE_NAME_BYTES = 64, PAIR_BYTES = 16, WORD_BYTES = 8 };
 
-/* One argument may be two arguments of libffi, or be preceded by one that fills a register. */
-enum { TYPES_MAX = 2 * CAIRN_SIGNATURE_ARGUMENTS_MAX };
-
-/* Read-only once the module is loaded. */
-struct cairn_closure {
-    cairn_runtime *runtime;
+/* libffi's description of functions of a signature's type. */
+struct closure_type {
     const cairn_signature *signature;
-    cairn_closure_handler *handler;
-    void *user;
-    const void *target;
-
-    /* libffi's description of the function */
     ffi_cif cif;
     ffi_type pair;
     ffi_type *pair_members[3];
     ffi_type structure;
     ffi_type *structure_members[3];
-    uint32_t type_count;
-    ffi_type *types[TYPES_MAX];
     /* Index in `types` of each argument's first type, not counting one that fills a register. */
     uint8_t first[CAIRN_SIGNATURE_ARGUMENTS_MAX];
+    size_t bytes; /* size of this structure with its types */
+    uint32_t type_count;
+    /* One argument may be two arguments of libffi, or be preceded by one that fills a register. */
+    ffi_type *types[];
+};
+
+struct cairn_closure {
+    struct code_stub stub; /* must be first */
+    void *user;
+};
+
+/* The code of a closure. The handler is here, because this is where there are bytes left over. */
+struct closure_code {
+    ffi_closure closure;
+    cairn_closure_handler *handler;
 };
 
 /* ---- Arguments ---- */
 
-static void add_type(cairn_closure *closure, ffi_type *type)
+static void add_type(struct closure_type *made, ffi_type *type)
 {
-    closure->types[closure->type_count++] = type;
+    made->types[made->type_count++] = type;
 }
 
 /* Returns NULL for types that libffi does not support. */
@@ -75,29 +81,29 @@ static enum cairn_status refuse(const char *what, uint32_t index, struct cairn_t
                      "%s %u is %s, which libffi makes no closures of", what, index, name);
 }
 
-static enum cairn_status add_arguments(cairn_closure *closure, struct cairn_error *error)
+static enum cairn_status add_arguments(struct closure_type *made, struct cairn_error *error)
 {
-    const cairn_signature *signature = closure->signature;
+    const cairn_signature *signature = made->signature;
     const struct arch_arguments *arguments = &arch_host()->arguments;
     unsigned general = 0; /* general registers in use */
     for (uint32_t i = 0; i < signature->argument_count; i++) {
         const struct signature_argument *argument = &signature->arguments[i];
         bool is_pair = argument->kind == SIGNATURE_PAIR;
         bool is_split = is_pair && arguments->pair == ARCH_PAIR_SPLIT;
-        ffi_type *type = is_pair && !is_split ? &closure->pair : scalar_type(argument->type);
+        ffi_type *type = is_pair && !is_split ? &made->pair : scalar_type(argument->type);
         if (is_split)
             type = &ffi_type_uint64;
         if (type == NULL)
             return refuse("argument", i, argument->type, error);
         /* Where pairs begin in an even register, libffi does not skip an odd one. */
         if (is_pair && arguments->pair == ARCH_PAIR_EVEN && general % 2 == 1) {
-            add_type(closure, &ffi_type_uint64);
+            add_type(made, &ffi_type_uint64);
             general++;
         }
-        closure->first[i] = (uint8_t)closure->type_count;
-        add_type(closure, type);
+        made->first[i] = (uint8_t)made->type_count;
+        add_type(made, type);
         if (is_split)
-            add_type(closure, type);
+            add_type(made, type);
         else
             general += is_pair ? 2 : argument->kind == SIGNATURE_GENERAL;
         if (!is_pair && general > arguments->general_count)
@@ -124,18 +130,17 @@ static ffi_type *word_type(struct cairn_type type)
     return is_floating(type) ? &ffi_type_double : &ffi_type_uint64;
 }
 
-static ffi_type *structure_type(cairn_closure *closure, ffi_type *first, ffi_type *second)
+static ffi_type *structure_type(struct closure_type *made, ffi_type *first, ffi_type *second)
 {
     if (arch_host()->arguments.structures == ARCH_STRUCTURES_NONE)
         return NULL;
     bool is_mixed = first != second;
     if (is_mixed && arch_host()->arguments.structures != ARCH_STRUCTURES_OF_ANY_KIND)
         return NULL;
-    closure->structure_members[0] = first;
-    closure->structure_members[1] = second;
-    closure->structure =
-        (ffi_type){.type = FFI_TYPE_STRUCT, .elements = closure->structure_members};
-    return &closure->structure;
+    made->structure_members[0] = first;
+    made->structure_members[1] = second;
+    made->structure = (ffi_type){.type = FFI_TYPE_STRUCT, .elements = made->structure_members};
+    return &made->structure;
 }
 
 static void write_results(const struct cairn_results *types, const struct cairn_value *results,
@@ -182,18 +187,25 @@ static struct cairn_value zero_of(struct cairn_type type)
     return (struct cairn_value){.type = type, .size = (uint32_t)cairn_type_size(type)};
 }
 
+static const struct closure_code *code_of(const cairn_closure *closure)
+{
+    return (const struct closure_code *)(uintptr_t)closure->stub.address;
+}
+
 static void forward(ffi_cif *cif, void *returned, void **bytes, void *user)
 {
     const cairn_closure *closure = user;
-    const cairn_signature *signature = closure->signature;
+    const struct closure_type *type =
+        (const struct closure_type *)(const void *)((const char *)cif -
+                                                    offsetof(struct closure_type, cif));
+    const cairn_signature *signature = type->signature;
     struct cairn_value arguments[CAIRN_SIGNATURE_ARGUMENTS_MAX];
     struct cairn_value results[CAIRN_FUNCTION_RESULTS_MAX];
-    (void)cif;
     for (uint32_t i = 0; i < signature->argument_count; i++)
-        read_argument(&signature->arguments[i], &bytes[closure->first[i]], &arguments[i]);
+        read_argument(&signature->arguments[i], &bytes[type->first[i]], &arguments[i]);
     for (uint32_t i = 0; i < signature->results.count; i++)
         results[i] = zero_of(signature->results.types[i]);
-    closure->handler(arguments, results, closure->user);
+    code_of(closure)->handler(arguments, results, closure->user);
     /* Replaces results of the wrong type by zeros, because the handler may have written any type.
      */
     for (uint32_t i = 0; i < signature->results.count; i++)
@@ -202,55 +214,91 @@ static void forward(ffi_cif *cif, void *returned, void **bytes, void *user)
     write_results(&signature->results, results, returned);
 }
 
-/* ---- Code and data ---- */
+/* ---- libffi's description of a type ---- */
 
-static enum cairn_status prepare(cairn_closure *closure, struct cairn_error *error)
+static enum cairn_status describe(struct closure_type *made, struct cairn_error *error)
 {
-    const struct cairn_results *results = &closure->signature->results;
+    const struct cairn_results *results = &made->signature->results;
     const struct cairn_type *types = results->types;
     ffi_type *result = NULL; /* if libffi cannot return these results */
     if (results->count == 0)
         result = &ffi_type_void;
     else if (returns_pair(results))
-        result = structure_type(closure, &ffi_type_uint64, &ffi_type_uint64);
+        result = structure_type(made, &ffi_type_uint64, &ffi_type_uint64);
     else if (results->count == 1)
         result = scalar_type(types[0]);
     else if (results->count == 2 && scalar_type(types[0]) != NULL && scalar_type(types[1]) != NULL)
-        result = structure_type(closure, word_type(types[0]), word_type(types[1]));
+        result = structure_type(made, word_type(types[0]), word_type(types[1]));
     /* Reports the last result, because the results before it could be returned without it. */
     if (result == NULL)
         return refuse("result", results->count - 1U, types[results->count - 1U], error);
-    closure->pair_members[0] = &ffi_type_uint64;
-    closure->pair_members[1] = &ffi_type_uint64;
-    closure->pair = (ffi_type){.size = PAIR_BYTES,
-                               .alignment = PAIR_BYTES,
-                               .type = FFI_TYPE_STRUCT,
-                               .elements = closure->pair_members};
-    enum cairn_status status = add_arguments(closure, error);
+    made->pair_members[0] = &ffi_type_uint64;
+    made->pair_members[1] = &ffi_type_uint64;
+    made->pair = (ffi_type){.size = PAIR_BYTES,
+                            .alignment = PAIR_BYTES,
+                            .type = FFI_TYPE_STRUCT,
+                            .elements = made->pair_members};
+    enum cairn_status status = add_arguments(made, error);
     if (status != CAIRN_OK)
         return status;
-    if (ffi_prep_cif(&closure->cif, FFI_DEFAULT_ABI, closure->type_count, result, closure->types) !=
-        FFI_OK)
+    if (ffi_prep_cif(&made->cif, FFI_DEFAULT_ABI, made->type_count, result, made->types) != FFI_OK)
         return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
                          "libffi knows no functions of these types");
     return CAIRN_OK;
 }
 
-/* Writes the code and the description. The zeros tell libffi that the closure is not in libffi's
- * own memory. */
-static enum cairn_status write_parts(void *const *parts, void *user, struct cairn_error *error)
+void closure_type_destroy(struct closure_type *type, const struct cairn_allocator *allocator)
 {
-    ffi_closure *code = parts[0];
-    cairn_closure *closure = parts[1];
-    *closure = *(const cairn_closure *)user;
-    closure->target = code;
-    enum cairn_status status = prepare(closure, error);
-    if (status != CAIRN_OK)
-        return status;
-    memset(code, 0, sizeof *code);
-    if (ffi_prep_closure_loc(code, &closure->cif, forward, closure, code) != FFI_OK)
+    if (type != NULL)
+        memory_free(allocator, type, type->bytes);
+}
+
+/* Finds the signature's description, or creates it. If two threads create it at the same time, the
+ * second one to finish frees its own. */
+static enum cairn_status find_type(cairn_signature *signature, struct closure_type **type,
+                                   struct cairn_error *error)
+{
+    size_t bytes =
+        sizeof(struct closure_type) + (size_t)signature->argument_count * 2 * sizeof(ffi_type *);
+    *type = atomic_load_explicit(&signature->closure_type, memory_order_acquire);
+    if (*type != NULL)
+        return CAIRN_OK;
+    struct closure_type *made = memory_new(&signature->allocator, 1, bytes);
+    if (made == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for the type of a closure");
+    made->signature = signature;
+    made->bytes = bytes;
+    enum cairn_status status = describe(made, error);
+    if (status == CAIRN_OK &&
+        atomic_compare_exchange_strong_explicit(&signature->closure_type, type, made,
+                                                memory_order_acq_rel, memory_order_acquire)) {
+        *type = made;
+        return CAIRN_OK;
+    }
+    closure_type_destroy(made, &signature->allocator);
+    return status;
+}
+
+/* ---- Code ---- */
+
+struct contents {
+    struct closure_type *type;
+    cairn_closure_handler *handler;
+};
+
+/* The zeros tell libffi that the closure is not in libffi's own memory. libffi maintains the caches
+ * of the address, where there must be memory. */
+static enum cairn_status encode(struct code_stub *stub, void *user, uint8_t *bytes, size_t *size,
+                                struct cairn_error *error)
+{
+    const struct contents *contents = user;
+    struct closure_code code = {.handler = contents->handler};
+    void *address = (void *)(uintptr_t)stub->address;
+    if (ffi_prep_closure_loc(&code.closure, &contents->type->cif, forward, stub, address) != FFI_OK)
         return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
                          "libffi makes no closures of these types");
+    memcpy(bytes, &code, sizeof code);
+    *size = sizeof code;
     return CAIRN_OK;
 }
 
@@ -260,29 +308,31 @@ enum cairn_status cairn_closure_create(cairn_runtime *runtime, const cairn_signa
                                        cairn_closure_handler *handler, void *user,
                                        cairn_closure **closure, struct cairn_error *error)
 {
-    static const struct stub_part parts[] = {
-        {CAIRN_SECTION_CODE, sizeof(ffi_closure), CODE_ALIGNMENT},
-        {CAIRN_SECTION_READ_ONLY_DATA, sizeof(cairn_closure), _Alignof(cairn_closure)},
-    };
     if (runtime == NULL || signature == NULL || handler == NULL || closure == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
                          "cairn_closure_create needs a runtime, a signature, a handler and a place "
                          "for the closure");
-    cairn_closure wanted = {
-        .runtime = runtime, .signature = signature, .handler = handler, .user = user};
-    void *made;
-    enum cairn_status status =
-        stub_module_load(runtime, "closure", parts, sizeof parts / sizeof *parts, write_parts,
-                         &wanted, &made, error);
+    struct contents contents = {.handler = handler};
+    const struct code_stub_request request = {.encode = encode,
+                                              .user = &contents,
+                                              .code_bytes = sizeof(struct closure_code),
+                                              .description_bytes = sizeof **closure};
+    struct code_stub *stub;
+    /* The description of the type is the only part of a signature that is created later. */
+    enum cairn_status status = find_type((cairn_signature *)signature, &contents.type, error);
     if (status == CAIRN_OK)
-        *closure = made;
-    return status;
+        status = code_space_add_stub(runtime->space, &request, &stub, error);
+    if (status != CAIRN_OK)
+        return status;
+    *closure = (cairn_closure *)(void *)stub;
+    (*closure)->user = user;
+    return CAIRN_OK;
 }
 
 void cairn_closure_destroy(cairn_closure *closure)
 {
     if (closure != NULL)
-        stub_module_retire(closure->runtime, closure);
+        code_stub_retire(&closure->stub);
 }
 
-const void *cairn_closure_target(const cairn_closure *closure) { return closure->target; }
+const void *cairn_closure_target(const cairn_closure *closure) { return code_of(closure); }

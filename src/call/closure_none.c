@@ -4,8 +4,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "base/error.h"
-
-#include <cairn/call.h>
+#include "call/signature.h"
 
 enum cairn_status cairn_closure_create(cairn_runtime *runtime, const cairn_signature *signature,
                                        cairn_closure_handler *handler, void *user,
@@ -17,6 +16,12 @@ enum cairn_status cairn_closure_create(cairn_runtime *runtime, const cairn_signa
     (void)user;
     (void)closure;
     return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0, "Cairn was built without libffi");
+}
+
+void closure_type_destroy(struct closure_type *type, const struct cairn_allocator *allocator)
+{
+    (void)type;
+    (void)allocator;
 }
 
 void cairn_closure_destroy(cairn_closure *closure) { (void)closure; }

@@ -125,6 +125,8 @@ void cairn_signature_destroy(cairn_signature *signature)
     if (signature == NULL)
         return;
     struct cairn_allocator allocator = signature->allocator;
+    closure_type_destroy(atomic_load_explicit(&signature->closure_type, memory_order_relaxed),
+                         &allocator);
     memory_free(&allocator, signature, bytes_of(signature->argument_count));
 }
 

@@ -9,6 +9,7 @@
 #include "arch/call.h"
 
 #include <cairn/call.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 
 /* The registers that an argument needs: one general register, two general registers, one
@@ -47,8 +48,12 @@ struct signature_result {
     uint16_t size;   /* of the value */
 };
 
+struct closure_type;
+
 struct cairn_signature {
     struct cairn_allocator allocator;
+    /* libffi's description of the type, which the first closure creates; NULL before. */
+    _Atomic(struct closure_type *) closure_type;
     struct cairn_results results; /* `is_known` is true */
     struct signature_result returned[CAIRN_FUNCTION_RESULTS_MAX];
     /* OK if there are registers for the results; otherwise the error. */
@@ -74,6 +79,9 @@ enum cairn_status signature_check(const cairn_signature *signature,
 /* Assigns a place to each argument, and finds out whether there are registers for the results.
  * Kinds and types must be set. UNSUPPORTED if compilers disagree on the place of an argument. */
 enum cairn_status arguments_place(cairn_signature *signature, struct cairn_error *error);
+
+/* Frees libffi's description of a type. NULL is allowed. */
+void closure_type_destroy(struct closure_type *type, const struct cairn_allocator *allocator);
 
 /* Writes the arguments to their places. signature_check must have accepted them. */
 void arguments_write(const cairn_signature *signature, const struct cairn_value *values,

@@ -27,7 +27,10 @@
  *    the parent's copy.
  *  - In both processes, the locks are free afterwards. The child makes its locks anew.
  *
- * The child's first change of code gives the pages a second view (code_space_after_fork).
+ * The child's first change of code creates a second view of the child's own (code_space_enter), in
+ * which there is nothing at first. Before a page is changed, the step of pages that contains it is
+ * copied and gets its place in both views (code_block_make_own). So the first change takes time
+ * proportional to what it changes, not to the loaded code.
  *
  * The handlers need a list of all spaces in the process, which is this library's only global
  * variable: pthread_atfork handlers have no argument.
@@ -35,7 +38,7 @@
  * Children made in another way (clone, _Fork) run no handlers. They are recognised by a mark in a
  * page that the kernel wipes in a child (MADV_WIPEONFORK, Linux 4.14), so that the check takes one
  * load. Every entry point that takes a lock calls code_space_renew_locks, and every one that
- * changes code calls code_space_after_fork. Until that call, the child executes its parent's pages.
+ * changes code calls code_space_enter. Until that call, the child executes its parent's pages.
  * At that call it copies the parent's current code and writes its own words over it, which is
  * correct as long as the parent has not freed code since the fork. Such a child does not handle the
  * case in which a thread of the parent held a lock or was changing a list; POSIX allows it to call
@@ -117,6 +120,7 @@ void space_destroy_locks(struct code_space *space)
 static void renew_locks(struct code_space *space)
 {
     space_create_locks(space);
+    grace_renew_lock(&space->grace);
     if (space->fork_client != NULL)
         space->fork_client->renew_locks(space->fork_user);
     set_stage(space, CODE_SPACE_RENEWED);
@@ -139,11 +143,13 @@ static bool take_locks(struct code_space *space)
         return false;
     }
     pthread_mutex_lock(&space->lock);
+    grace_lock(&space->grace);
     return true;
 }
 
 static void release_locks(struct code_space *space)
 {
+    grace_unlock(&space->grace);
     pthread_mutex_unlock(&space->lock);
     if (space->fork_client != NULL)
         space->fork_client->unlock(space->fork_user);
@@ -155,8 +161,14 @@ static void release_locks(struct code_space *space)
 static void drop_copy(struct code_slab *slab)
 {
     if (slab->copy != NULL)
-        munmap(slab->copy, slab->copy_bytes);
+        munmap(slab->copy, slab->size);
     slab->copy = NULL;
+}
+
+/* Whether the pages of a run are copied. Open ones are private, and spare ones hold nothing. */
+static bool is_copied(const struct code_run *run)
+{
+    return run->state == PAGE_CODE || run->state == PAGE_READ_ONLY;
 }
 
 static enum cairn_status make_copy(struct code_slab *slab, struct cairn_error *error)
@@ -164,19 +176,26 @@ static enum cairn_status make_copy(struct code_slab *slab, struct cairn_error *e
     enum cairn_status status = map_check_personality(error);
     if (status != CAIRN_OK)
         return status;
-    size_t bytes = slab->code_end * slab->page_size;
-    void *copy = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *copy =
+        mmap(NULL, slab->size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (copy == MAP_FAILED)
-        return error_set_system(error, errno, "cannot copy %zu bytes of code for a forked child",
-                                bytes);
+        return error_set_system(
+            error, errno, "cannot reserve %zu bytes to copy code for a forked child", slab->size);
     /* With pages of 4 KiB, page faults take longer than copying. */
-    (void)madvise(copy, bytes, MADV_HUGEPAGE);
+    (void)madvise(copy, slab->size, MADV_HUGEPAGE);
     slab->copy = copy;
-    slab->copy_bytes = bytes;
     for (struct code_run run = {0}; slab_next_run(slab, &run);) {
         size_t offset = run.first_page * slab->page_size;
-        map_copy_words(slab->copy + offset, slab->base + offset, run.page_count * slab->page_size);
+        size_t size = run.page_count * slab->page_size;
+        if (!is_copied(&run))
+            continue;
+        if (mprotect(slab->copy + offset, size, PROT_READ | PROT_WRITE) != 0) {
+            int reason = errno;
+            drop_copy(slab);
+            return error_set_system(error, reason,
+                                    "cannot copy %zu bytes of code for a forked child", size);
+        }
+        map_copy_words(slab->copy + offset, slab->base + offset, size);
     }
     return CAIRN_OK;
 }
@@ -187,17 +206,24 @@ static enum cairn_status make_copies(struct code_space *space, struct cairn_erro
     enum cairn_status status = CAIRN_OK;
     for (struct code_slab *slab = space->slabs; status == CAIRN_OK && slab != NULL;
          slab = slab->next)
-        if (slab->map->mode == CAIRN_CODE_MODE_DUAL && !slab->is_detached && slab->code_end > 0 &&
-            slab->copy == NULL)
+        if (slab->map->mode == CAIRN_CODE_MODE_DUAL && !slab->is_detached && slab->copy == NULL)
             status = make_copy(slab, error);
     return status;
+}
+
+static bool has_copy(const struct code_space *space)
+{
+    const struct code_slab *slab = space->slabs;
+    while (slab != NULL && slab->copy == NULL)
+        slab = slab->next;
+    return slab != NULL;
 }
 
 /* Completes the copies in the child, so that they are the code at the moment of the fork. */
 static enum cairn_status complete_copies(struct code_space *space, struct cairn_error *error)
 {
     enum cairn_status status = make_copies(space, error);
-    if (status == CAIRN_OK && space->fork_client != NULL)
+    if (status == CAIRN_OK && space->fork_client != NULL && has_copy(space))
         space->fork_client->write_words(space->fork_user);
     return status;
 }
@@ -220,13 +246,18 @@ static bool move_copy(struct code_slab *slab)
     for (struct code_run run = {0}; slab_next_run(slab, &run);) {
         uint8_t *copied = slab->copy + run.first_page * slab->page_size;
         size_t size = run.page_count * slab->page_size;
-        arch_host_code_written(copied, copied, size);
-        if (run.state == PAGE_CODE && mprotect(copied, size, PROT_READ | PROT_EXEC) != 0)
+        if (!is_copied(&run))
+            continue;
+        if (run.state == PAGE_CODE)
+            arch_host_code_written(copied, copied, size);
+        if (mprotect(copied, size, run.state == PAGE_CODE ? PROT_READ | PROT_EXEC : PROT_READ) != 0)
             return false;
     }
     for (struct code_run run = {0}; is_moved && slab_next_run(slab, &run);) {
         size_t offset = run.first_page * slab->page_size;
         size_t size = run.page_count * slab->page_size;
+        if (!is_copied(&run))
+            continue;
         is_moved = mremap(slab->copy + offset, size, size, MREMAP_MAYMOVE | MREMAP_FIXED,
                           slab->base + offset) != MAP_FAILED;
         if (!is_moved)
@@ -234,7 +265,7 @@ static bool move_copy(struct code_slab *slab)
         drop_part(slab, done, offset);
         done = offset + size;
     }
-    drop_part(slab, done, slab->copy_bytes);
+    drop_part(slab, done, slab->size);
     slab->copy = NULL;
     return is_moved;
 }
@@ -255,6 +286,31 @@ static bool place_copies(struct code_space *space)
 
 /* ---- Changing code in a child ---- */
 
+/* Whether the written views belong to this process. */
+static bool is_prepared(const struct code_space *space)
+{
+    enum code_space_stage stage = code_space_stage(space);
+    return stage == CODE_SPACE_OWN || stage == CODE_SPACE_PARTLY_OWN;
+}
+
+/* Prepares the second view of a slab whose pages were moved into place, or makes all code of
+ * another slab the child's own. */
+static enum cairn_status make_slab_own(struct code_slab *slab, struct cairn_error *error)
+{
+    bool is_lazy = slab->is_detached && slab->map->detach != NULL;
+    enum cairn_status status = is_lazy ? CAIRN_OK : slab_forget_unfinished(slab, error);
+    if (status == CAIRN_OK && is_lazy)
+        status = slab->map->detach(slab, error);
+    else if (status == CAIRN_OK && slab->map->after_fork != NULL)
+        status = slab->map->after_fork(slab, error);
+    if (status != CAIRN_OK)
+        return status;
+    drop_copy(slab);
+    slab->is_detached = false;
+    slab_set_partly_own(slab, is_lazy);
+    return CAIRN_OK;
+}
+
 /* If it fails, existing copies remain for the next call. */
 static enum cairn_status make_own(struct code_space *space, struct cairn_error *error)
 {
@@ -263,20 +319,34 @@ static enum cairn_status make_own(struct code_space *space, struct cairn_error *
         return status;
     pthread_mutex_lock(&space->lock);
     for (struct code_slab *slab = space->slabs; status == CAIRN_OK && slab != NULL;
-         slab = slab->next) {
-        status = slab_forget_unfinished(slab, error);
-        if (status == CAIRN_OK && slab->map->after_fork != NULL)
-            status = slab->map->after_fork(slab, error);
-        if (status == CAIRN_OK) {
-            drop_copy(slab);
-            slab->is_detached = false;
-        }
-    }
+         slab = slab->next)
+        status = make_slab_own(slab, error);
     if (status == CAIRN_OK) {
         space->has_barrier = barrier_register();
-        set_stage(space, CODE_SPACE_OWN);
+        set_stage(space, CODE_SPACE_PARTLY_OWN);
+        space_note_own(space);
     }
     pthread_mutex_unlock(&space->lock);
+    return status;
+}
+
+void space_note_own(struct code_space *space)
+{
+    const struct code_slab *slab = space->slabs;
+    while (slab != NULL && !slab->is_partly_own)
+        slab = slab->next;
+    if (slab == NULL)
+        set_stage(space, CODE_SPACE_OWN);
+}
+
+enum cairn_status code_space_enter(struct code_space *space, struct cairn_error *error)
+{
+    if (is_prepared(space))
+        return CAIRN_OK;
+    code_space_renew_locks(space);
+    pthread_mutex_lock(&space->after_fork_lock);
+    enum cairn_status status = is_prepared(space) ? CAIRN_OK : make_own(space, error);
+    pthread_mutex_unlock(&space->after_fork_lock);
     return status;
 }
 
@@ -284,10 +354,13 @@ enum cairn_status code_space_after_fork(struct code_space *space, struct cairn_e
 {
     if (code_space_is_own(space))
         return CAIRN_OK;
-    code_space_renew_locks(space);
-    pthread_mutex_lock(&space->after_fork_lock);
-    enum cairn_status status = code_space_is_own(space) ? CAIRN_OK : make_own(space, error);
-    pthread_mutex_unlock(&space->after_fork_lock);
+    enum cairn_status status = space_enter(space, error);
+    if (status != CAIRN_OK)
+        return status;
+    for (struct code_slab *slab = space->slabs; status == CAIRN_OK && slab != NULL;
+         slab = slab->next)
+        status = slab_make_own(slab, 0, slab->size, error);
+    space_leave(space);
     return status;
 }
 
@@ -356,7 +429,7 @@ static void before_fork(void)
         enum cairn_status status = make_copies(space, NULL);
         (void)status;
         /* In a child that has changed nothing yet, the records of its own fork are still right. */
-        if (space->fork_client != NULL && code_space_is_own(space))
+        if (space->fork_client != NULL && is_prepared(space))
             space->fork_client->note_words(space->fork_user);
     }
 }
@@ -366,8 +439,8 @@ static void after_fork_in_parent(void)
     for (struct code_space *space = spaces.first; space != NULL; space = space->next_space) {
         /* If this process is a child that has not changed code yet, the copies belong to its own
          * fork and are still needed. */
-        bool is_own = code_space_is_own(space);
-        for (struct code_slab *slab = space->slabs; is_own && slab != NULL; slab = slab->next)
+        bool has_changed = is_prepared(space);
+        for (struct code_slab *slab = space->slabs; has_changed && slab != NULL; slab = slab->next)
             drop_copy(slab);
         release_locks(space);
     }

@@ -89,7 +89,7 @@ enum cairn_status map_test(struct code_slab *slab, const struct cairn_arch *arch
     enum { ROUNDS = 12 };
     size_t page;
     bool found;
-    enum cairn_status status = slab_take(slab, PAGES_FOR_CODE, 1, &page, &found, error);
+    enum cairn_status status = slab_take_open(slab, PAGES_FOR_CODE, 1, &page, &found, error);
     if (status != CAIRN_OK)
         return status;
     size_t offset = page * slab->page_size;
@@ -98,7 +98,7 @@ enum cairn_status map_test(struct code_slab *slab, const struct cairn_arch *arch
         uint8_t bytes[ARCH_SELF_TEST_BYTES_MAX];
         int expected = 1 + round * 37;
         size_t size = arch->encode_self_test(arch, expected, round == 0 ? code : bytes);
-        status = round == 0 ? slab_protect(slab, PAGES_FOR_CODE, page, 1, error)
+        status = round == 0 ? slab_close(slab, PAGES_FOR_CODE, page, 1, error)
                             : slab->map->write(slab, offset, bytes, size, error);
         int value = status == CAIRN_OK ? call(arch, code) : expected;
         if (value != expected)
@@ -107,6 +107,6 @@ enum cairn_status map_test(struct code_slab *slab, const struct cairn_arch *arch
                                "%d instead of %d",
                                round, value, expected);
     }
-    slab_release(slab, page, 1);
+    slab_release(slab, PAGES_FOR_CODE, page, 1);
     return status;
 }

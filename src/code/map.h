@@ -15,7 +15,7 @@
  *  - RLIMIT_AS, RLIMIT_DATA: creating, loading and, with a single mapping, patching fail (SYSTEM).
  *    Loaded code continues to work.
  *  - mlockall(MCL_FUTURE): only pages in use take memory. The reservations count against
- *    RLIMIT_MEMLOCK: twice the size of each slab.
+ *    RLIMIT_MEMLOCK: three times the size of each slab.
  *  - vm.overcommit_memory 2: reservations without access are not counted.
  *
  * SPDX-License-Identifier: MIT
@@ -36,14 +36,34 @@ struct code_map {
     enum cairn_status (*open)(struct code_slab *slab, struct cairn_error *error);
     enum cairn_status (*after_fork)(struct code_slab *slab, struct cairn_error *error);
 
-    /* Makes free pages readable and writable, filled with zeros. If it fails, they are unchanged or
-     * not mapped. */
-    enum cairn_status (*map_code)(struct code_slab *slab, size_t offset, size_t size,
+    /* Dual mapping, in a child whose code pages are private: creates the second area without
+     * access, and later gives runs of pages their place in both views. */
+    enum cairn_status (*detach)(struct code_slab *slab, struct cairn_error *error);
+    enum cairn_status (*make_own)(struct code_slab *slab, const struct code_run *run,
                                   struct cairn_error *error);
 
-    /* Releases the memory of code pages that have just been replaced by the reservation. NULL: that
-     * has released it. */
-    void (*discard_code)(struct code_slab *slab, size_t offset, size_t size);
+    /* Dual mapping: gives free pages their place in both views: in the executed one read-execute
+     * for code, and read-only otherwise. If it fails, they are unchanged or not mapped. NULL in the
+     * other modes, in which the slab itself maps read-only data. */
+    enum cairn_status (*add)(struct code_slab *slab, enum page_use use, size_t offset, size_t size,
+                             struct cairn_error *error);
+
+    /* Makes pages readable and writable at the address of their use, filled with zeros: added ones
+     * in dual mapping, free ones in the other modes. If it fails, they are unchanged or not
+     * mapped. */
+    enum cairn_status (*open_pages)(struct code_slab *slab, size_t offset, size_t size,
+                                    struct cairn_error *error);
+
+    /* Makes opened pages read-execute or read-only. Dual mapping: copies them through the written
+     * view and maps the executed view again; `abandon_pages` only does the latter. If it fails,
+     * they are still open. */
+    enum cairn_status (*close_pages)(struct code_slab *slab, enum page_use use, size_t offset,
+                                     size_t size, struct cairn_error *error);
+    enum cairn_status (*abandon_pages)(struct code_slab *slab, enum page_use use, size_t offset,
+                                       size_t size, struct cairn_error *error);
+
+    /* Dual mapping: releases the memory of closed pages, and fills them with zeros. */
+    void (*discard)(struct code_slab *slab, size_t offset, size_t size);
 
     /* Changes bytes of protected code. If it fails, nothing has changed. In dual mapping, an
      * aligned word of 4 or 8 bytes changes atomically, as seen by running threads. In single

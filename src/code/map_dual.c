@@ -1,20 +1,24 @@
 /*
  * Dual mapping: code runs in one view of shared pages and is written through another view.
  *
- * The written view covers the whole slab. It is created first, from a memory file or, if those are
- * refused, from shared anonymous pages. The file is closed at once: mremap with an old size of 0
- * duplicates pages of the written view, which makes the executed view. Unused pages take no memory.
- * The written view has no access past the pages that have been used, so that unused pages take no
- * memory even if the process locks all its memory (mlockall).
+ * The views are made of a memory file or, if those are refused, of shared anonymous pages. The file
+ * is closed at once: mremap with an old size of 0 duplicates parts of a view. Two views cover the
+ * whole slab from the start: the written one, and one that is never accessible, of which parts of
+ * the executed view are made. The written view is accessible only where the executed view has
+ * pages, so that unused pages take no memory even if the process locks all its memory (mlockall).
  *
- * Neither view is ever writable and executable. The written view becomes read-write; the executed
- * view changes from read-write to read-execute.
+ * No part of any view is ever writable and executable, and no part of the executed view was ever
+ * writable: pages are added to it read-execute, or read-only for data, and stay so. What is written
+ * to the address of its use (MCJIT does that) is written to private pages, which are mapped in
+ * place of that part of the executed view. When it is complete, it is copied through the written
+ * view, and the executed view is mapped again.
  *
  * SPDX-License-Identifier: MIT
  */
 #include "arch/arch.h"
 #include "base/error.h"
 #include "code/map.h"
+#include "code/write_key.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -30,7 +34,7 @@
 
 enum { READ_WRITE = PROT_READ | PROT_WRITE };
 
-/* ---- The written view ---- */
+/* ---- Views of the whole slab ---- */
 
 /* Sets the file's size. Returns 0 or an errno. If the size exceeds RLIMIT_FSIZE, the kernel refuses
  * with EFBIG and sends SIGXFSZ to this thread, which would end the process. So the signal is
@@ -92,11 +96,13 @@ static uint8_t *view_shared(size_t size, struct cairn_error *error)
     return NULL;
 }
 
-/* Makes the first `size` bytes of the view writable. */
-static enum cairn_status make_writable(uint8_t *view, size_t size, struct cairn_error *error)
+/* Makes a part of the written view writable. */
+static enum cairn_status make_writable(struct code_slab *slab, size_t offset, size_t size,
+                                       struct cairn_error *error)
 {
     enum cairn_status status = map_check_personality(error);
-    if (status != CAIRN_OK || size == 0 || mprotect(view, size, READ_WRITE) == 0)
+    if (status != CAIRN_OK ||
+        write_key_make_writable(slab->write_key, slab->alias + offset, size) == 0)
         return status;
     return error_set_system(error, errno, "cannot make %zu bytes writable to write code through",
                             size);
@@ -104,126 +110,164 @@ static enum cairn_status make_writable(uint8_t *view, size_t size, struct cairn_
 
 /* ---- The executed view ---- */
 
-/* The writable part grows in steps of several pages, because code is mostly allocated one page at a
- * time. The duplicate is first made at another address. There the kernel checks all limits, and
- * nothing is lost if it refuses. */
-static enum cairn_status map_code(struct code_slab *slab, size_t offset, size_t size,
-                                  struct cairn_error *error)
+/* Maps pages of the executed view. The duplicate is first made at another address. There the kernel
+ * checks all limits, and nothing is lost if it refuses. It is at the same place in the file as its
+ * neighbours, so that the kernel merges it with them. */
+static enum cairn_status map_executed(struct code_slab *slab, bool is_code, size_t offset,
+                                      size_t size, struct cairn_error *error)
 {
-    enum { STEP = 64 << 10 };
-    if (offset + size > slab->alias_writable) {
-        size_t extended = (offset + size + STEP - 1) & ~(size_t)(STEP - 1);
-        if (extended > slab->size)
-            extended = slab->size;
-        enum cairn_status status = make_writable(slab->alias, extended, error);
-        if (status != CAIRN_OK)
-            return status;
-        slab->alias_writable = extended;
-    }
-    void *view = mremap(slab->alias + offset, 0, size, MREMAP_MAYMOVE);
+    void *view = mremap(slab->source + offset, 0, size, MREMAP_MAYMOVE);
     if (view == MAP_FAILED)
         return error_set_system(error, errno,
                                 "cannot map a second view of %zu bytes of code (RLIMIT_AS, "
                                 "RLIMIT_MEMLOCK, or too many mappings?)",
                                 size);
-    if (mremap(view, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, slab->base + offset) != MAP_FAILED)
+    if (mprotect(view, size, is_code ? PROT_READ | PROT_EXEC : PROT_READ) == 0 &&
+        mremap(view, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, slab->base + offset) != MAP_FAILED)
         return CAIRN_OK;
-    error_set_system(error, errno, "cannot map a second view of %zu bytes of code", size);
+    error_set_system(error, errno, "cannot make %zu bytes of code executable", size);
     munmap(view, size);
     return CAIRN_ERROR_SYSTEM;
 }
 
-static void discard_code(struct code_slab *slab, size_t offset, size_t size)
+static enum cairn_status add(struct code_slab *slab, enum page_use use, size_t offset, size_t size,
+                             struct cairn_error *error)
 {
-    if (madvise(slab->alias + offset, size, MADV_REMOVE) != 0)
-        memset(slab->alias + offset, 0, size);
+    enum cairn_status status = make_writable(slab, offset, size, error);
+    return status == CAIRN_OK ? map_executed(slab, use == PAGES_FOR_CODE, offset, size, error)
+                              : status;
+}
+
+/* ---- Pages that are being loaded: private pages in place of the executed view ---- */
+
+/* The private pages, too, are first mapped at another address. */
+static enum cairn_status open_pages(struct code_slab *slab, size_t offset, size_t size,
+                                    struct cairn_error *error)
+{
+    void *pages = mmap(NULL, size, READ_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages != MAP_FAILED &&
+        mremap(pages, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, slab->base + offset) != MAP_FAILED)
+        return CAIRN_OK;
+    error_set_system(error, errno, "cannot map %zu bytes to load code", size);
+    if (pages != MAP_FAILED)
+        munmap(pages, size);
+    return CAIRN_ERROR_SYSTEM;
+}
+
+static enum cairn_status abandon_pages(struct code_slab *slab, enum page_use use, size_t offset,
+                                       size_t size, struct cairn_error *error)
+{
+    return map_executed(slab, use == PAGES_FOR_CODE, offset, size, error);
+}
+
+static enum cairn_status close_pages(struct code_slab *slab, enum page_use use, size_t offset,
+                                     size_t size, struct cairn_error *error)
+{
+    int rights = write_key_open(slab->write_key);
+    memcpy(slab->alias + offset, slab->base + offset, size);
+    if (use == PAGES_FOR_CODE)
+        arch_host_code_written(slab->alias + offset, slab->base + offset, size);
+    write_key_close(slab->write_key, rights);
+    return abandon_pages(slab, use, offset, size, error);
+}
+
+static void discard(struct code_slab *slab, size_t offset, size_t size)
+{
+    if (madvise(slab->alias + offset, size, MADV_REMOVE) == 0)
+        return;
+    int rights = write_key_open(slab->write_key);
+    memset(slab->alias + offset, 0, size);
+    write_key_close(slab->write_key, rights);
 }
 
 static enum cairn_status write_alias(struct code_slab *slab, size_t offset, const void *bytes,
                                      size_t size, struct cairn_error *error)
 {
     (void)error;
+    int rights = write_key_open(slab->write_key);
     map_store(slab->alias + offset, bytes, size);
     arch_host_code_written(slab->alias + offset, slab->base + offset, size);
+    write_key_close(slab->write_key, rights);
     return CAIRN_OK;
 }
 
 /* ---- In a forked child ---- */
 
-/* Replaces a run of pages in the same state. The new run is made at another address and moved over
- * the old one when it is complete, so that the code is mapped at every moment. */
-static enum cairn_status replace_run(struct code_slab *slab, uint8_t *written,
-                                     const struct code_run *run, struct cairn_error *error)
+/* Gives a run of pages in the same state its place in both views. The new run is made at another
+ * address and moved over the old one when it is complete, so that the code is mapped at every
+ * moment. Pages that are being loaded are private, so they are the child's already. */
+static enum cairn_status make_own(struct code_slab *slab, const struct code_run *run,
+                                  struct cairn_error *error)
 {
     size_t offset = run->first_page * slab->page_size;
     size_t size = run->page_count * slab->page_size;
     uint8_t *executed = slab->base + offset;
-    map_copy_words(written + offset, slab->copy == NULL ? executed : slab->copy + offset, size);
-    void *view = mremap(written + offset, 0, size, MREMAP_MAYMOVE);
-    if (view == MAP_FAILED)
-        return error_set_system(error, errno, "cannot map a forked child's own code");
-    arch_host_code_written(written + offset, executed, size);
-    int protection = run->state == PAGE_CODE ? PROT_READ | PROT_EXEC : READ_WRITE;
-    if (mprotect(view, size, protection) == 0 &&
-        mremap(view, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, executed) != MAP_FAILED)
-        return CAIRN_OK;
-    error_set_system(error, errno, "cannot put a forked child's own code in its place");
-    munmap(view, size);
-    return CAIRN_ERROR_SYSTEM;
+    uint8_t *written = slab->alias + offset;
+    enum cairn_status status = make_writable(slab, offset, size, error);
+    if (status != CAIRN_OK || run->state == PAGE_OPEN_CODE || run->state == PAGE_OPEN_READ_ONLY)
+        return status;
+    int rights = write_key_open(slab->write_key);
+    if (run->state == PAGE_CODE || run->state == PAGE_READ_ONLY)
+        map_copy_words(written, slab->copy == NULL ? executed : slab->copy + offset, size);
+    if (run->state == PAGE_CODE)
+        arch_host_code_written(written, executed, size);
+    write_key_close(slab->write_key, rights);
+    return map_executed(slab, run->state == PAGE_CODE || run->state == PAGE_SPARE_CODE, offset,
+                        size, error);
 }
 
-/* Moves the written view into place. Its two parts are two mappings, and mremap moves one mapping
- * at a time. `*left` is the number of bytes at the start that have not been moved; another thread
- * may have mapped something in place of the others. */
-static enum cairn_status replace_alias(struct code_slab *slab, uint8_t *written, size_t *left,
-                                       struct cairn_error *error)
+/* Replaces the two views of the whole slab by views of the child's own memory. The child may be
+ * refused memory files even if its parent was not, or the reverse. */
+static enum cairn_status detach(struct code_slab *slab, struct cairn_error *error)
 {
-    const size_t starts[] = {slab->alias_writable, 0};
-    const size_t sizes[] = {slab->size - slab->alias_writable, slab->alias_writable};
-    for (int i = 0; i < 2; i++) {
-        if (sizes[i] > 0 &&
-            mremap(written + starts[i], sizes[i], sizes[i], MREMAP_MAYMOVE | MREMAP_FIXED,
-                   slab->alias + starts[i]) == MAP_FAILED)
-            return error_set_system(error, errno,
-                                    "cannot put a forked child's written view in place");
-        *left = starts[i];
+    uint8_t *source = view_file(slab->size, error);
+    if (source == NULL)
+        source = view_shared(slab->size, error);
+    if (source == NULL)
+        return CAIRN_ERROR_SYSTEM;
+    if (mremap(source, 0, slab->size, MREMAP_MAYMOVE | MREMAP_FIXED, slab->alias) == MAP_FAILED) {
+        error_set_system(error, errno, "cannot put a forked child's written view in place");
+        munmap(source, slab->size);
+        return CAIRN_ERROR_SYSTEM;
     }
+    munmap(slab->source, slab->size);
+    slab->source = source;
     return CAIRN_OK;
 }
 
-/* The child may be refused memory files even if its parent was not, or the reverse. If this
- * function fails half way, some pages are views of the new memory and the others are unchanged. All
- * of them hold the right code, and a repeated call copies all of them again. */
+/* If this function fails half way, some pages are views of the new memory and the others are
+ * unchanged. All of them hold the right code, and a repeated call copies all of them again. */
 static enum cairn_status after_fork(struct code_slab *slab, struct cairn_error *error)
 {
-    uint8_t *written = view_file(slab->size, error);
-    if (written == NULL)
-        written = view_shared(slab->size, error);
-    if (written == NULL)
-        return CAIRN_ERROR_SYSTEM;
-    size_t left = slab->size;
-    enum cairn_status status = make_writable(written, slab->alias_writable, error);
+    enum cairn_status status = detach(slab, error);
     for (struct code_run run = {0}; status == CAIRN_OK && slab_next_run(slab, &run);)
-        status = replace_run(slab, written, &run, error);
-    if (status == CAIRN_OK)
-        status = replace_alias(slab, written, &left, error);
-    if (status != CAIRN_OK)
-        munmap(written, left);
+        status = make_own(slab, &run, error);
     return status;
 }
 
 /* ---- The two kinds ---- */
 
+static enum cairn_status open_views(struct code_slab *slab, uint8_t *source,
+                                    struct cairn_error *error)
+{
+    if (source == NULL)
+        return CAIRN_ERROR_SYSTEM;
+    slab->source = source;
+    void *alias = mremap(source, 0, slab->size, MREMAP_MAYMOVE);
+    if (alias == MAP_FAILED)
+        return map_cannot_reserve(slab->size, "write code through", errno, error);
+    slab->alias = alias;
+    return CAIRN_OK;
+}
+
 static enum cairn_status open_file(struct code_slab *slab, struct cairn_error *error)
 {
-    slab->alias = view_file(slab->size, error);
-    return slab->alias == NULL ? CAIRN_ERROR_SYSTEM : CAIRN_OK;
+    return open_views(slab, view_file(slab->size, error), error);
 }
 
 static enum cairn_status open_shared(struct code_slab *slab, struct cairn_error *error)
 {
-    slab->alias = view_shared(slab->size, error);
-    return slab->alias == NULL ? CAIRN_ERROR_SYSTEM : CAIRN_OK;
+    return open_views(slab, view_shared(slab->size, error), error);
 }
 
 const struct code_map code_map_dual_file = {
@@ -231,8 +275,13 @@ const struct code_map code_map_dual_file = {
     .mode = CAIRN_CODE_MODE_DUAL,
     .open = open_file,
     .after_fork = after_fork,
-    .map_code = map_code,
-    .discard_code = discard_code,
+    .detach = detach,
+    .make_own = make_own,
+    .add = add,
+    .open_pages = open_pages,
+    .close_pages = close_pages,
+    .abandon_pages = abandon_pages,
+    .discard = discard,
     .write = write_alias,
 };
 
@@ -241,7 +290,12 @@ const struct code_map code_map_dual_shared = {
     .mode = CAIRN_CODE_MODE_DUAL,
     .open = open_shared,
     .after_fork = after_fork,
-    .map_code = map_code,
-    .discard_code = discard_code,
+    .detach = detach,
+    .make_own = make_own,
+    .add = add,
+    .open_pages = open_pages,
+    .close_pages = close_pages,
+    .abandon_pages = abandon_pages,
+    .discard = discard,
     .write = write_alias,
 };

@@ -51,6 +51,23 @@ enum {
     RESERVED = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE
 };
 
+static enum cairn_status close_code(struct code_slab *slab, size_t offset, size_t size,
+                                    struct cairn_error *error)
+{
+    uint8_t *code = slab->base + offset;
+    arch_host_code_written(code, code, size);
+    if (mprotect(code, size, READ_EXECUTE) == 0)
+        return CAIRN_OK;
+    return error_set_system(error, errno, "cannot make %zu bytes of code executable", size);
+}
+
+static enum cairn_status close_pages(struct code_slab *slab, enum page_use use, size_t offset,
+                                     size_t size, struct cairn_error *error)
+{
+    (void)use; /* always code */
+    return close_code(slab, offset, size, error);
+}
+
 /* ---- Writing in steps ---- */
 
 /* Writes bytes in one run, from the page of the first byte to that of the last. */
@@ -307,7 +324,8 @@ const struct code_map code_map_single = {
     .mode = CAIRN_CODE_MODE_SINGLE,
     .open = open_workshop,
     .after_fork = after_fork_workshop,
-    .map_code = map_from_workshop,
+    .open_pages = map_from_workshop,
+    .close_pages = close_pages,
     .write = write_run,
     .steps = &workshop_steps,
 };
@@ -326,12 +344,10 @@ static enum cairn_status make_writable(struct code_slab *slab, size_t offset, si
 static enum cairn_status make_executable(struct code_slab *slab, size_t offset, size_t size,
                                          struct cairn_error *error)
 {
-    arch_host_code_written(slab->base + offset, slab->base + offset, size);
-    if (mprotect(slab->base + offset, size, READ_EXECUTE) != 0)
-        return error_set_system(error, errno, "cannot make %zu bytes of code executable again",
-                                size);
-    reserve_free_pages(slab, offset, size);
-    return CAIRN_OK;
+    enum cairn_status status = close_code(slab, offset, size, error);
+    if (status == CAIRN_OK)
+        reserve_free_pages(slab, offset, size);
+    return status;
 }
 
 static void make_executable_again(struct code_slab *slab, size_t offset, size_t size)
@@ -349,7 +365,8 @@ static const struct code_change_steps toggle_steps = {
 const struct code_map code_map_toggle = {
     .name = "pages whose protection is toggled",
     .mode = CAIRN_CODE_MODE_TOGGLE,
-    .map_code = make_writable,
+    .open_pages = make_writable,
+    .close_pages = close_pages,
     .write = write_run,
     .steps = &toggle_steps,
 };

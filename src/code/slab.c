@@ -1,5 +1,5 @@
 /*
- * A slab: reserving address space; finding, taking, protecting and releasing pages.
+ * A slab: reserving address space; finding, mapping, taking and releasing pages.
  *
  * The search for free pages starts at the low end for code, at the high end for data, and slightly
  * below that for read-only data. So pages with the same protection are neighbours, and the kernel
@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "code/map.h"
+#include "code/parts.h"
 
 #include <errno.h>
 #include <string.h>
@@ -22,6 +23,16 @@ enum { DATA_SHARE = 16 };
 
 /* Slabs of at least this size begin at a multiple of it, so that they need few page tables. */
 enum { PAGE_TABLE_SPAN = 2 << 20 };
+
+/* Pages are mapped in steps of this many bytes, and a slab has at least so many steps. */
+enum { STEP_BYTES = 64 << 10, STEPS_MIN = 64 };
+
+/* Maximum number of steps that a forked child makes its own one by one. Each may take four more
+ * mappings. */
+enum { OWN_STEPS_MAX = 256 };
+
+/* Pages in one word of the bit map of dirty pages. */
+enum { DIRTY_BITS = 64 };
 
 enum { RESERVED = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE };
 
@@ -42,25 +53,56 @@ static uint8_t *reserve(size_t size, size_t page_size)
     return mapped + before;
 }
 
+static void give_free(struct code_slab *slab, size_t first_page, size_t page_count)
+{
+    for (size_t use = 0; use < PAGE_USE_COUNT; use++)
+        units_give(&slab->available[use], (uint32_t)first_page, (uint32_t)page_count);
+}
+
 /* Maps the slab and its tables. The tables are mapped, not allocated, so that in a large slab only
  * the table pages in use take memory. */
-static enum cairn_status map_slab(struct code_slab *slab, struct cairn_error *error)
+static enum cairn_status map_slab(const struct cairn_allocator *allocator, struct code_slab *slab,
+                                  struct cairn_error *error)
 {
-    size_t owners_bytes = slab->page_count * sizeof *slab->owners;
+    size_t owners_pages =
+        (slab->size / OWNERS_UNIT_BYTES + OWNERS_PAGE_UNITS - 1) >> OWNERS_PAGE_SHIFT;
+    size_t index_bytes = owners_bytes(owners_pages);
     enum cairn_status status = map_check_personality(error);
     if (status != CAIRN_OK)
         return status;
     slab->base = reserve(slab->size, slab->page_size);
     if (slab->base == NULL)
         return map_cannot_reserve(slab->size, "hold code", errno, error);
-    slab->bookkeeping_bytes = owners_bytes + slab->page_count * sizeof *slab->states;
-    void *mapped = mmap(NULL, slab->bookkeeping_bytes, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    size_t pages_bytes = units_table_bytes((uint32_t)slab->page_count);
+    size_t parts_bytes = units_table_bytes(parts_unit_count(slab));
+    size_t bits_bytes = (slab->page_count + DIRTY_BITS - 1) / DIRTY_BITS * sizeof *slab->dirty;
+    slab->bookkeeping_bytes = index_bytes + PAGE_USE_COUNT * (pages_bytes + parts_bytes) +
+                              2 * bits_bytes + slab->page_count * sizeof *slab->states;
+    uint8_t *mapped = mmap(NULL, slab->bookkeeping_bytes, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (mapped == MAP_FAILED)
         return error_set_system(error, errno, "cannot map the page table of a code slab");
-    slab->owners = mapped;
-    slab->states = (_Atomic uint8_t *)((uint8_t *)mapped + owners_bytes);
+    slab->bookkeeping = mapped;
+    owners_init(&slab->owners, allocator, owners_pages, mapped);
+    mapped += index_bytes;
+    for (size_t use = 0; use < PAGE_USE_COUNT; use++) {
+        units_init(&slab->available[use], (uint32_t)slab->page_count, mapped);
+        units_init(&slab->parts[use], parts_unit_count(slab), mapped + pages_bytes);
+        mapped += pages_bytes + parts_bytes;
+    }
+    slab->dirty = (uint64_t *)(void *)mapped;
+    slab->own = (uint64_t *)(void *)(mapped + bits_bytes);
+    slab->states = (_Atomic uint8_t *)(mapped + 2 * bits_bytes);
+    give_free(slab, 0, slab->page_count);
     return slab->map->open == NULL ? CAIRN_OK : slab->map->open(slab, error);
+}
+
+static size_t choose_step(const struct code_slab *slab)
+{
+    size_t pages = STEP_BYTES / slab->page_size;
+    if (pages > slab->page_count / STEPS_MIN)
+        pages = slab->page_count / STEPS_MIN;
+    return pages == 0 ? 1 : pages;
 }
 
 enum cairn_status slab_create(const struct cairn_allocator *allocator, const struct code_map *map,
@@ -73,9 +115,8 @@ enum cairn_status slab_create(const struct cairn_allocator *allocator, const str
     created->size = size;
     created->page_size = (size_t)sysconf(_SC_PAGESIZE);
     created->page_count = size / created->page_size;
-    created->room_at_least = created->page_count;
-    created->room_at_most = created->page_count;
-    enum cairn_status status = map_slab(created, error);
+    created->step_pages = choose_step(created);
+    enum cairn_status status = map_slab(allocator, created, error);
     if (status != CAIRN_OK) {
         slab_destroy(allocator, created);
         return status;
@@ -105,10 +146,13 @@ void slab_unmap_alias(struct code_slab *slab)
 void slab_destroy(const struct cairn_allocator *allocator, struct code_slab *slab)
 {
     slab_unmap_alias(slab);
+    if (slab->source != NULL)
+        munmap(slab->source, slab->size);
     if (slab->copy != NULL)
-        munmap(slab->copy, slab->copy_bytes);
-    if (slab->owners != NULL)
-        munmap(slab->owners, slab->bookkeeping_bytes);
+        munmap(slab->copy, slab->size);
+    owners_destroy(&slab->owners);
+    if (slab->bookkeeping != NULL)
+        munmap(slab->bookkeeping, slab->bookkeeping_bytes);
     if (slab->base != NULL)
         munmap(slab->base, slab->size);
     memory_free(allocator, slab, sizeof *slab);
@@ -127,85 +171,9 @@ static const uint8_t *states_of(const struct code_slab *slab)
     return (const uint8_t *)slab->states;
 }
 
-/* States of free pages. Comparing with this array is the fastest way to skip many of them. */
-static const uint8_t many_free[4096];
-_Static_assert(PAGE_FREE == 0, "many_free is made of free pages");
-
-/* Returns the number of free pages from `first` on, at most `limit`. */
-static size_t count_free(const uint8_t *states, size_t first, size_t limit)
+size_t slab_room(const struct code_slab *slab)
 {
-    size_t count = 0;
-    for (size_t step = sizeof many_free; step > 0; step /= 16)
-        while (limit - count >= step && memcmp(states + first + count, many_free, step) == 0)
-            count += step;
-    return count;
-}
-
-static bool find_up(const struct code_slab *slab, size_t page_count, size_t *first_page)
-{
-    const uint8_t *states = states_of(slab);
-    size_t page = 0;
-    while (page_count <= slab->page_count - page) {
-        const uint8_t *found = memchr(states + page, PAGE_FREE, slab->page_count - page);
-        if (found == NULL)
-            return false;
-        page = (size_t)(found - states);
-        size_t limit = slab->page_count - page;
-        size_t count = count_free(states, page, limit < page_count ? limit : page_count);
-        if (count == page_count) {
-            *first_page = page;
-            return true;
-        }
-        page += count;
-    }
-    return false;
-}
-
-static bool find_down(const struct code_slab *slab, size_t end, size_t page_count,
-                      size_t *first_page)
-{
-    const uint8_t *states = states_of(slab);
-    while (page_count <= end) {
-        const uint8_t *found = memrchr(states, PAGE_FREE, end);
-        if (found == NULL)
-            return false;
-        end = (size_t)(found - states) + 1;
-        size_t free = 1;
-        while (free < page_count && free < end && states[end - free - 1] == PAGE_FREE)
-            free++;
-        end -= free;
-        *first_page = end;
-        if (free == page_count)
-            return true;
-    }
-    return false;
-}
-
-size_t slab_room(struct code_slab *slab)
-{
-    if (slab->room_at_least == slab->room_at_most)
-        return slab->room_at_least;
-    const uint8_t *states = states_of(slab);
-    size_t largest = 0;
-    for (size_t page = 0; page < slab->page_count;) {
-        const uint8_t *found = memchr(states + page, PAGE_FREE, slab->page_count - page);
-        if (found == NULL)
-            break;
-        page = (size_t)(found - states);
-        size_t count = count_free(states, page, slab->page_count - page);
-        largest = count > largest ? count : largest;
-        page += count;
-    }
-    slab->room_at_least = largest;
-    slab->room_at_most = largest;
-    return largest;
-}
-
-bool slab_has_room(struct code_slab *slab, size_t page_count)
-{
-    if (slab->room_at_least >= page_count || slab->room_at_most < page_count)
-        return slab->room_at_least >= page_count;
-    return slab_room(slab) >= page_count;
+    return units_longest(&slab->available[PAGES_FOR_CODE]);
 }
 
 void slab_count_states(const struct code_slab *slab, size_t counts[PAGE_STATE_COUNT])
@@ -224,28 +192,199 @@ static void set_states(struct code_slab *slab, size_t first_page, size_t page_co
         atomic_store_explicit(&slab->states[page], (uint8_t)state, memory_order_release);
 }
 
-/* Updates the lower bound of the largest free range after free pages were taken. If they were part
- * of that range, its remainder is below and above them; if not, the range is still whole. The pages
- * above are counted, up to a limit, so that the whole slab need not be searched again. */
-static void note_taken(struct code_slab *slab, size_t first_page, size_t page_count)
+static enum page_state in_use(enum page_use use)
 {
-    const uint8_t *states = states_of(slab);
-    size_t end = first_page + page_count;
-    size_t beyond = slab->page_count - end;
-    size_t limit = beyond < sizeof many_free ? beyond : sizeof many_free;
-    size_t above = count_free(states, end, limit);
-    bool above_is_whole = above < limit || limit == beyond;
-    bool none_below = first_page == 0 || states[first_page - 1] != PAGE_FREE;
-    size_t left = slab->room_at_least > page_count ? slab->room_at_least - page_count : 0;
-    if (none_below)
-        slab->room_at_least = left;
-    else if (above_is_whole && left > 2 * above)
-        slab->room_at_least = left - above;
-    else
-        slab->room_at_least = above;
+    return (enum page_state)((unsigned)PAGE_CODE + (unsigned)use);
 }
 
-/* ---- Taking, protecting, releasing ---- */
+static enum page_state spare(enum page_use use)
+{
+    return (enum page_state)((unsigned)PAGE_SPARE_CODE + (unsigned)use);
+}
+
+static enum page_state open_for(enum page_use use)
+{
+    return (enum page_state)((unsigned)PAGE_OPEN_CODE + (unsigned)use);
+}
+
+static bool is_open(enum page_state state)
+{
+    return state == PAGE_OPEN_CODE || state == PAGE_OPEN_READ_ONLY;
+}
+
+static bool is_spare(enum page_state state)
+{
+    return state >= PAGE_SPARE_CODE && state <= PAGE_SPARE_DATA;
+}
+
+bool slab_has_spare(const struct code_slab *slab, enum page_use use)
+{
+    return use == PAGES_FOR_DATA || slab->map->add != NULL;
+}
+
+/* ---- Forked children ---- */
+
+static bool is_data(uint8_t state)
+{
+    return state == PAGE_FREE || state == PAGE_DATA || state == PAGE_SPARE_DATA ||
+           state == PAGE_LOST;
+}
+
+/* Finds the next run after `*run` that begins before page `end`. */
+static bool next_run_before(const struct code_slab *slab, size_t end, struct code_run *run)
+{
+    const uint8_t *states = states_of(slab);
+    size_t page = run->first_page + run->page_count;
+    while (page < end && is_data(states[page]))
+        page++;
+    if (page >= end)
+        return false;
+    size_t first = page++;
+    while (page < end && states[page] == states[first])
+        page++;
+    *run = (struct code_run){first, page - first, (enum page_state)states[first]};
+    return true;
+}
+
+bool slab_next_run(const struct code_slab *slab, struct code_run *run)
+{
+    return next_run_before(slab, slab->page_count, run);
+}
+
+static bool is_own(const struct code_slab *slab, size_t page)
+{
+    size_t step = page / slab->step_pages;
+    return !slab->is_partly_own || (slab->own[step / 64] >> step % 64 & 1) != 0;
+}
+
+static bool is_all_own(const struct code_slab *slab, size_t first_page, size_t page_count)
+{
+    size_t page = first_page;
+    while (page < first_page + page_count && is_own(slab, page))
+        page++;
+    return page == first_page + page_count;
+}
+
+static enum cairn_status make_step_own(struct code_slab *slab, size_t step,
+                                       struct cairn_error *error)
+{
+    size_t end = (step + 1) * slab->step_pages;
+    struct code_run run = {.first_page = step * slab->step_pages};
+    enum cairn_status status = CAIRN_OK;
+    if (is_own(slab, run.first_page))
+        return CAIRN_OK;
+    if (end > slab->page_count)
+        end = slab->page_count;
+    while (status == CAIRN_OK && next_run_before(slab, end, &run))
+        status = slab->map->make_own(slab, &run, error);
+    if (status != CAIRN_OK)
+        return status;
+    slab->own[step / 64] |= UINT64_C(1) << step % 64;
+    slab->own_count++;
+    return CAIRN_OK;
+}
+
+void slab_set_partly_own(struct code_slab *slab, bool is_partly_own)
+{
+    slab->is_partly_own = is_partly_own;
+    slab->own_count = 0;
+    for (size_t step = 0; is_partly_own && step * slab->step_pages < slab->page_count; step += 64)
+        slab->own[step / 64] = 0;
+}
+
+enum cairn_status slab_make_own(struct code_slab *slab, size_t offset, size_t size,
+                                struct cairn_error *error)
+{
+    enum cairn_status status = CAIRN_OK;
+    if (!slab->is_partly_own)
+        return CAIRN_OK;
+    size_t step_bytes = slab->step_pages * slab->page_size;
+    size_t all = (slab->size - 1) / step_bytes + 1;
+    size_t first = offset / step_bytes;
+    size_t end = (offset + size - 1) / step_bytes + 1;
+    if (slab->own_count + (end - first) > OWN_STEPS_MAX) {
+        first = 0;
+        end = all;
+    }
+    for (size_t step = first; step < end && status == CAIRN_OK; step++)
+        status = make_step_own(slab, step, error);
+    if (status == CAIRN_OK && end - first == all)
+        slab->is_partly_own = false;
+    return status;
+}
+
+/* ---- Dirty pages ---- */
+
+static uint64_t dirty_bit(size_t page) { return UINT64_C(1) << page % DIRTY_BITS; }
+
+static bool is_dirty(const struct code_slab *slab, size_t page)
+{
+    return (slab->dirty[page / DIRTY_BITS] & dirty_bit(page)) != 0;
+}
+
+static void set_dirty(struct code_slab *slab, size_t first_page, size_t page_count)
+{
+    size_t end = first_page + page_count;
+    for (size_t page = first_page; page < end; page++) {
+        slab->dirty_count += !is_dirty(slab, page);
+        slab->dirty[page / DIRTY_BITS] |= dirty_bit(page);
+    }
+    if (slab->dirty_end == 0 || first_page < slab->dirty_first)
+        slab->dirty_first = first_page;
+    if (end > slab->dirty_end)
+        slab->dirty_end = end;
+}
+
+static void clear_dirty(struct code_slab *slab, size_t first_page, size_t page_count)
+{
+    for (size_t page = first_page; page < first_page + page_count; page++) {
+        slab->dirty_count -= is_dirty(slab, page);
+        slab->dirty[page / DIRTY_BITS] &= ~dirty_bit(page);
+    }
+}
+
+/* Releases the memory of spare pages. They are filled with zeros afterwards. */
+static void clean(struct code_slab *slab, size_t first_page, size_t page_count)
+{
+    size_t offset = first_page * slab->page_size;
+    size_t size = page_count * slab->page_size;
+    bool is_data = states_of(slab)[first_page] == PAGE_SPARE_DATA;
+    if (!is_data && is_all_own(slab, first_page, page_count))
+        slab->map->discard(slab, offset, size);
+    else if (madvise(slab->base + offset, size, MADV_DONTNEED) != 0 && is_data)
+        memset(slab->base + offset, 0, size);
+}
+
+void slab_clean(struct code_slab *slab)
+{
+    const uint8_t *states = states_of(slab);
+    size_t end;
+    for (size_t page = slab->dirty_first; page < slab->dirty_end; page = end) {
+        end = page + 1;
+        if (slab->dirty[page / DIRTY_BITS] == 0)
+            end = (page / DIRTY_BITS + 1) * DIRTY_BITS;
+        if (!is_dirty(slab, page))
+            continue;
+        while (end < slab->dirty_end && states[end] == states[page] && is_dirty(slab, end))
+            end++;
+        clear_dirty(slab, page, end - page);
+        if (is_spare(states[page]))
+            clean(slab, page, end - page);
+    }
+    slab->dirty_first = 0;
+    slab->dirty_end = 0;
+}
+
+/* Fills pages of data that were used before with zeros. */
+static void clear_data(struct code_slab *slab, size_t first_page, size_t page_count)
+{
+    for (size_t page = first_page; page < first_page + page_count; page++)
+        if (is_dirty(slab, page))
+            memset(slab->base + page * slab->page_size, 0, slab->page_size);
+    clear_dirty(slab, first_page, page_count);
+}
+
+/* ---- Mapping pages ---- */
 
 /* Replaces any mapping by the reservation, which has no access and takes no memory. */
 static bool reserve_again(void *address, size_t size)
@@ -253,140 +392,328 @@ static bool reserve_again(void *address, size_t size)
     return mmap(address, size, PROT_NONE, RESERVED | MAP_FIXED, -1, 0) != MAP_FAILED;
 }
 
-/* Restores the reservation after mapping has failed. The system may have unmapped the old pages
- * before it failed, and another thread may have mapped something there. The pages are free only if
- * nothing is mapped there or the reservation still exists. */
+/* Restores the reservation after mapping has failed, and frees the pages. The system may have
+ * unmapped the old pages before it failed, and another thread may have mapped something there. The
+ * pages are free only if nothing is mapped there or the reservation still exists. */
 static void restore_reservation(struct code_slab *slab, size_t first_page, size_t page_count)
 {
     for (size_t page = first_page; page < first_page + page_count; page++) {
         uint8_t *address = slab->base + page * slab->page_size;
         void *mapped =
             mmap(address, slab->page_size, PROT_NONE, RESERVED | MAP_FIXED_NOREPLACE, -1, 0);
-        if (mapped == address || (mapped == MAP_FAILED && errno == EEXIST))
+        if (mapped == address || (mapped == MAP_FAILED && errno == EEXIST)) {
+            give_free(slab, page, 1);
             continue;
+        }
         if (mapped != MAP_FAILED)
             munmap(mapped, slab->page_size);
         set_states(slab, page, 1, PAGE_LOST);
-        slab->room_at_least = 0;
     }
 }
 
-static enum cairn_status take(struct code_slab *slab, enum page_use use, size_t first_page,
-                              size_t page_count, struct cairn_error *error)
+static enum cairn_status make_writable(struct code_slab *slab, size_t first_page, size_t page_count,
+                                       struct cairn_error *error)
 {
-    bool is_code = use == PAGES_FOR_CODE;
+    size_t size = page_count * slab->page_size;
+    if (mprotect(slab->base + first_page * slab->page_size, size, PROT_READ | PROT_WRITE) == 0)
+        return CAIRN_OK;
+    return error_set_system(error, errno, "cannot map %zu bytes of data beside code", size);
+}
+
+static void note_code_end(struct code_slab *slab, enum page_use use, size_t end)
+{
+    if (use == PAGES_FOR_CODE && slab->code_end < end)
+        slab->code_end = end;
+}
+
+/* Takes free pages from the other uses. */
+static void take_from_others(struct code_slab *slab, enum page_use use, size_t first_page,
+                             size_t page_count)
+{
+    for (unsigned other = 0; other < PAGE_USE_COUNT; other++)
+        if (other != (unsigned)use)
+            units_take_at(&slab->available[other], (uint32_t)first_page, (uint32_t)page_count);
+}
+
+/* Maps free pages for a use, and with them free neighbours up to the end of a step, which become
+ * spare. The pages from `first` to `end` have been taken from those that are available for this
+ * use. If it fails, they are available again. */
+static enum cairn_status add_free(struct code_slab *slab, enum page_use use, size_t first,
+                                  size_t end, struct cairn_error *error)
+{
+    const uint8_t *states = states_of(slab);
+    struct units *available = &slab->available[use];
+    size_t from = first, to = end;
+    while (use == PAGES_FOR_CODE && to % slab->step_pages != 0 && to < slab->page_count &&
+           states[to] == PAGE_FREE)
+        to++;
+    while (use != PAGES_FOR_CODE && from % slab->step_pages != 0 && states[from - 1] == PAGE_FREE)
+        from--;
+    if (from < first)
+        units_take_at(available, (uint32_t)from, (uint32_t)(first - from));
+    if (to > end)
+        units_take_at(available, (uint32_t)end, (uint32_t)(to - end));
+    take_from_others(slab, use, from, to - from);
+    enum cairn_status status = use == PAGES_FOR_DATA
+                                   ? make_writable(slab, from, to - from, error)
+                                   : slab->map->add(slab, use, from * slab->page_size,
+                                                    (to - from) * slab->page_size, error);
+    if (status != CAIRN_OK) {
+        restore_reservation(slab, from, to - from);
+        return status;
+    }
+    set_states(slab, from, to - from, spare(use));
+    if (from < first)
+        units_give(available, (uint32_t)from, (uint32_t)(first - from));
+    if (to > end)
+        units_give(available, (uint32_t)end, (uint32_t)(to - end));
+    return CAIRN_OK;
+}
+
+/* Maps the free pages among these, which have been taken from those that are available for this
+ * use. If it fails, they are available again. */
+static enum cairn_status add_pages(struct code_slab *slab, enum page_use use, size_t first_page,
+                                   size_t page_count, struct cairn_error *error)
+{
+    const uint8_t *states = states_of(slab);
+    struct units *available = &slab->available[use];
+    size_t end = first_page + page_count;
+    for (size_t page = first_page, run; page < end; page = run + 1) {
+        run = page;
+        while (run < end && states[run] == PAGE_FREE)
+            run++;
+        if (run == page)
+            continue;
+        enum cairn_status status = add_free(slab, use, page, run, error);
+        if (status == CAIRN_OK)
+            continue;
+        if (page > first_page)
+            units_give(available, (uint32_t)first_page, (uint32_t)(page - first_page));
+        if (run < end)
+            units_give(available, (uint32_t)run, (uint32_t)(end - run));
+        return status;
+    }
+    if (use == PAGES_FOR_DATA)
+        clear_data(slab, first_page, page_count);
+    enum cairn_status status = use == PAGES_FOR_DATA
+                                   ? CAIRN_OK
+                                   : slab_make_own(slab, first_page * slab->page_size,
+                                                   page_count * slab->page_size, error);
+    if (status != CAIRN_OK) {
+        units_give(available, (uint32_t)first_page, (uint32_t)page_count);
+        return status;
+    }
+    note_code_end(slab, use, end);
+    set_states(slab, first_page, page_count, in_use(use));
+    return CAIRN_OK;
+}
+
+/* ---- Finding pages ---- */
+
+/* Finds pages that are free or spare for any use. Takes time proportional to the slab's size. */
+static bool find_unused(const struct code_slab *slab, enum page_use use, size_t page_count,
+                        size_t *first_page)
+{
+    const uint8_t *states = states_of(slab);
+    size_t found = 0;
+    for (size_t i = 0; i < slab->page_count; i++) {
+        size_t page = use == PAGES_FOR_CODE ? i : slab->page_count - 1 - i;
+        found = states[page] == PAGE_FREE || is_spare(states[page]) ? found + 1 : 0;
+        if (found < page_count)
+            continue;
+        *first_page = use == PAGES_FOR_CODE ? page + 1 - page_count : page;
+        return true;
+    }
+    return false;
+}
+
+static void release_to_free(struct code_slab *slab, size_t first_page, size_t page_count)
+{
+    set_states(slab, first_page, page_count, PAGE_FREE);
+    if (reserve_again(slab->base + first_page * slab->page_size, page_count * slab->page_size))
+        give_free(slab, first_page, page_count);
+    else
+        set_states(slab, first_page, page_count, PAGE_LOST);
+}
+
+/* Makes spare pages free. Returns false if the system refuses. */
+static bool free_spare(struct code_slab *slab, size_t first_page, size_t page_count)
+{
+    const uint8_t *states = states_of(slab);
+    size_t end = first_page + page_count;
+    for (size_t page = first_page, run; page < end; page = run) {
+        uint8_t state = states[page];
+        for (run = page + 1; run < end && states[run] == state;)
+            run++;
+        if (!is_spare(state))
+            continue;
+        clean(slab, page, run - page);
+        units_take_at(&slab->available[state - PAGE_SPARE_CODE], (uint32_t)page,
+                      (uint32_t)(run - page));
+        release_to_free(slab, page, run - page);
+        if (states[page] == PAGE_LOST)
+            return false;
+    }
+    return true;
+}
+
+/* Takes pages from those that are available for a use. If there are not enough of them, frees pages
+ * that are spare for other uses. */
+static bool take_available(struct code_slab *slab, enum page_use use, size_t page_count,
+                           size_t *first_page)
+{
+    struct units *available = &slab->available[use];
+    uint32_t first = 0;
+    uint32_t count = (uint32_t)page_count;
+    uint32_t end = (uint32_t)slab->page_count;
+    bool found = use == PAGES_FOR_CODE
+                     ? units_take(available, count, 1, &first)
+                     : (use == PAGES_FOR_READ_ONLY &&
+                        units_take_last(available, count, end - end / DATA_SHARE, &first)) ||
+                           units_take_last(available, count, end, &first);
+    *first_page = first;
+    return found || (find_unused(slab, use, page_count, first_page) &&
+                     free_spare(slab, *first_page, page_count) &&
+                     units_take_at(available, (uint32_t)*first_page, count));
+}
+
+/* ---- Taking, closing, releasing ---- */
+
+/* Opens pages that are in use if this use has spare pages, and that have otherwise been taken from
+ * the free ones. */
+static enum cairn_status open_pages(struct code_slab *slab, enum page_use use, size_t first_page,
+                                    size_t page_count, struct cairn_error *error)
+{
+    bool has_spare = slab_has_spare(slab, use);
+    if (!has_spare)
+        take_from_others(slab, use, first_page, page_count);
+    enum cairn_status status = use == PAGES_FOR_READ_ONLY && !has_spare
+                                   ? make_writable(slab, first_page, page_count, error)
+                                   : slab->map->open_pages(slab, first_page * slab->page_size,
+                                                           page_count * slab->page_size, error);
+    if (status != CAIRN_OK && has_spare)
+        slab_release(slab, use, first_page, page_count);
+    else if (status != CAIRN_OK)
+        restore_reservation(slab, first_page, page_count);
+    if (status != CAIRN_OK)
+        return status;
+    set_states(slab, first_page, page_count, open_for(use));
+    note_code_end(slab, use, first_page + page_count);
+    return CAIRN_OK;
+}
+
+enum cairn_status slab_take_open(struct code_slab *slab, enum page_use use, size_t page_count,
+                                 size_t *first_page, bool *found, struct cairn_error *error)
+{
+    enum cairn_status status = map_check_personality(error);
+    *found = false;
+    if (status != CAIRN_OK || page_count > slab->page_count)
+        return status;
+    *found = take_available(slab, use, page_count, first_page);
+    if (*found && slab_has_spare(slab, use))
+        status = add_pages(slab, use, *first_page, page_count, error);
+    return status == CAIRN_OK && *found ? open_pages(slab, use, *first_page, page_count, error)
+                                        : status;
+}
+
+enum cairn_status slab_take_open_at(struct code_slab *slab, enum page_use use, size_t first_page,
+                                    size_t page_count, bool *found, struct cairn_error *error)
+{
+    enum cairn_status status = map_check_personality(error);
+    *found = false;
+    if (status != CAIRN_OK || first_page >= slab->page_count ||
+        page_count > slab->page_count - first_page)
+        return status;
+    *found = units_take_at(&slab->available[use], (uint32_t)first_page, (uint32_t)page_count);
+    if (*found && slab_has_spare(slab, use))
+        status = add_pages(slab, use, first_page, page_count, error);
+    return status == CAIRN_OK && *found ? open_pages(slab, use, first_page, page_count, error)
+                                        : status;
+}
+
+enum cairn_status slab_close(struct code_slab *slab, enum page_use use, size_t first_page,
+                             size_t page_count, struct cairn_error *error)
+{
     size_t offset = first_page * slab->page_size;
     size_t size = page_count * slab->page_size;
     enum cairn_status status = map_check_personality(error);
     if (status != CAIRN_OK)
         return status;
-    if (is_code) {
-        status = slab->map->map_code(slab, offset, size, error);
-        if (status != CAIRN_OK)
-            restore_reservation(slab, first_page, page_count);
-    } else if (mprotect(slab->base + offset, size, PROT_READ | PROT_WRITE) != 0) {
-        status = error_set_system(error, errno, "cannot map %zu bytes of data beside code", size);
-    }
+    status = slab_make_own(slab, offset, size, error);
     if (status != CAIRN_OK)
         return status;
-    set_states(slab, first_page, page_count, is_code ? PAGE_CODE_WRITABLE : PAGE_DATA);
-    note_taken(slab, first_page, page_count);
-    if (is_code && slab->code_end < first_page + page_count)
-        slab->code_end = first_page + page_count;
-    return CAIRN_OK;
+    if (use == PAGES_FOR_CODE || slab_has_spare(slab, use))
+        status = slab->map->close_pages(slab, use, offset, size, error);
+    else if (mprotect(slab->base + offset, size, PROT_READ) != 0)
+        status = error_set_system(error, errno, "cannot make %zu bytes of data read-only", size);
+    if (status == CAIRN_OK)
+        set_states(slab, first_page, page_count, in_use(use));
+    return status;
+}
+
+/* Without spare pages: takes open pages and closes them. */
+static enum cairn_status take_and_close(struct code_slab *slab, enum page_use use,
+                                        size_t page_count, size_t *first_page, bool *found,
+                                        struct cairn_error *error)
+{
+    enum cairn_status status = slab_take_open(slab, use, page_count, first_page, found, error);
+    if (status != CAIRN_OK || !*found)
+        return status;
+    status = slab_close(slab, use, *first_page, page_count, error);
+    if (status != CAIRN_OK)
+        slab_release(slab, use, *first_page, page_count);
+    return status;
 }
 
 enum cairn_status slab_take(struct code_slab *slab, enum page_use use, size_t page_count,
                             size_t *first_page, bool *found, struct cairn_error *error)
 {
-    size_t below_data = slab->page_count - slab->page_count / DATA_SHARE;
-    *found = false;
-    if (page_count <= slab->room_at_most && use == PAGES_FOR_CODE)
-        *found = find_up(slab, page_count, first_page);
-    else if (page_count <= slab->room_at_most)
-        *found =
-            (use == PAGES_FOR_READ_ONLY && find_down(slab, below_data, page_count, first_page)) ||
-            find_down(slab, slab->page_count, page_count, first_page);
-    return *found ? take(slab, use, *first_page, page_count, error) : CAIRN_OK;
-}
-
-enum cairn_status slab_take_at(struct code_slab *slab, enum page_use use, size_t first_page,
-                               size_t page_count, bool *found, struct cairn_error *error)
-{
-    *found = first_page <= slab->page_count && page_count <= slab->page_count - first_page &&
-             count_free(states_of(slab), first_page, page_count) == page_count;
-    return *found ? take(slab, use, first_page, page_count, error) : CAIRN_OK;
-}
-
-enum cairn_status slab_protect(struct code_slab *slab, enum page_use use, size_t first_page,
-                               size_t page_count, struct cairn_error *error)
-{
-    uint8_t *address = slab->base + first_page * slab->page_size;
-    size_t size = page_count * slab->page_size;
-    if (use == PAGES_FOR_DATA)
-        return CAIRN_OK;
+    if (!slab_has_spare(slab, use))
+        return take_and_close(slab, use, page_count, first_page, found, error);
     enum cairn_status status = map_check_personality(error);
-    if (status != CAIRN_OK)
+    *found = false;
+    if (status != CAIRN_OK || page_count > slab->page_count)
         return status;
+    *found = take_available(slab, use, page_count, first_page);
+    return *found ? add_pages(slab, use, *first_page, page_count, error) : CAIRN_OK;
+}
+
+void slab_release(struct code_slab *slab, enum page_use use, size_t first_page, size_t page_count)
+{
+    bool is_spare = slab_has_spare(slab, use);
     if (use == PAGES_FOR_CODE)
-        arch_host_code_written(address, address, size);
-    int protection = use == PAGES_FOR_CODE ? PROT_READ | PROT_EXEC : PROT_READ;
-    if (mprotect(address, size, protection) != 0)
-        return error_set_system(error, errno, "cannot make %zu bytes of %s", size,
-                                use == PAGES_FOR_CODE ? "code executable" : "data read-only");
-    if (use == PAGES_FOR_CODE)
-        set_states(slab, first_page, page_count, PAGE_CODE);
-    return CAIRN_OK;
-}
-
-static bool is_code(const struct code_slab *slab, size_t page)
-{
-    uint8_t state = states_of(slab)[page];
-    return state == PAGE_CODE || state == PAGE_CODE_WRITABLE;
-}
-
-bool slab_next_run(const struct code_slab *slab, struct code_run *run)
-{
-    const uint8_t *states = states_of(slab);
-    size_t page = run->first_page + run->page_count;
-    while (page < slab->code_end && !is_code(slab, page))
-        page++;
-    if (page >= slab->code_end)
-        return false;
-    size_t end = page + 1;
-    while (end < slab->code_end && states[end] == states[page])
-        end++;
-    *run = (struct code_run){page, end - page, (enum page_state)states[page]};
-    return true;
-}
-
-void slab_release(struct code_slab *slab, size_t first_page, size_t page_count)
-{
-    size_t offset = first_page * slab->page_size;
-    size_t size = page_count * slab->page_size;
-    bool was_code = is_code(slab, first_page);
-    set_states(slab, first_page, page_count, PAGE_FREE);
-    if (!reserve_again(slab->base + offset, size)) {
-        set_states(slab, first_page, page_count, PAGE_LOST);
+        slab->has_released_code = true;
+    if (is_spare && is_open(states_of(slab)[first_page]))
+        is_spare = slab->map->abandon_pages(slab, use, first_page * slab->page_size,
+                                            page_count * slab->page_size, NULL) == CAIRN_OK;
+    if (!is_spare) {
+        release_to_free(slab, first_page, page_count);
         return;
     }
-    if (was_code && slab->map->discard_code != NULL)
-        slab->map->discard_code(slab, offset, size);
-    slab->room_at_most = slab->page_count;
+    set_states(slab, first_page, page_count, spare(use));
+    set_dirty(slab, first_page, page_count);
+    units_give(&slab->available[use], (uint32_t)first_page, (uint32_t)page_count);
+}
+
+/* ---- Cleaning up in forked children ---- */
+
+static void give_missing(struct code_slab *slab, size_t page)
+{
+    for (size_t use = 0; use < PAGE_USE_COUNT; use++)
+        if (!units_are_free(&slab->available[use], (uint32_t)page, 1))
+            units_give(&slab->available[use], (uint32_t)page, 1);
 }
 
 enum cairn_status slab_forget_unfinished(struct code_slab *slab, struct cairn_error *error)
 {
     const uint8_t *states = states_of(slab);
-    slab->room_at_least = 0;
-    slab->room_at_most = slab->page_count;
-    size_t page = 0;
-    while (page < slab->page_count) {
-        size_t count = count_free(states, page, slab->page_count - page);
+    size_t end;
+    for (size_t page = 0; page < slab->page_count; page = end + 1) {
+        for (end = page; end < slab->page_count && states[end] == PAGE_FREE; end++)
+            give_missing(slab, end);
         uint8_t *address = slab->base + page * slab->page_size;
-        if (count > 0 && !reserve_again(address, count * slab->page_size))
+        if (end > page && !reserve_again(address, (end - page) * slab->page_size))
             return error_set_system(error, errno, "cannot reserve a forked child's free pages");
-        page += count + 1;
     }
     return CAIRN_OK;
 }

@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "code/state.h"
-#include "code/stub.h"
+#include "code/write_key.h"
 
 #include <errno.h>
 #include <linux/membarrier.h>
@@ -63,13 +63,12 @@ static const struct code_slab_lookup *find_slab(const struct code_space *space, 
     return pc - slab->base < slab->size ? slab : NULL;
 }
 
-void *code_space_find_owner_beyond_first_slab(const struct code_space *space, uint64_t pc)
+uintptr_t code_space_owner_beyond_first_slab(const struct code_space *space, uint64_t pc)
 {
     const struct code_slab_lookup *slab = find_slab(space, pc);
     if (slab == NULL)
-        return NULL;
-    return atomic_load_explicit(&slab->owners[(pc - slab->base) >> space->lookup.page_shift],
-                                memory_order_acquire);
+        return 0;
+    return (uintptr_t)owners_find(slab->owners, (pc - slab->base) >> OWNERS_UNIT_SHIFT);
 }
 
 bool code_space_holds(const struct code_space *space, uint64_t pc)
@@ -94,6 +93,7 @@ static enum cairn_status try_map(struct code_space *space, const struct code_map
     enum cairn_status status = slab_create(&space->allocator, map, space->slab_size, slab, error);
     if (status != CAIRN_OK)
         return status;
+    (*slab)->write_key = space->write_key;
     status = map_test(*slab, space->arch, error);
     if (status != CAIRN_OK)
         slab_destroy(&space->allocator, *slab);
@@ -120,7 +120,7 @@ static enum cairn_status add_slab(struct code_space *space, struct code_slab *sl
     size_t place = 0;
     for (; place < count && older->slabs[place].base < base; place++)
         table->slabs[place] = older->slabs[place];
-    table->slabs[place] = (struct code_slab_lookup){base, slab->size, slab->owners};
+    table->slabs[place] = (struct code_slab_lookup){base, slab->size, slab->owners.pages};
     for (; place < count; place++)
         table->slabs[place + 1] = older->slabs[place];
     atomic_store_explicit(&space->slab_table, table, memory_order_release);
@@ -142,7 +142,10 @@ static enum cairn_status create_slab(struct code_space *space, struct cairn_erro
         if (maps[i] != space->map && maps[i]->mode == space->map->mode &&
             try_map(space, maps[i], &slab, NULL) == CAIRN_OK)
             status = CAIRN_OK;
-    return status == CAIRN_OK ? add_slab(space, slab, error) : status;
+    if (status != CAIRN_OK)
+        return status;
+    slab->write_key = space->write_key;
+    return add_slab(space, slab, error);
 }
 
 static struct code_slab *roomiest(const struct code_space *space)
@@ -160,18 +163,17 @@ enum cairn_status space_choose_slab(struct code_space *space, size_t page_count,
 {
     struct code_slab *chosen = space->slabs;
     while (chosen != NULL &&
-           (chosen->open_blocks != 0 || !slab_has_room(chosen, (chosen->page_count + 1) / 2)))
+           (chosen->open_blocks != 0 || slab_room(chosen) < (chosen->page_count + 1) / 2))
         chosen = chosen->next;
     if (chosen == NULL && (space->slab_limit == 0 || space->slab_count < space->slab_limit)) {
         enum cairn_status status = create_slab(space, error);
         if (status == CAIRN_OK)
             chosen = space->slabs;
-        else if (status != CAIRN_ERROR_SYSTEM || !slab_has_room(roomiest(space), page_count))
+        else if (status != CAIRN_ERROR_SYSTEM || slab_room(roomiest(space)) < page_count)
             return status;
     }
     if (chosen == NULL)
         chosen = roomiest(space);
-    chosen->open_blocks++;
     *slab = chosen;
     return CAIRN_OK;
 }
@@ -244,9 +246,8 @@ static enum cairn_status fill_space(struct code_space *space, enum cairn_code_mo
     status = choose_map(space, mode, &slab, error);
     if (status != CAIRN_OK)
         return status;
-    space->lookup.page_shift = (uint32_t)__builtin_ctzl(space->page_size);
     space->lookup.first_slab =
-        (struct code_slab_lookup){(uintptr_t)slab->base, slab->size, slab->owners};
+        (struct code_slab_lookup){(uintptr_t)slab->base, slab->size, slab->owners.pages};
     space->has_barrier = barrier_register();
     return add_slab(space, slab, error);
 }
@@ -268,10 +269,19 @@ enum cairn_status code_space_create(const struct code_space_options *options,
     created->page_size = page_size;
     created->slab_size = slab_size;
     created->slab_limit = options->slab_limit;
+    grace_init(&created->grace);
     space_create_locks(created);
     status = map_check_personality(error);
+    if (status == CAIRN_OK && options->protects_writes)
+        status = write_key_create(&created->write_key, error);
     if (status == CAIRN_OK)
         status = fill_space(created, options->mode, error);
+    if (status == CAIRN_OK && options->protects_writes &&
+        created->map->mode != CAIRN_CODE_MODE_DUAL)
+        status = error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
+                           "protects_writes needs a dual mapping, and the code mode is not "
+                           "CAIRN_CODE_MODE_DUAL%s%s",
+                           created->reason[0] == '\0' ? "" : ": ", created->reason);
     if (status != CAIRN_OK) {
         code_space_destroy(created);
         return status;
@@ -289,7 +299,6 @@ void code_space_destroy(struct code_space *space)
     while (space->slabs != NULL) {
         struct code_slab *slab = space->slabs;
         space->slabs = slab->next;
-        stub_free_chunks(space, slab);
         slab_destroy(&space->allocator, slab);
     }
     struct slab_table *table = atomic_load_explicit(&space->slab_table, memory_order_relaxed);
@@ -298,7 +307,9 @@ void code_space_destroy(struct code_space *space)
         memory_free(&space->allocator, table, table_bytes(table->count));
         table = older;
     }
+    write_key_destroy(space->write_key);
     ownership_destroy(space);
+    grace_destroy(&space->grace);
     space_destroy_locks(space);
     struct cairn_allocator allocator = space->allocator;
     memory_free(&allocator, space, sizeof *space);
@@ -306,13 +317,18 @@ void code_space_destroy(struct code_space *space)
 
 enum cairn_status space_enter(struct code_space *space, struct cairn_error *error)
 {
-    enum cairn_status status = code_space_after_fork(space, error);
+    enum cairn_status status = code_space_enter(space, error);
     if (status == CAIRN_OK)
         pthread_mutex_lock(&space->lock);
     return status;
 }
 
-void space_leave(struct code_space *space) { pthread_mutex_unlock(&space->lock); }
+void space_leave(struct code_space *space)
+{
+    if (code_space_stage(space) == CODE_SPACE_PARTLY_OWN)
+        space_note_own(space);
+    pthread_mutex_unlock(&space->lock);
+}
 
 /* ---- The barrier: each core that runs a thread of this process serialises ---- */
 
@@ -349,11 +365,39 @@ enum cairn_status space_publish_code(struct code_space *space, struct cairn_erro
     return space->has_barrier ? code_space_synchronise(space, error) : CAIRN_OK;
 }
 
+enum cairn_status space_forget_code(struct code_space *space, struct code_slab *slab,
+                                    struct cairn_error *error)
+{
+    if (!slab->has_released_code && !space->arch->new_code_needs_barrier)
+        return CAIRN_OK;
+    enum cairn_status status = space_publish_code(space, error);
+    if (status == CAIRN_OK)
+        slab->has_released_code = false;
+    return status;
+}
+
+/* Number of pages of a slab for which it is worth while to release memory. */
+enum { DIRTY_PAGES_MIN = 16 };
+
+void code_space_clean(struct code_space *space)
+{
+    if (space_enter(space, NULL) != CAIRN_OK)
+        return;
+    for (struct code_slab *slab = space->slabs; slab != NULL; slab = slab->next)
+        if (slab->dirty_count >= DIRTY_PAGES_MIN)
+            slab_clean(slab);
+    space_leave(space);
+}
+
 /* ---- Properties ---- */
 
 enum cairn_code_mode code_space_mode(const struct code_space *space) { return space->map->mode; }
 
 const char *code_space_mode_reason(const struct code_space *space) { return space->reason; }
+
+int code_space_write_key(const struct code_space *space) { return space->write_key; }
+
+struct grace *code_space_grace(struct code_space *space) { return &space->grace; }
 
 const struct cairn_arch *code_space_arch(const struct code_space *space) { return space->arch; }
 
@@ -371,7 +415,11 @@ void code_space_statistics(struct code_space *space, struct cairn_runtime_statis
     for (const struct code_slab *slab = space->slabs; slab != NULL; slab = slab->next)
         slab_count_states(slab, counts);
     space_leave(space);
-    statistics->code_bytes = (counts[PAGE_CODE] + counts[PAGE_CODE_WRITABLE]) * space->page_size;
-    statistics->data_bytes = counts[PAGE_DATA] * space->page_size;
-    statistics->free_bytes = counts[PAGE_FREE] * space->page_size;
+    size_t code = counts[PAGE_CODE] + counts[PAGE_OPEN_CODE];
+    size_t data = counts[PAGE_DATA] + counts[PAGE_READ_ONLY] + counts[PAGE_OPEN_READ_ONLY];
+    size_t free = counts[PAGE_FREE] + counts[PAGE_SPARE_CODE] + counts[PAGE_SPARE_READ_ONLY] +
+                  counts[PAGE_SPARE_DATA];
+    statistics->code_bytes = code * space->page_size;
+    statistics->data_bytes = data * space->page_size;
+    statistics->free_bytes = free * space->page_size;
 }

@@ -3,18 +3,24 @@
  * code.
  *
  * A slab is one reservation of address space. It is at most as large as the reach of the direct
- * call. Code grows from its low end, data from its high end. In dual mapping, the code pages are
- * shared pages of a memory file, which also has a writable view at another address. Data pages are
- * private and anonymous in every mode, so that a forked child does not share them.
+ * call. Code grows from its low end, data from its high end. In dual mapping, pages of code and
+ * read-only data are shared pages of a memory file, which also has a writable view at another
+ * address. Pages of writable data are private and anonymous in every mode, so that a forked child
+ * does not share them. With a single mapping, pages of read-only data are, too.
  *
  * Invariants:
  *  - No page is writable and executable at the same time, in any view.
  *  - A page of protected code changes only through code_block_write and code_space_write_all (or,
  * in dual mapping, through one aligned store to code_block_writable_alias).
- *  - All memory of one block is in one slab, and no page belongs to two blocks.
+ *  - All memory of one block is in one slab. Blocks may share pages of data, and in dual mapping
+ *    pages of code and of read-only data, too (code/parts.h).
+ *  - In dual mapping, the executed view is never writable. What a loader must write to the address
+ *    of its use is loaded in private pages in place of that part of the view (code/map_dual.c);
+ *    everything else is written through the written view.
  *
  * Choice of a slab. A block is assigned to a slab at its first allocation. It gets a slab whose
- * largest free range is at least half of the slab and in which no other block is being filled; if
+ * largest free range is at least half of the slab and in which no block may grow (blocks do if
+ * their sections are allocated, and not if they are reserved); if
  * there is no such slab, it gets a new one. So a module of up to half a slab always loads while
  * slabs may be added. Once the limit of slabs is reached, the block gets the slab with the largest
  * free range, which may turn out to be too small.
@@ -33,7 +39,9 @@
 #define CODE_SPACE_H
 
 #include "arch/arch.h"
+#include "base/grace.h"
 #include "base/memory.h"
+#include "code/owners.h"
 
 #include <cairn/module.h>
 #include <cairn/runtime.h>
@@ -45,7 +53,6 @@
 
 struct code_space;
 struct code_block;
-struct code_chunk;
 
 struct code_space_options {
     const struct cairn_arch *arch;
@@ -53,6 +60,7 @@ struct code_space_options {
     size_t slab_size;    /* 0: the architecture's default */
     uint32_t slab_limit; /* 0: no limit */
     enum cairn_code_mode mode;
+    bool protects_writes; /* whether the written views have a memory protection key */
 };
 
 /* ---- The space ---- */
@@ -60,18 +68,28 @@ struct code_space_options {
 /* Creates a space. Dual mapping, requested or not, is used only if a self-test shows that code
  * written through one view is executed in the other. Toggle mode is used only on request. Errors:
  * ARGUMENT (a slab larger than the architecture's reach), MEMORY, SYSTEM, UNSUPPORTED (no
- * architecture; the requested mode does not work here; no mode except toggle works; or the thread's
- * personality makes all memory executable; the message says which). */
+ * architecture; the requested mode does not work here; no mode except toggle works; the thread's
+ * personality makes all memory executable; or writes are to be protected and there are no keys or
+ * no dual mapping; the message says which). */
 enum cairn_status code_space_create(const struct code_space_options *options,
                                     struct code_space **space, struct cairn_error *error);
-/* Unmaps everything. All blocks must have been destroyed before. */
+/* Unmaps everything. All blocks must have been destroyed before, and nothing may wait for a grace
+ * period. */
 void code_space_destroy(struct code_space *space);
 
 enum cairn_code_mode code_space_mode(const struct code_space *space);
 /* Returns the reason why automatic mode chose single mapping; "" in all other cases. Valid as long
  * as the space. */
 const char *code_space_mode_reason(const struct code_space *space);
+/* Returns the queue of everything that waits for a grace period, of the layers above, too. */
+struct grace *code_space_grace(struct code_space *space);
+/* Returns the key of the written views (code/write_key.h). */
+int code_space_write_key(const struct code_space *space);
 const struct cairn_arch *code_space_arch(const struct code_space *space);
+/* Returns memory that was released to the system, except a few pages of each slab: once for all of
+ * it, because each call for a page takes longer than loading a small module. Called at the end of
+ * grace periods. */
+void code_space_clean(struct code_space *space);
 void code_space_statistics(struct code_space *space, struct cairn_runtime_statistics *statistics);
 
 /* ---- Forked children; see code/fork.c ---- */
@@ -79,7 +97,8 @@ void code_space_statistics(struct code_space *space, struct cairn_runtime_statis
 enum code_space_stage {
     CODE_SPACE_INHERITED = 0, /* forked without handlers: locks and code are the parent's */
     CODE_SPACE_OWN = 1,       /* not forked, or everything belongs to this process */
-    CODE_SPACE_RENEWED = 2    /* forked: the locks are new; code can be executed, but not changed */
+    CODE_SPACE_RENEWED = 2,   /* forked: the locks are new; code can be executed, but not changed */
+    CODE_SPACE_PARTLY_OWN = 3 /* forked: parts of the code can be changed, others only executed */
 };
 
 /* Functions of the space's client that are called when the process forks. All except `write_words`
@@ -108,16 +127,21 @@ void code_space_set_fork_client(struct code_space *space, const struct code_fork
  * every entry point that takes a lock. */
 void code_space_renew_locks(struct code_space *space);
 
-/* Makes all locks anew and gives a forked child's code its second view, at the same addresses. Does
+/* Makes all locks anew and prepares a forked child's second view, at the same addresses. Does
  * nothing in a process that has not forked. Called by every entry point that changes code or
- * allocates memory, with no lock of the space or its client held. On SYSTEM, everything works as
+ * allocates memory, with no lock of the space or its client held. Parts of the code get their
+ * second view when they are first changed (code_block_make_own). On SYSTEM, everything works as
  * before the call, and the call may be repeated. */
+enum cairn_status code_space_enter(struct code_space *space, struct cairn_error *error);
+
+/* The same, and gives all code its second view. */
 enum cairn_status code_space_after_fork(struct code_space *space, struct cairn_error *error);
 
 /* Returns the stage. Takes one load if the kernel has MADV_WIPEONFORK (Linux 4.14), a call of
  * getpid otherwise. Async-signal-safe. */
 static inline enum code_space_stage code_space_stage(const struct code_space *space);
-/* Whether code can be changed without a call of code_space_after_fork. */
+/* Whether all code can be changed. If not, code_space_enter and then code_block_make_own must be
+ * called first. */
 static inline bool code_space_is_own(const struct code_space *space);
 
 /* Makes every other core execute a core-serialising event between the call and the return. Errors:
@@ -131,10 +155,23 @@ _Atomic uint32_t *code_space_undone(struct code_space *space);
 /* Returns the counter that gives the next of these changes its number. */
 _Atomic uint32_t *code_space_sequence(struct code_space *space);
 
-/* ---- From a PC to its block: lock-free, async-signal-safe ---- */
+/* ---- From a PC to its owner: lock-free, async-signal-safe ----
+ *
+ * Blocks have an owner from code_block_publish until they are destroyed. In between they may be
+ * retired: then their code is only found by those who have it on a stack. Such a block cannot be
+ * freed, because the thread of that stack has not passed its quiescent point. Any other PC may be
+ * that of a block that is being freed. The same holds for stubs that are retired. */
 
-/* Returns the owner that code_block_publish set for the page of `pc`, or NULL. */
+/* Returns the owner of the published code or data at `pc`, or NULL. `pc` may be any number. */
 static inline void *code_space_find_owner(const struct code_space *space, uint64_t pc);
+
+/* Returns the owner of the published or retired code at `pc`, or NULL. `pc` must be that of a
+ * frame: of the calling thread, or of a thread that is stopped meanwhile. */
+static inline void *code_space_find_frame_owner(const struct code_space *space, uint64_t pc);
+
+/* Returns the owner of the stub that contains `pc`, or NULL. The stub may be retired. `pc` must be
+ * that of a frame, too. */
+static inline void *code_space_find_stub_owner(const struct code_space *space, uint64_t pc);
 
 /* Whether `pc` is in a slab, which may hold code, data, a veneer, or nothing there. */
 bool code_space_holds(const struct code_space *space, uint64_t pc);
@@ -144,27 +181,49 @@ bool code_space_holds(const struct code_space *space, uint64_t pc);
 struct code_slab_lookup {
     uint64_t base;
     uint64_t size;
-    _Atomic(void *) *owners; /* one for each page */
+    const _Atomic uintptr_t *owners; /* code/owners.h */
 };
 
 struct code_lookup {
     struct code_slab_lookup first_slab; /* constant */
-    uint32_t page_shift;
     /* The stage, in a page that fork wipes; NULL if the kernel cannot wipe pages. */
     const _Atomic uint32_t *own_mark;
 };
 
-void *code_space_find_owner_beyond_first_slab(const struct code_space *space, uint64_t pc);
+/* Marks in an owner: of a stub; of a retired block. Owners are aligned to 8 bytes, and bit 0 is
+ * reserved (code/owners.h). */
+enum { CODE_OWNER_STUB = 2, CODE_OWNER_RETIRED = 4 };
+enum { CODE_OWNER_MARKS = CODE_OWNER_STUB | CODE_OWNER_RETIRED };
+
+uintptr_t code_space_owner_beyond_first_slab(const struct code_space *space, uint64_t pc);
 enum code_space_stage code_space_stage_by_process(const struct code_space *space);
 
-static inline void *code_space_find_owner(const struct code_space *space, uint64_t pc)
+/* Returns the owner with its mark. */
+static inline uintptr_t code_space_marked_owner(const struct code_space *space, uint64_t pc)
 {
     const struct code_lookup *lookup = (const struct code_lookup *)space;
     uint64_t offset = pc - lookup->first_slab.base;
     if (__builtin_expect(offset >= lookup->first_slab.size, 0))
-        return code_space_find_owner_beyond_first_slab(space, pc);
-    return atomic_load_explicit(&lookup->first_slab.owners[offset >> lookup->page_shift],
-                                memory_order_acquire);
+        return code_space_owner_beyond_first_slab(space, pc);
+    return (uintptr_t)owners_find(lookup->first_slab.owners, offset >> OWNERS_UNIT_SHIFT);
+}
+
+static inline void *code_space_find_owner(const struct code_space *space, uint64_t pc)
+{
+    uintptr_t owner = code_space_marked_owner(space, pc);
+    return (owner & CODE_OWNER_MARKS) == 0 ? (void *)owner : NULL;
+}
+
+static inline void *code_space_find_frame_owner(const struct code_space *space, uint64_t pc)
+{
+    uintptr_t owner = code_space_marked_owner(space, pc);
+    return (owner & CODE_OWNER_STUB) == 0 ? (void *)(owner & ~(uintptr_t)CODE_OWNER_RETIRED) : NULL;
+}
+
+static inline void *code_space_find_stub_owner(const struct code_space *space, uint64_t pc)
+{
+    uintptr_t owner = code_space_marked_owner(space, pc);
+    return (owner & CODE_OWNER_STUB) != 0 ? (void *)(owner - CODE_OWNER_STUB) : NULL;
 }
 
 static inline enum code_space_stage code_space_stage(const struct code_space *space)
@@ -197,22 +256,46 @@ enum { PAGE_USE_COUNT = PAGES_FOR_DATA + 1 };
 enum cairn_status code_block_allocate(struct code_block *block, enum page_use use, size_t size,
                                       size_t alignment, void **address, struct cairn_error *error);
 
+/* Memory in a block that is being loaded. */
+struct code_place {
+    uint8_t *bytes;   /* where it is written */
+    uint64_t address; /* where it is used */
+};
+
+/* The same for a section whose size will not change. In dual mapping it takes no page of its own,
+ * and only data can be written at its address. The contents of code and read-only data are
+ * unspecified at first. A forked child must call code_block_make_all_own before it writes to what
+ * its parent has reserved. */
+enum cairn_status code_block_reserve(struct code_block *block, enum page_use use, size_t size,
+                                     size_t alignment, struct code_place *place,
+                                     struct cairn_error *error);
+
+/* In a forked child: gives code of the block, or everything that it has reserved, its second view.
+ * Errors: SYSTEM; nothing that can be executed has changed. */
+enum cairn_status code_block_make_own(struct code_block *block, uint64_t address, size_t size,
+                                      struct cairn_error *error);
+enum cairn_status code_block_make_all_own(struct code_block *block, struct cairn_error *error);
+
+/* Returns where the byte that will be used at `address` is written before protection. */
+uint8_t *code_block_load_address(const struct code_block *block, uint64_t address);
+
 /* Makes code read-execute and read-only data read-only, permanently. Releases pages in which
  * nothing was allocated. Errors: STATE if the block was protected before; SYSTEM, after which the
  * block can only be destroyed. */
 enum cairn_status code_block_protect(struct code_block *block, struct cairn_error *error);
 
-/* Makes code_space_find_owner return `owner` for the block's pages, until code_block_unpublish.
- * Errors: ARGUMENT (`owner` is NULL), STATE (not protected, or already published). */
+/* Makes `owner` the owner of the block's code and data. Errors: ARGUMENT (`owner` is NULL), STATE
+ * (not protected, or already published), MEMORY, SYSTEM. */
 enum cairn_status code_block_publish(struct code_block *block, void *owner,
                                      struct cairn_error *error);
-void code_block_unpublish(struct code_block *block);
+/* Makes the owner of a published block one that only frames find. */
+void code_block_retire(struct code_block *block, void *owner);
 
-/* Releases the block's pages and veneers. No thread may execute them any more. NULL is allowed. */
+/* Releases the block's memory and veneers. No thread may execute them any more. NULL is allowed. */
 void code_block_destroy(struct code_block *block);
 
-/* Returns a range of whole pages of the block with its current protection; false if `index` is past
- * the last. */
+/* Returns a range of the block's memory with its current protection; false if `index` is past the
+ * last. The range does not overlap that of another block. */
 struct code_space *code_block_space(const struct code_block *block);
 bool code_block_memory_range(const struct code_block *block, uint32_t index,
                              struct cairn_memory_range *range);
@@ -243,52 +326,64 @@ enum cairn_status code_block_add_veneer(struct code_block *block, enum code_vene
                                         uint64_t target, struct code_veneer *veneer,
                                         struct cairn_error *error);
 
-/* ---- Stubs: code that is added and removed while threads run ---- */
+/* ---- Stubs: code of Cairn's own, which is added and removed while threads run ---- */
 
-/* Alignment of stubs, and their maximum size, in bytes. */
-enum { CODE_STUB_GRANULE = 32, CODE_STUB_BYTES_MAX = 4096 };
+/* Maximum size of a stub, in bytes, and alignment of stubs that lookups find. */
+enum { CODE_STUB_BYTES_MAX = 4096, CODE_STUB_ALIGNMENT = 32 };
 
+/* The description of a stub. It is allocated together with the stub's code, so that retiring the
+ * stub cannot fail, and in private memory, of which a forked child has a copy. Descriptions of the
+ * layers above begin with it. */
 struct code_stub {
+    struct grace_entry retired;
+    struct code_space *space;
     uint64_t address;
-    size_t size; /* 0: there is no stub */
-    struct code_chunk *chunk;
+    uint16_t code_bytes;
+    uint16_t description_bytes;
+    _Atomic bool is_retired;
 };
 
-/* Encodes a stub that will be executed at `address`, in at most CODE_STUB_BYTES_MAX bytes. Its size
- * must not depend on the address. Must take no lock. */
-typedef enum cairn_status code_stub_encoder(void *user, uint64_t address, uint8_t *code,
+/* Encodes a stub that will be executed at stub->address, in at most CODE_STUB_BYTES_MAX bytes, and
+ * may fill in the rest of its description, which contains zeros. The size must not depend on the
+ * address. Must take no lock. */
+typedef enum cairn_status code_stub_encoder(struct code_stub *stub, void *user, uint8_t *code,
                                             size_t *size, struct cairn_error *error);
 
-/* Emits a stub of `owner` in the block's slab, so within reach of the block's code: encodes it for
- * some address in the slab to learn its size, takes space, encodes it for its own address, writes
- * it, and makes it visible to all cores. A branch to it may be stored afterwards. In dual mapping
- * this takes a lock, but makes no system call unless a page must be added or the architecture needs
- * a barrier. Errors: FULL, MEMORY, SYSTEM, and those of the encoder; no stub remains. */
-enum cairn_status code_block_emit_stub(struct code_block *block, code_stub_encoder *encode,
-                                       void *user, void *owner, struct code_stub *stub,
-                                       struct cairn_error *error);
+struct code_stub_request {
+    code_stub_encoder *encode;
+    void *user;
+    /* The block in whose slab the stub must be, so that it is within reach of the block's code. If
+     * it is NULL, the stub may be in any slab. */
+    const struct code_block *block;
+    void *owner;       /* owner for lookups, aligned to 8; NULL: lookups do not find it */
+    size_t code_bytes; /* 0: the stub is also encoded for some address, to find out its size */
+    size_t description_bytes; /* size of the description that begins with struct code_stub */
+};
 
-/* Releases a stub that no thread has executed. An empty stub is allowed, here and in
- * code_block_retire_stub. */
-void code_block_release_stub(struct code_block *block, const struct code_stub *stub);
+/* Adds a stub: takes space, encodes the stub, writes it, and makes it visible to all cores. A
+ * branch to it may be stored afterwards. The address is a multiple of CODE_STUB_ALIGNMENT if the
+ * stub has an owner, otherwise of 16. In dual mapping this takes a lock, but makes no system call
+ * unless a page must be added, code was released in the slab since the last barrier, or the
+ * architecture needs a barrier for new code. Errors: FULL, MEMORY, SYSTEM, and those of the
+ * encoder; no stub remains. */
+enum cairn_status code_space_add_stub(struct code_space *space,
+                                      const struct code_stub_request *request,
+                                      struct code_stub **stub, struct cairn_error *error);
 
-/* Retires a stub that threads may be executing: it stays intact until code_space_quiesce_stubs. */
-void code_block_retire_stub(struct code_block *block, const struct code_stub *stub);
+/* Frees a stub that no thread executes any more, and its description. NULL is allowed, here and in
+ * code_stub_retire. */
+void code_stub_free(struct code_stub *stub);
 
-/* Returns the owner of the stub that contains `pc`, or NULL. A retired stub keeps its owner until
- * its space is used again. Lock-free and async-signal-safe; takes time proportional to the number
- * of pages with stubs. */
-void *code_space_find_stub_owner(const struct code_space *space, uint64_t pc);
-
-/* Frees the retired stubs. No thread may execute a stub that was retired before this call. */
-void code_space_quiesce_stubs(struct code_space *space);
+/* Retires a stub that threads may be executing: it is freed when a grace period has ended that
+ * began after this call. Until then, another call has no effect. */
+void code_stub_retire(struct code_stub *stub);
 
 /* ---- Writing to protected code ---- */
 
 /* Returns the writable address of code that is executed at `address`. NULL if the code is not in
  * dual mapping, or if `address` is not in the block's code. The result stays the same for the life
  * of the block, in a forked child too, but a child must not read or write through it before
- * code_space_after_fork. */
+ * code_block_make_own. */
 void *code_block_writable_alias(const struct code_block *block, uint64_t address);
 
 /* Writes any bytes of the block's code, and maintains the caches. It has no barrier. In dual

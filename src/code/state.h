@@ -6,6 +6,7 @@
 #ifndef CODE_STATE_H
 #define CODE_STATE_H
 
+#include "base/grace.h"
 #include "code/map.h"
 
 #include <pthread.h>
@@ -31,6 +32,7 @@ struct code_space {
     size_t page_size;
     size_t slab_size;
     uint32_t slab_limit;
+    int write_key; /* of the written views (code/write_key.h) */
     char reason[SPACE_REASON_BYTES];
 
     /* Whether the process is registered for membarrier with SYNC_CORE. */
@@ -53,15 +55,13 @@ struct code_space {
     _Atomic uint32_t undone;
     _Atomic uint32_t sequence;
 
-    /* All chunks of stubs, newest first. They are valid as long as the space. */
-    _Atomic(struct code_chunk *) stub_chunks;
+    struct grace grace;
 
-    /* Lock for all fields below, for the slabs' page states and chunks, and for replacing pages in
+    /* Lock for all fields below, for the slabs' page states and parts, and for replacing pages in
      * single mapping. */
     pthread_mutex_t lock;
     struct code_slab *slabs; /* newest first */
     uint32_t slab_count;
-    size_t retired_count; /* granules of retired stubs, in all slabs */
 };
 
 /* Takes the lock to change the data that it protects, after making a forked child's code its own.
@@ -69,8 +69,11 @@ struct code_space {
 enum cairn_status space_enter(struct code_space *space, struct cairn_error *error);
 void space_leave(struct code_space *space);
 
-/* Chooses a slab for a block that is about to allocate `page_count` pages, and counts the block as
- * open in it. Called with the lock held. */
+/* Notes in a forked child that all code is its own, if it is. Called with the lock held. */
+void space_note_own(struct code_space *space);
+
+/* Chooses a slab for a block that is about to allocate `page_count` pages. Called with the lock
+ * held. */
 enum cairn_status space_choose_slab(struct code_space *space, size_t page_count,
                                     struct code_slab **slab, struct cairn_error *error);
 
@@ -94,5 +97,10 @@ bool barrier_register(void);
 /* Makes sure that no core still holds old code at addresses at which new code was written, where
  * the system has such a barrier. */
 enum cairn_status space_publish_code(struct code_space *space, struct cairn_error *error);
+
+/* The same, once for all code that was released in the slab, before code that was written at its
+ * addresses is executed. Called with the lock held. */
+enum cairn_status space_forget_code(struct code_space *space, struct code_slab *slab,
+                                    struct cairn_error *error);
 
 #endif

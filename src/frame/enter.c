@@ -3,9 +3,10 @@
  * from which the thread resumes, and to the stack.
  *
  * Arguments on the stack, and PPC64's TOC pointer, need a frame between the entered function and
- * the caller. The entered function returns to code that removes that frame. The code is in the
- * exit's module and has its own unwind rules, so that walks can step from the entered function to
- * its caller.
+ * the caller. The entered function returns to code that removes that frame. All exits and inline
+ * caches of a runtime share this code. It is in a module of its own, which has its unwind rules, so
+ * that walks can step from the entered function to its caller. The module exists as long as the
+ * runtime, because frames that return to the code may be older than any exit.
  *
  * The arguments overwrite the old frame and may reach the end of the context, which is below the
  * old frame. The bytes of a context from `entered_bytes` of arch_host_layout on hold only registers
@@ -57,13 +58,14 @@ static uint8_t *end_entry(uint8_t *entry, uint8_t *at)
     return at;
 }
 
+enum { RULES_BYTES = 64 };
+
 /* Writes the CIE and the FDE of the code. Source: DWARF 5, section 6.4; Linux Standard Base Core
  * Specification, "Exception Frames". */
-void enter_write_code(uint8_t *code, uint8_t *rules)
+static void write_rules(const uint8_t *code, uint8_t *rules)
 {
     const struct cairn_arch *arch = arch_host();
     const struct arch_entry_frame *frame = &arch->entry_frame;
-    arch->encode_entry(arch, code);
     uint8_t *at = put_u32(rules + sizeof(uint32_t), 0);
     *at++ = VERSION_OF_GCC;
     *at++ = 0; /* no augmentation */
@@ -83,24 +85,79 @@ void enter_write_code(uint8_t *code, uint8_t *rules)
     at = put(at, (uintptr_t)code, sizeof(uint64_t));
     at = end_entry(description, put(at, frame->code_bytes, sizeof(uint64_t)));
     at = put_u32(at, 0);
-    assert(at <= rules + ENTER_RULES_BYTES);
+    assert(at <= rules + RULES_BYTES);
     (void)at;
+}
+
+/* ---- The code ---- */
+
+static uint64_t entry_code(const cairn_runtime *runtime)
+{
+    return atomic_load_explicit(&runtime->entry_code, memory_order_acquire);
+}
+
+/* Allocates the code and its rules, and writes them. */
+static enum cairn_status fill_module(cairn_loader *loader, uint8_t **code,
+                                     struct cairn_error *error)
+{
+    const struct cairn_arch *arch = arch_host();
+    struct cairn_error failure = {0};
+    uint8_t *rules = NULL;
+    *code = cairn_loader_allocate(loader, CAIRN_SECTION_CODE, arch->entry_frame.code_bytes,
+                                  arch->veneer_alignment, NULL, &failure);
+    if (*code != NULL)
+        rules = cairn_loader_allocate(loader, CAIRN_SECTION_UNWIND_TABLE, RULES_BYTES,
+                                      _Alignof(uint64_t), NULL, &failure);
+    if (rules == NULL)
+        return error_set(error, failure.status, failure.offset, "%s", failure.message);
+    arch->encode_entry(arch, *code);
+    write_rules(*code, rules);
+    return CAIRN_OK;
+}
+
+static enum cairn_status load_module(cairn_runtime *runtime, cairn_module **module, uint64_t *code,
+                                     struct cairn_error *error)
+{
+    cairn_loader *loader;
+    uint8_t *bytes;
+    enum cairn_status status = cairn_loader_create(runtime, "entry", &loader, error);
+    if (status != CAIRN_OK)
+        return status;
+    status = fill_module(loader, &bytes, error);
+    if (status == CAIRN_OK)
+        status = cairn_loader_finish(loader, module, error);
+    if (status != CAIRN_OK) {
+        cairn_loader_destroy(loader);
+        return status;
+    }
+    *code = (uintptr_t)bytes;
+    status = cairn_module_publish(*module, error);
+    if (status != CAIRN_OK)
+        cairn_module_retire(*module);
+    return status;
+}
+
+/* If two threads create the code at the same time, the second one to finish retires its own. */
+enum cairn_status enter_prepare(cairn_runtime *runtime, struct cairn_error *error)
+{
+    uint64_t code;
+    uint64_t none = 0;
+    cairn_module *module;
+    if (entry_code(runtime) != 0)
+        return CAIRN_OK;
+    enum cairn_status status = load_module(runtime, &module, &code, error);
+    if (status == CAIRN_OK &&
+        !atomic_compare_exchange_strong_explicit(&runtime->entry_code, &none, code,
+                                                 memory_order_release, memory_order_relaxed))
+        cairn_module_retire(module);
+    return status;
 }
 
 /* ---- The caller ---- */
 
-/* Whether the frame's code is that of `encode_entry`. It compares the instructions: any code with
- * these instructions does nothing but remove a frame. */
 static bool is_entry_code(const struct cairn_frame *frame)
 {
-    const struct cairn_arch *arch = arch_host();
-    uint8_t code[ARCH_ENTRY_CODE_BYTES_MAX];
-    size_t begin = arch->entry_frame.return_offset;
-    size_t size = arch->entry_frame.code_bytes - begin;
-    if (frame->module == NULL || !code_block_holds_code(frame->module->block, frame->pc, size))
-        return false;
-    arch->encode_entry(arch, code);
-    return memcmp((const void *)(uintptr_t)frame->pc, code + begin, size) == 0;
+    return frame->pc == entry_code(frame->runtime) + arch_host()->entry_frame.return_offset;
 }
 
 /* Finds the caller, skipping frames of such code. Returning to such code has the same effect as
@@ -112,7 +169,7 @@ static enum cairn_status find_caller(const struct cairn_frame *frame, struct cai
 {
     enum cairn_status status = frame_find_restorable_caller(frame, caller, error);
     while (status == CAIRN_OK) {
-        caller->module = cairn_runtime_find_module(caller->runtime, caller->pc - 1);
+        caller->module = runtime_find_frame_module(caller->runtime, caller->pc - 1);
         if (!is_entry_code(caller))
             return CAIRN_OK;
         const struct cairn_frame entry = *caller;
@@ -186,7 +243,7 @@ void enter_begin(struct cairn_exit_call *call)
     const struct arch_arguments *arguments = &arch_host()->arguments;
     const struct arch_entry entry = {
         .function = entered->function,
-        .code = call->entry_code,
+        .code = entry_code(call->frame.runtime),
         .stack = entered->stack,
         .stack_bytes = entered->stack_bytes,
         .floating_count = entered->floating_count,

@@ -2,8 +2,8 @@
  * Exits: code that calls the host's handler with the thread's registers, and the actions by which
  * the handler selects how the thread continues.
  *
- * An exit is a separate module without records; the exit itself is in the module's data. So it is
- * protected, retired and freed like other code, and is valid as long as its stub.
+ * An exit is a stub (code/space.h). The data that its code reads follows the code and, like the
+ * code, does not change. The handler and its argument are in the stub's description.
  *
  * Actions are validated while the handler runs and performed after it has returned, because the
  * handler may read the frame until then.
@@ -18,10 +18,10 @@
 #include "frame/frame.h"
 #include "record/table.h"
 #include "runtime/module.h"
-#include "runtime/stub_module.h"
 
 #include <cairn/runtime.h>
 
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -30,11 +30,10 @@ enum { TYPE_NAME_BYTES = 64, TYPE_NAMES_BYTES = 80 };
 /* ---- Arriving at an exit ---- */
 
 void exit_arrive(struct cairn_exit_call *call, const cairn_runtime *runtime,
-                 struct cairn_context *context, uint64_t entry_code)
+                 struct cairn_context *context)
 {
     call->action = EXIT_CONTINUE;
     call->result_count = 0;
-    call->entry_code = entry_code;
     call->record = (struct cairn_record){0};
     frame_leave_veneer_context(runtime, context);
     /* This cannot fail: only a missing stack pointer is an error, and an exit's context has one. */
@@ -181,17 +180,25 @@ void exit_leave(struct cairn_exit_call *call)
 
 enum { DESCRIPTOR_WORDS = 3 };
 
-/* Read-only once the module is loaded. */
 struct cairn_exit {
-    struct arch_exit data; /* the data that the stub reads */
-    /* Function descriptor, on architectures where function pointers point to descriptors. */
-    uint64_t descriptor[DESCRIPTOR_WORDS];
-    const void *target;
-    uint64_t entry_code;
+    struct code_stub stub; /* must be first */
     cairn_runtime *runtime;
     cairn_exit_handler *handler;
     void *user;
 };
+
+/* What follows the code of an exit. */
+struct exit_data {
+    struct arch_exit data;
+    /* Function descriptor, on architectures where function pointers point to descriptors. */
+    uint64_t descriptor[DESCRIPTOR_WORDS];
+};
+
+static size_t data_bytes(const struct cairn_arch *arch)
+{
+    return arch->has_descriptors ? sizeof(struct exit_data)
+                                 : offsetof(struct exit_data, descriptor);
+}
 
 static void handle(struct cairn_context *context, void *user)
 {
@@ -206,38 +213,29 @@ static void handle(struct cairn_context *context, void *user)
             cairn_context_write(context, arch->toc_register, saved, sizeof(uint64_t), NULL);
         (void)status; /* every context has a place for it */
     }
-    exit_arrive(&call, exit->runtime, context, exit->entry_code);
+    exit_arrive(&call, exit->runtime, context);
     exit->handler(&call, exit->user);
     exit_leave(&call);
 }
 
-/* ORDER PART: the parts of the module, as `cairn_exit_create` lists them. */
-enum {
-    PART_STUB,
-    PART_ENTRY, /* return address of functions that are entered in place of a frame */
-    PART_RULES, /* unwind rules of that code */
-    PART_EXIT,
-    PART_COUNT
-};
-
-static enum cairn_status write_parts(void *const *parts, void *user, struct cairn_error *error)
+static enum cairn_status encode(struct code_stub *stub, void *user, uint8_t *code, size_t *size,
+                                struct cairn_error *error)
 {
     const struct cairn_arch *arch = arch_host();
-    cairn_exit *exit = parts[PART_EXIT];
-    *exit = *(const cairn_exit *)user;
-    exit->entry_code = (uintptr_t)parts[PART_ENTRY];
-    enter_write_code(parts[PART_ENTRY], parts[PART_RULES]);
-    uint64_t address = (uintptr_t)parts[PART_STUB];
-    uint64_t data = (uintptr_t)&exit->data;
-    enum cairn_status status = arch_exit_init(&exit->data, handle, exit, error);
+    const cairn_runtime *runtime = user;
+    uint64_t address = stub->address + arch->exit_bytes;
+    struct exit_data data = {.descriptor = {stub->address}};
+    enum cairn_status status =
+        arch_exit_init(&data.data, handle, stub, runtime->vector_level, error);
     if (status != CAIRN_OK)
         return status;
-    if (!arch->encode_exit(arch, address, data, parts[PART_STUB]))
-        return error_set(error, CAIRN_ERROR_RANGE, address,
+    data.data.self = (struct arch_exit *)(uintptr_t)address;
+    if (!arch->encode_exit(arch, stub->address, address, code))
+        return error_set(error, CAIRN_ERROR_RANGE, stub->address,
                          "an exit at 0x%llx does not reach its data at 0x%llx",
-                         (unsigned long long)address, (unsigned long long)data);
-    exit->descriptor[0] = address;
-    exit->target = arch->has_descriptors ? (const void *)exit->descriptor : parts[PART_STUB];
+                         (unsigned long long)stub->address, (unsigned long long)address);
+    memcpy(code + arch->exit_bytes, &data, data_bytes(arch));
+    *size = arch->exit_bytes + data_bytes(arch);
     return CAIRN_OK;
 }
 
@@ -251,19 +249,21 @@ enum cairn_status cairn_exit_create(cairn_runtime *runtime, cairn_exit_handler *
     if (arch == NULL)
         return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
                          "Cairn has no contexts for this machine");
-    const struct stub_part parts[PART_COUNT] = {
-        {CAIRN_SECTION_CODE, arch->exit_bytes, arch->veneer_alignment},
-        {CAIRN_SECTION_CODE, arch->entry_frame.code_bytes, arch->veneer_alignment},
-        {CAIRN_SECTION_UNWIND_TABLE, ENTER_RULES_BYTES, _Alignof(uint64_t)},
-        {CAIRN_SECTION_READ_ONLY_DATA, sizeof **exit, _Alignof(cairn_exit)},
-    };
-    cairn_exit wanted = {.runtime = runtime, .handler = handler, .user = user};
-    void *made;
-    enum cairn_status status =
-        stub_module_load(runtime, "exit", parts, PART_COUNT, write_parts, &wanted, &made, error);
+    const struct code_stub_request request = {.encode = encode,
+                                              .user = runtime,
+                                              .code_bytes = arch->exit_bytes + data_bytes(arch),
+                                              .description_bytes = sizeof **exit};
+    struct code_stub *stub;
+    enum cairn_status status = enter_prepare(runtime, error);
     if (status == CAIRN_OK)
-        *exit = made;
-    return status;
+        status = code_space_add_stub(runtime->space, &request, &stub, error);
+    if (status != CAIRN_OK)
+        return status;
+    *exit = (cairn_exit *)(void *)stub;
+    (*exit)->runtime = runtime;
+    (*exit)->handler = handler;
+    (*exit)->user = user;
+    return CAIRN_OK;
 }
 
 enum cairn_status cairn_site_leave(cairn_site *site, cairn_exit_handler *handler, void *user,
@@ -278,7 +278,7 @@ enum cairn_status cairn_site_leave(cairn_site *site, cairn_exit_handler *handler
     enum cairn_status status = cairn_exit_create(module->runtime, handler, user, &created, error);
     if (status != CAIRN_OK)
         return status;
-    status = cairn_site_call(site, created->target, strength, error);
+    status = cairn_site_call(site, cairn_exit_target(created), strength, error);
     if (status == CAIRN_OK)
         *exit = created;
     else
@@ -289,9 +289,12 @@ enum cairn_status cairn_site_leave(cairn_site *site, cairn_exit_handler *handler
 void cairn_exit_destroy(cairn_exit *exit)
 {
     if (exit != NULL)
-        stub_module_retire(exit->runtime, exit);
+        code_stub_retire(&exit->stub);
 }
 
-const void *cairn_exit_target(const cairn_exit *exit) { return exit->target; }
-
-uint64_t exit_entry_code(const cairn_exit *exit) { return exit->entry_code; }
+const void *cairn_exit_target(const cairn_exit *exit)
+{
+    const struct cairn_arch *arch = arch_host();
+    size_t descriptor = arch->exit_bytes + offsetof(struct exit_data, descriptor);
+    return (const void *)(uintptr_t)(exit->stub.address + (arch->has_descriptors ? descriptor : 0));
+}

@@ -12,9 +12,9 @@
 enum exit_action { EXIT_CONTINUE, EXIT_CONTINUE_WITH, EXIT_RETURN, EXIT_ENTER };
 
 /* Initialises `call` for a thread that has called an exit and that resumes from `context`
- * afterwards. `entry_code` is the address of the code that enter_write_code has written. */
+ * afterwards. enter_prepare must have succeeded. */
 void exit_arrive(struct cairn_exit_call *call, const cairn_runtime *runtime,
-                 struct cairn_context *context, uint64_t entry_code);
+                 struct cairn_context *context);
 
 /* Checks that these are the result types of the frame's function, as far as they are known.
  * ARGUMENT. */
@@ -24,15 +24,11 @@ enum cairn_status exit_check_types(const struct cairn_exit_call *call,
 /* Performs the chosen action on the context. */
 void exit_leave(struct cairn_exit_call *call);
 
-/* Returns the address of the code that enter_write_code has written for this exit. */
-uint64_t exit_entry_code(const cairn_exit *exit);
-
 /* ---- Entering functions in place of the frame ---- */
 
-/* Writes the code to which entered functions return (struct arch_entry_frame) to `code`, and its
- * unwind rules to `rules`. */
-enum { ENTER_RULES_BYTES = 64 };
-void enter_write_code(uint8_t *code, uint8_t *rules);
+/* Creates the code to which entered functions return (struct arch_entry_frame), unless the runtime
+ * has it already. Errors: as cairn_loader_finish. */
+CAIRN_MUST_CHECK enum cairn_status enter_prepare(cairn_runtime *runtime, struct cairn_error *error);
 
 /* Performs the requested entry on the context, which must be the caller's, and on the stack. */
 void enter_begin(struct cairn_exit_call *call);

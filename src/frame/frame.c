@@ -56,7 +56,7 @@ static void leave_cache(struct cairn_frame *frame)
         return;
     frame->pc = site->address + site->return_offset;
     frame->is_calling = true;
-    frame->module = cairn_runtime_find_module(frame->runtime, frame->pc - 1);
+    frame->module = runtime_find_frame_module(frame->runtime, frame->pc - 1);
     if (arch_host()->has_link_register)
         return;
     uint64_t words[PUSHED_MAX];
@@ -78,7 +78,7 @@ enum cairn_status cairn_frame_from_context(const cairn_runtime *runtime,
         return error_set(error, CAIRN_ERROR_NOT_FOUND, 0, "the context has no stack pointer");
     uint64_t pc = context_head(context)->pc;
     frame->runtime = runtime;
-    frame->module = cairn_runtime_find_module(runtime, pc - is_calling);
+    frame->module = runtime_find_frame_module(runtime, pc - is_calling);
     frame->pc = pc;
     frame->sp = sp;
     frame->is_calling = is_calling;
@@ -213,7 +213,13 @@ void frame_restore(const struct cairn_frame *frame, struct cairn_context *contex
     context_set_pc_and_sp(context, frame->pc, frame->sp);
 }
 
-/* ---- Records ---- */
+/* ---- Functions and records ---- */
+
+bool cairn_frame_function(const struct cairn_frame *frame, struct cairn_function *function)
+{
+    return frame->module != NULL &&
+           module_find_function(frame->module, frame->pc - frame->is_calling, function);
+}
 
 bool cairn_frame_record(const struct cairn_frame *frame, struct cairn_record *record)
 {

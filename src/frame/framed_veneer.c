@@ -37,7 +37,7 @@ static bool find_call(const cairn_runtime *runtime, uint64_t pc, uint64_t sp,
         return false;
     call->sp = sp + frame->bytes;
     call->pc = load(call->sp + frame->return_address);
-    call->module = cairn_runtime_find_module(runtime, call->pc - 1);
+    call->module = runtime_find_frame_module(runtime, call->pc - 1);
     return call->module != NULL && site_table_calls_through(call->module->sites, call->pc, pc);
 }
 

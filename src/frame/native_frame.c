@@ -117,7 +117,7 @@ static enum cairn_status find_entry(uint64_t pc, struct entry *entry, struct cai
     bool found = false;
     if (!find_object(pc, &object))
         return error_set(error, CAIRN_ERROR_NOT_FOUND, pc,
-                         "0x%llx is neither in a published module nor in an object of the program",
+                         "0x%llx is neither in a module nor in an object of the program",
                          (unsigned long long)pc);
     if (!holds(&object, object.header))
         return say_no_entry(pc, error);

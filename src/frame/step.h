@@ -48,8 +48,7 @@ static inline void *step_place(struct unwind_place place, uint64_t cfa)
  * predict that and continue without the result of the lookup. */
 static inline void step_set_module(struct cairn_frame *frame)
 {
-    cairn_module *module =
-        code_space_find_owner(frame->runtime->space, frame->pc - frame->is_calling);
+    cairn_module *module = runtime_find_frame_module(frame->runtime, frame->pc - frame->is_calling);
     if (__builtin_expect(module != frame->module, 0))
         frame->module = module;
     if (__builtin_expect(module == NULL && frame->is_calling, 0))

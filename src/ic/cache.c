@@ -8,6 +8,8 @@
 #include "base/error.h"
 #include "site/patch.h"
 
+#include <stddef.h>
+
 void ic_free(cairn_ic *ic)
 {
     struct cairn_allocator allocator = ic->set->allocator;
@@ -19,18 +21,11 @@ void ic_free(cairn_ic *ic)
     memory_free(&allocator, ic, sizeof *ic);
 }
 
-static void free_retired(struct cache_set *set, cairn_ic *ic, struct ic_call *call)
+static size_t free_retired(struct grace_entry *entry)
 {
-    while (ic != NULL) {
-        cairn_ic *next = ic->next;
-        ic_free(ic);
-        ic = next;
-    }
-    while (call != NULL) {
-        struct ic_call *next = call->next_retired;
-        memory_free(&set->allocator, call, sizeof *call);
-        call = next;
-    }
+    _Static_assert(offsetof(struct cairn_ic, retired) == 0, "a cache begins with its entry");
+    ic_free((cairn_ic *)(void *)entry);
+    return 0;
 }
 
 static void set_form(cairn_site *site, enum site_form form)
@@ -38,14 +33,13 @@ static void set_form(cairn_site *site, enum site_form form)
     atomic_store_explicit(&site->form, (uint8_t)form, memory_order_release);
 }
 
-/* Removes the cache from its set and its site. Retires its code, which threads may be executing. */
+/* Removes the cache from its set and its site. Its code remains. */
 static void unbind(cairn_ic *ic)
 {
     struct cache_set *set = ic->set;
     *(ic->previous != NULL ? &ic->previous->next : &set->first) = ic->next;
     *(ic->next != NULL ? &ic->next->previous : &set->last) = ic->previous;
     ic->site->ic = NULL;
-    code_block_retire_stub(ic->site->table->block, &ic->code.stub);
 }
 
 static void unload(cairn_ic *ic)
@@ -55,6 +49,7 @@ static void unload(cairn_ic *ic)
         return;
     unbind(ic);
     cache_set_leave(set);
+    code_stub_free(ic->code.stub);
     ic_free(ic);
 }
 
@@ -63,8 +58,7 @@ static void unload(cairn_ic *ic)
  * before it stores the word, and may store at any later time. */
 enum cairn_status ic_bind(cairn_ic *ic, struct cairn_error *error)
 {
-    static const struct cache_functions functions = {.unload = unload,
-                                                     .free_retired = free_retired};
+    static const struct cache_functions functions = {.unload = unload};
     struct cache_set *set = ic->set;
     cairn_site *site = ic->site;
     enum cairn_status status = cache_set_enter(set, error);
@@ -73,7 +67,10 @@ enum cairn_status ic_bind(cairn_ic *ic, struct cairn_error *error)
     /* Written once, because it is read without the lock when there have been caches. */
     if (set->functions == NULL)
         set->functions = &functions;
-    if (site->ic != NULL)
+    if (ic_is_retired(ic))
+        status = error_set(error, CAIRN_ERROR_STATE, site->address,
+                           "the site's module has been retired");
+    else if (site->ic != NULL)
         status = error_set(error, CAIRN_ERROR_CONFLICT, site->address,
                            "site %llu at 0x%llx has an inline cache already",
                            (unsigned long long)site_id(site), (unsigned long long)site->address);
@@ -129,8 +126,8 @@ enum cairn_status cairn_ic_destroy(cairn_ic *ic, enum cairn_strength strength,
         set_form(ic->site, SITE_FORM_INITIAL);
         atomic_store_explicit(&ic->is_destroyed, true, memory_order_relaxed);
         unbind(ic);
-        ic->next = set->retired;
-        set->retired = ic;
+        code_stub_retire(ic->code.stub);
+        grace_retire(code_space_grace(set->space), &ic->retired, free_retired);
     }
     cache_set_leave(set);
     return status;

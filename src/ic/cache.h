@@ -10,8 +10,8 @@
  *    module is unloaded. During that time the site's form is SITE_FORM_CACHE.
  *  - `code` is the code that the site branches to. `code`, `cases`, `is_destroyed` and the list
  *    change only with the set's lock held.
- *  - Memory whose address is in code (the cache itself, struct ic_call) is freed at a quiescent
- *    point after the code was retired, not earlier. So a destroyed cache also stays in memory until
+ *  - Memory whose address is in code (the cache itself, struct ic_call) is freed by a grace
+ *    period that began after the code was retired. So a destroyed cache also stays in memory until
  *    then, and a thread that still has its address gets STATE.
  *
  * Lock order: the set's lock, the runtime's lock, the locks of code memory. A visitor of the host's
@@ -42,10 +42,11 @@ struct ic_value {
 /* A call that Cairn makes for a case: `exit` is what the case's code branches to. Its memory must
  * stay valid as long as the code that contains the case. */
 struct ic_call {
+    struct grace_entry retired;
     struct arch_exit exit;
-    cairn_ic *ic;
+    struct cache_set *set;
+    cairn_ic *ic; /* may be freed before the call is */
     const void *target;
-    struct ic_call *next_retired;
     uint32_t references; /* cases in the cache, and in changes in progress, that use it */
 };
 
@@ -64,11 +65,12 @@ struct ic_cases {
 };
 
 struct ic_code {
-    struct code_stub stub;
+    struct code_stub *stub; /* NULL: there is none */
     size_t case_bytes;
 };
 
 struct cairn_ic {
+    struct grace_entry retired;
     struct cache_set *set;
     cairn_site *site;
     cairn_ic *next;
@@ -84,7 +86,8 @@ struct cairn_ic {
     bool calls_straight;
     const struct cairn_error *calls_refused;
 
-    /* Exits that call the handlers, for misses. */
+    /* Exits that call the handlers, for misses, and the level of vector registers of all exits. */
+    uint32_t vector_level;
     struct arch_exit miss;
     struct arch_exit megamorphic;
     /* Data of these exits, and the function that frees it. */

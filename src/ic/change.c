@@ -10,16 +10,25 @@
 #include "site/word.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <string.h>
 
 /* ---- Calls that Cairn makes for cases ---- */
+
+static size_t free_call(struct grace_entry *entry)
+{
+    struct ic_call *call = (struct ic_call *)(void *)entry;
+    _Static_assert(offsetof(struct ic_call, retired) == 0, "a call begins with its entry");
+    struct cairn_allocator allocator = call->set->allocator;
+    memory_free(&allocator, call, sizeof *call);
+    return 0;
+}
 
 static void retire_call(struct cache_set *set, struct ic_call *call)
 {
     if (call == NULL || --call->references > 0)
         return;
-    call->next_retired = set->retired_calls;
-    set->retired_calls = call;
+    grace_retire(code_space_grace(set->space), &call->retired, free_call);
 }
 
 static void retire_calls(struct cache_set *set, const struct ic_cases *cases)
@@ -34,11 +43,13 @@ static enum cairn_status make_call(cairn_ic *ic, const void *target, struct ic_c
     struct ic_call *made = memory_new(&ic->set->allocator, 1, sizeof *made);
     if (made == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a case that calls");
-    enum cairn_status status = arch_exit_init(&made->exit, ic->call_handler, made, error);
+    enum cairn_status status =
+        arch_exit_init(&made->exit, ic->call_handler, made, ic->vector_level, error);
     if (status != CAIRN_OK) {
         memory_free(&ic->set->allocator, made, sizeof *made);
         return status;
     }
+    made->set = ic->set;
     made->ic = ic;
     made->target = target;
     made->references = 1;
@@ -60,7 +71,7 @@ void ic_change_begin(struct ic_change *change, cairn_ic *ic)
     change->ic = ic;
     change->is_altered = false;
     change->resets_counts = false;
-    change->code.stub.size = 0;
+    change->code.stub = NULL;
     copy_cases(&change->next, &ic->cases);
     for (uint32_t i = 0; i < change->next.count; i++)
         if (change->next.entries[i].call != NULL)
@@ -231,7 +242,7 @@ static void adopt(struct ic_change *change)
     if (change->resets_counts)
         atomic_store_explicit(&ic->misses, 0, memory_order_relaxed);
     retire_calls(ic->set, &ic->cases);
-    code_block_retire_stub(ic->site->table->block, &ic->code.stub);
+    code_stub_retire(ic->code.stub);
     copy_cases(&ic->cases, &change->next);
     ic->code = change->code;
 }
@@ -258,16 +269,15 @@ enum cairn_status ic_changes_apply(struct ic_change *changes, size_t count,
         status = patch_live(&list, SITE_FORM_CACHE, strength, error);
     for (size_t i = 0; i < count; i++) {
         struct ic_change *change = &changes[i];
-        struct code_block *block = change->ic->site->table->block;
         bool is_made = has_code && word_read_instruction(change->ic->site) == change->patch.bits;
         if (status == CAIRN_OK || is_made) {
             adopt(change);
             continue;
         }
         if (has_code)
-            code_block_retire_stub(block, &change->code.stub);
+            code_stub_retire(change->code.stub);
         else
-            code_block_release_stub(block, &change->code.stub);
+            code_stub_free(change->code.stub);
         drop_cases(change);
     }
     return status;

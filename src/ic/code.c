@@ -87,14 +87,14 @@ struct emission {
     size_t case_bytes;
 };
 
-static enum cairn_status encode(void *user, uint64_t address, uint8_t *code, size_t *size,
+static enum cairn_status encode(struct code_stub *stub, void *user, uint8_t *code, size_t *size,
                                 struct cairn_error *error)
 {
     struct emission *emission = user;
     const cairn_site *site = emission->ic->site;
     const struct cairn_arch *arch = site->table->arch;
     struct arch_cache_size sizes;
-    if (!arch->encode_cache(arch, &emission->cache, address, code, &sizes))
+    if (!arch->encode_cache(arch, &emission->cache, stub->address, code, &sizes))
         return error_set(error, CAIRN_ERROR_RANGE, site->address,
                          "the code of an inline cache does not reach back to site %llu at 0x%llx",
                          (unsigned long long)site_id(site), (unsigned long long)site->address);
@@ -105,7 +105,7 @@ static enum cairn_status encode(void *user, uint64_t address, uint8_t *code, siz
 
 enum cairn_status ic_code_make(struct ic_change *change, struct cairn_error *error)
 {
-    _Static_assert((int)CODE_STUB_GRANULE >= (int)ARCH_CACHE_ALIGNMENT,
+    _Static_assert((int)CODE_STUB_ALIGNMENT >= (int)ARCH_CACHE_ALIGNMENT,
                    "stubs are as aligned as their code");
     _Static_assert((int)CODE_STUB_BYTES_MAX >= (int)ARCH_CACHE_BYTES_MAX,
                    "stubs have space for their code");
@@ -116,13 +116,18 @@ enum cairn_status ic_code_make(struct ic_change *change, struct cairn_error *err
     struct emission emission = {.ic = change->ic,
                                 .cache = describe(change->ic, &change->next, &description)};
     struct ic_code *code = &change->code;
+    const struct code_stub_request request = {.encode = encode,
+                                              .user = &emission,
+                                              .block = site->table->block,
+                                              .owner = site,
+                                              .description_bytes = sizeof(struct code_stub)};
     enum cairn_status status =
-        code_block_emit_stub(site->table->block, encode, &emission, site, &code->stub, error);
+        code_space_add_stub(change->ic->set->space, &request, &code->stub, error);
     if (status != CAIRN_OK)
         return status;
     code->case_bytes = emission.case_bytes;
     change->patch = plan_branch(
-        site, emission.cache.is_called ? ARCH_BRANCH_CALL : ARCH_BRANCH_JUMP, code->stub.address);
+        site, emission.cache.is_called ? ARCH_BRANCH_CALL : ARCH_BRANCH_JUMP, code->stub->address);
     change->patch.is_direct = true;
     return CAIRN_OK;
 }

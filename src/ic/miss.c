@@ -26,7 +26,6 @@ enum { TYPE_NAME_BYTES = 64, WORD_BYTES = 8, WORD_BITS = 64 };
 /* Invariant: `locations` are the places of the cache's operands. */
 struct slow_path {
     cairn_runtime *runtime;
-    uint64_t entry_code;
     struct cairn_record record;
     const struct cairn_declaration *declaration;
     /* The signature of the site's calls; NULL if there cannot be one. `refused` is the error with
@@ -79,7 +78,7 @@ static void arrive(const cairn_ic *ic, struct cairn_context *context, struct cai
                    struct cairn_value *operands)
 {
     const struct slow_path *slow = ic->slow_path;
-    exit_arrive(call, slow->runtime, context, slow->entry_code);
+    exit_arrive(call, slow->runtime, context);
     call->record = slow->record;
     for (uint32_t i = 0; i < ic->operand_count; i++)
         read_operand(&call->frame, &ic->operands[i], slow->locations[i], &operands[i]);
@@ -323,31 +322,6 @@ static enum cairn_status take_types(cairn_ic *ic, struct slow_path *slow, struct
     return CAIRN_OK;
 }
 
-/* The handler of an exit that exists only for its entry code, to which functions return that are
- * entered in place of a frame. All caches of a runtime share the exit. */
-static void handle_nothing(struct cairn_exit_call *call, void *user)
-{
-    (void)call;
-    (void)user;
-}
-
-static enum cairn_status find_entry_code(cairn_runtime *runtime, uint64_t *entry_code,
-                                         struct cairn_error *error)
-{
-    enum cairn_status status = cache_set_enter(&runtime->ics, error);
-    if (status != CAIRN_OK)
-        return status;
-    if (runtime->ics.entry_code == 0) {
-        cairn_exit *exit;
-        status = cairn_exit_create(runtime, handle_nothing, NULL, &exit, error);
-        if (status == CAIRN_OK)
-            runtime->ics.entry_code = exit_entry_code(exit);
-    }
-    *entry_code = runtime->ics.entry_code;
-    cache_set_leave(&runtime->ics);
-    return status;
-}
-
 /* Prepares the slow path. On an error, ic_free frees what exists of it. */
 static enum cairn_status make_slow_path(cairn_ic *ic, cairn_runtime *runtime,
                                         struct cairn_error *error)
@@ -367,11 +341,12 @@ static enum cairn_status make_slow_path(cairn_ic *ic, cairn_runtime *runtime,
     ic->slow_path = slow;
     ic->destroy_slow_path = destroy_slow_path;
     ic->call_handler = handle_call;
+    ic->vector_level = runtime->vector_level;
     enum cairn_status status = take_types(ic, slow, error);
     if (status == CAIRN_OK)
         status = place(ic, error);
     if (status == CAIRN_OK)
-        status = find_entry_code(runtime, &slow->entry_code, error);
+        status = enter_prepare(runtime, error);
     uint32_t convention = declaration->calling_convention;
     if (status == CAIRN_OK && ic->options.megamorphic_target != NULL && !ic->calls_straight)
         return error_set(error, CAIRN_ERROR_ARGUMENT, convention,
@@ -381,9 +356,9 @@ static enum cairn_status make_slow_path(cairn_ic *ic, cairn_runtime *runtime,
                          (unsigned long long)site_id(ic->site), convention,
                          convention == CAIRN_CALLING_CONVENTION_ANYREG ? " (anyregcc)" : "");
     if (status == CAIRN_OK)
-        status = arch_exit_init(&ic->miss, handle_miss, ic, error);
+        status = arch_exit_init(&ic->miss, handle_miss, ic, ic->vector_level, error);
     if (status == CAIRN_OK)
-        status = arch_exit_init(&ic->megamorphic, handle_megamorphic, ic, error);
+        status = arch_exit_init(&ic->megamorphic, handle_megamorphic, ic, ic->vector_level, error);
     return status;
 }
 

@@ -45,7 +45,7 @@ static void describe_locked(cairn_ic *ic, struct cairn_ic_description *descripti
         .case_limit = ic->options.case_limit,
         .counts_hits = ic->options.counts_hits,
         .misses = atomic_load_explicit(&ic->misses, memory_order_relaxed),
-        .code_bytes = is_destroyed ? 0 : ic->code.stub.size,
+        .code_bytes = is_destroyed ? 0 : ic->code.stub->code_bytes,
         .case_bytes = is_destroyed ? 0 : ic->code.case_bytes,
     };
     for (uint32_t i = 0; i < description->case_count; i++) {

@@ -1,72 +1,71 @@
 /*
- * Engines: MCJIT engines that use Cairn's memory manager, and scan and check each module.
+ * Engines: scan, check, compile and load modules.
  *
  * As far as the C API allows it, LLVM's failures do not reach the host. A module that would crash
- * the code generator is rejected before LLVM compiles it. The engine is created with an empty
- * module, because LLVM destroys the module that it was given if creating the engine fails. While
- * LLVM compiles, the modules' contexts are observed: an error that LLVM reports there makes the
- * finalisation fail.
+ * the code generator is rejected before LLVM compiles it. While LLVM compiles, the module's context
+ * is observed: an error that LLVM reports there makes the finalisation fail.
  *
- * Process-wide state: LLVM's targets and options are global to the process. So their
- * initialisation, and the flag that it was done, are process-wide, too.
+ * Passes run before a module is scanned and checked, because they duplicate, change and remove
+ * calls that have records. LLVM's verifier runs before them, because they rely on it.
  *
  * SPDX-License-Identifier: MIT
  */
 #include "base/array.h"
 #include "base/error.h"
-#include "llvm/compile.h"
-#include "llvm/mcjit.h"
+#include "llvm/check.h"
+#include "llvm/embed.h"
+#include "llvm/machine.h"
+#include "llvm/modules.h"
+#include "llvm/scan.h"
 
 #include <cairn/llvm.h>
 #include <cairn/patch.h>
-#include <llvm-c/Target.h>
 #include <llvm-c/TargetMachine.h>
-#include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
+/* The name of the function that LLVM calls for llvm.experimental.deoptimize. */
+static const char deoptimize[] = "__llvm_deoptimize";
+
+/* A module that was published. The engine has no reference to it: it still exists if the module
+ * that is found at the address has the number. */
+struct loaded {
+    uint64_t address;
+    uint64_t number; /* cairn_module_number */
+};
+
+/* Invariants: the strings and captures in the options are copies. `loaded` holds at least the
+ * modules that are not retired. The engine is the scope of its modules. */
 struct cairn_engine {
     cairn_runtime *runtime;
     struct cairn_allocator allocator;
-    LLVMExecutionEngineRef llvm;
-    cairn_memory_manager *manager; /* owned by LLVM once the engine exists */
+    struct machine *machine;
+    struct cairn_engine_options options;
     struct cairn_check_options check;
-    bool skip_check;
-    /* The contexts of the modules that are not finalised yet, without duplicates. There is at
-     * least one if there are such modules. */
-    struct diagnostics *contexts;
-    size_t context_count;
-    size_t context_capacity;
+    /* The modules that are not finalised yet, and their declarations. */
+    LLVMModuleRef *modules;
+    size_t module_count;
+    size_t module_capacity;
+    struct pending_list pending;
+    struct loaded *loaded;
+    size_t loaded_count;
+    size_t loaded_capacity;
+    struct cairn_error last; /* of the last finalisation */
 };
-
-/* ---- LLVM's process-wide state ---- */
-
-static void initialise_llvm(void)
-{
-    LLVMLinkInMCJIT();
-    LLVMInitializeNativeTarget();
-    LLVMInitializeNativeAsmPrinter();
-    LLVMInitializeNativeAsmParser();
-}
 
 /* ---- Modules ---- */
 
-/* Checks a module's data layout. LLVM fills in an empty layout; a layout that is not the target
- * machine's leads to wrong code. */
-static enum cairn_status check_data_layout(const cairn_engine *engine, LLVMModuleRef module,
-                                           struct cairn_error *error)
+/* Runs the passes, after what must be true of a module before any pass runs. */
+static enum cairn_status run_passes(const cairn_engine *engine, LLVMModuleRef module,
+                                    struct cairn_error *error)
 {
-    const char *layout = LLVMGetDataLayoutStr(module);
-    if (layout == NULL || *layout == '\0')
-        return CAIRN_OK;
-    char *native = LLVMCopyStringRepOfTargetData(LLVMGetExecutionEngineTargetData(engine->llvm));
-    bool same = strcmp(layout, native) == 0;
     enum cairn_status status = CAIRN_OK;
-    if (!same)
-        status = error_set(error, CAIRN_ERROR_LLVM, 0,
-                           "the module's data layout \"%s\" is not this machine's \"%s\": leave it "
-                           "out, or set LLVM's",
-                           layout, native);
-    LLVMDisposeMessage(native);
+    if (!engine->options.skip_check)
+        status = verify_strategies(module, &engine->check, error);
+    if (status == CAIRN_OK && !engine->options.skip_check && !engine->options.is_verified)
+        status = verify_module(module, &engine->check, error);
+    if (status == CAIRN_OK)
+        status = machine_run_passes(engine->machine, module, engine->options.passes, error);
     return status;
 }
 
@@ -76,89 +75,69 @@ enum cairn_status cairn_engine_add_module(cairn_engine *engine, LLVMModuleRef mo
     if (engine == NULL || module == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
                          "cairn_engine_add_module needs an engine and a module");
-    const struct cairn_error *unresolved = memory_manager_unresolved(engine->manager);
-    if (unresolved->status != CAIRN_OK)
-        return error_set(error, CAIRN_ERROR_STATE, 0,
-                         "this engine can load no more modules, another one can (%.160s)",
-                         unresolved->message);
-    enum cairn_status status = check_data_layout(engine, module, error);
-    if (status == CAIRN_OK && !engine->skip_check)
+    enum cairn_status status = machine_check_layout(engine->machine, module, error);
+    if (status == CAIRN_OK && engine->options.passes != NULL)
+        status = run_passes(engine, module, error);
+    if (status == CAIRN_OK && !engine->options.skip_check)
         status = cairn_check_module(module, &engine->check, error);
     if (status != CAIRN_OK)
         return status;
-    void *contexts = array_reserve(&engine->allocator, engine->contexts, engine->context_count, 1,
-                                   &engine->context_capacity, sizeof *engine->contexts);
-    if (contexts == NULL)
-        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to note a module's context");
-    engine->contexts = contexts;
-    status = cairn_memory_manager_declare(engine->manager, module, error);
-    if (status != CAIRN_OK)
-        return status;
-    LLVMContextRef context = LLVMGetModuleContext(module);
-    LLVMAddModule(engine->llvm, module);
-    for (size_t i = 0; i < engine->context_count; i++)
-        if (engine->contexts[i].context == context)
-            return CAIRN_OK;
-    engine->contexts[engine->context_count++] = (struct diagnostics){.context = context};
-    return CAIRN_OK;
+    void *modules = array_reserve(&engine->allocator, engine->modules, engine->module_count, 1,
+                                  &engine->module_capacity, sizeof(LLVMModuleRef));
+    if (modules == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to note a module");
+    engine->modules = modules;
+    status = pending_add(&engine->pending, module, false, error);
+    if (status == CAIRN_OK)
+        engine->modules[engine->module_count++] = module;
+    return status;
 }
 
-/* ---- Making an engine ---- */
-
-/* Creates LLVM's engine with an empty module, and removes that module. If there is a target for
- * llvm.experimental.deoptimize, binds it to the name that LLVM calls; LLVM copies the name and does
- * not keep a reference to the module. */
-static enum cairn_status create_llvm_engine(cairn_engine *engine, LLVMModuleRef like,
-                                            const struct cairn_engine_options *options,
-                                            struct cairn_error *error)
+/* Disposes of the modules that are not finalised. */
+static void dispose_modules(cairn_engine *engine)
 {
-    struct LLVMMCJITCompilerOptions compiler;
-    LLVMInitializeMCJITCompilerOptions(&compiler, sizeof compiler);
-    compiler.OptLevel = options->optimisation_level;
-    if (options->code_model != LLVMCodeModelDefault)
-        compiler.CodeModel = options->code_model;
-    compiler.EnableFastISel = options->enable_fast_isel;
-    compiler.MCJMM = cairn_memory_manager_llvm(engine->manager);
-
-    LLVMContextRef context = LLVMGetModuleContext(like);
-    LLVMModuleRef empty = LLVMModuleCreateWithNameInContext("cairn", context);
-    LLVMSetTarget(empty, LLVMGetTarget(like));
-    char *message = NULL;
-    if (LLVMCreateMCJITCompilerForModule(&engine->llvm, empty, &compiler, sizeof compiler,
-                                         &message) != 0) {
-        /* LLVM has destroyed the empty module and the memory manager. */
-        engine->llvm = NULL;
-        engine->manager = NULL;
-        error_set(error, CAIRN_ERROR_LLVM, 0, "LLVM cannot make an engine: %s", message);
-        LLVMDisposeMessage(message);
-        return CAIRN_ERROR_LLVM;
-    }
-    if (options->deoptimize_target != NULL) {
-        LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(context), NULL, 0, 0);
-        LLVMAddGlobalMapping(engine->llvm, LLVMAddFunction(empty, MCJIT_DEOPTIMIZE, type),
-                             (void *)(uintptr_t)options->deoptimize_target);
-    }
-    LLVMModuleRef removed = NULL;
-    if (LLVMRemoveModule(engine->llvm, empty, &removed, &message) == 0)
-        LLVMDisposeModule(removed);
-    return CAIRN_OK;
+    for (size_t i = 0; i < engine->module_count; i++)
+        LLVMDisposeModule(engine->modules[i]);
+    engine->module_count = 0;
+    pending_destroy(&engine->pending, engine->pending.first);
+    engine->pending.first = NULL;
 }
 
-/* Creates the memory manager and LLVM's engine, and adds the module. The names of the architecture,
- * which end at the first '-' of a triple, must agree. */
-static enum cairn_status create_parts(cairn_engine *engine, LLVMModuleRef module,
-                                      const struct cairn_engine_options *options,
-                                      struct cairn_error *error)
+/* ---- Modules that were loaded ---- */
+
+/* Returns NULL if the module was retired. */
+static cairn_module *find_loaded(const cairn_engine *engine, struct loaded loaded)
 {
-    static pthread_once_t initialised = PTHREAD_ONCE_INIT;
-    struct cairn_memory_manager_options manager = options->memory_manager;
-    manager.code_model = options->code_model;
-    pthread_once(&initialised, initialise_llvm);
-    if (options->liveness == CAIRN_LIVENESS_OFF)
-        compile_set_option(COMPILE_WITHOUT_LIVENESS, cairn_architecture_host());
-    if (options->implicit_null_checks)
-        compile_set_option(COMPILE_IMPLICIT_NULL_CHECKS, cairn_architecture_host());
-    const char *triple = LLVMGetTarget(module);
+    cairn_module *found = cairn_runtime_find_module(engine->runtime, loaded.address);
+    return found != NULL && cairn_module_number(found) == loaded.number ? found : NULL;
+}
+
+/* Makes space for one more module. When there is none, drops those that were retired; the array
+ * grows only if few were, so this takes O(1) time on average. */
+static bool reserve_loaded(cairn_engine *engine)
+{
+    size_t kept = 0;
+    if (engine->loaded_count < engine->loaded_capacity)
+        return true;
+    for (size_t i = 0; i < engine->loaded_count; i++)
+        if (find_loaded(engine, engine->loaded[i]) != NULL)
+            engine->loaded[kept++] = engine->loaded[i];
+    engine->loaded_count = kept;
+    if (kept < engine->loaded_capacity / 2)
+        return true;
+    void *loaded =
+        array_reserve(&engine->allocator, engine->loaded, kept, engine->loaded_capacity - kept + 1,
+                      &engine->loaded_capacity, sizeof *engine->loaded);
+    if (loaded != NULL)
+        engine->loaded = loaded;
+    return loaded != NULL;
+}
+
+/* ---- Creating an engine ---- */
+
+/* Checks that the module is for this architecture, whose name ends at the first '-' of a triple. */
+static enum cairn_status check_triple(const char *triple, struct cairn_error *error)
+{
     char *host = LLVMGetDefaultTargetTriple();
     size_t length = strcspn(triple, "-");
     enum cairn_status status = CAIRN_OK;
@@ -166,14 +145,38 @@ static enum cairn_status create_parts(cairn_engine *engine, LLVMModuleRef module
         status = error_set(error, CAIRN_ERROR_LLVM, 0,
                            "the module is for '%s'; this process runs on '%s'", triple, host);
     LLVMDisposeMessage(host);
+    return status;
+}
+
+/* Copies what the options point to and is used later. On failure, the engine holds the copies that
+ * were made. */
+static enum cairn_status copy_options(cairn_engine *engine,
+                                      const struct cairn_engine_options *options,
+                                      struct cairn_error *error)
+{
+    if (options->passes != NULL &&
+        (engine->options.passes = memory_copy_string(&engine->allocator, options->passes,
+                                                     strlen(options->passes))) == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for the passes of an engine");
+    return modules_copy_options(&options->modules, "engine", machine_address_bytes(engine->machine),
+                                &engine->allocator, &engine->options.modules, error);
+}
+
+static enum cairn_status create_parts(cairn_engine *engine, LLVMModuleRef module,
+                                      const struct cairn_engine_options *options,
+                                      struct cairn_error *error)
+{
+    const char *triple = LLVMGetTarget(module);
+    enum cairn_status status = modules_check_code_model(options->code_model, error);
     if (status == CAIRN_OK)
-        status = cairn_memory_manager_create(engine->runtime, &manager, &engine->manager, error);
+        status = check_triple(triple, error);
     if (status == CAIRN_OK)
-        status = create_llvm_engine(engine, module, options, error);
-    if (status != CAIRN_OK)
-        return status;
-    cairn_memory_manager_set_engine(engine->manager, engine->llvm);
-    return cairn_engine_add_module(engine, module, error);
+        status = machine_create(&engine->allocator, triple, options, &engine->machine, error);
+    if (status == CAIRN_OK)
+        status = copy_options(engine, options, error);
+    if (status == CAIRN_OK)
+        status = cairn_engine_add_module(engine, module, error);
+    return status;
 }
 
 enum cairn_status cairn_engine_create(cairn_runtime *runtime, LLVMModuleRef module,
@@ -206,16 +209,20 @@ enum cairn_status cairn_engine_create(cairn_runtime *runtime, LLVMModuleRef modu
     *created = (struct cairn_engine){
         .runtime = runtime,
         .allocator = *allocator,
+        .options = *options,
         .check = {.liveness = options->liveness,
                   .optimisation_level = options->optimisation_level,
                   .enable_fast_isel = options->enable_fast_isel,
-                  .is_verified = options->is_verified,
+                  /* Passes run after the verifier, and leave a module valid. */
+                  .is_verified = options->is_verified || options->passes != NULL,
                   .finding = options->finding,
                   .user = options->finding_user,
                   .gc_strategies = options->gc_strategies,
                   .gc_strategy_count = options->gc_strategy_count},
-        .skip_check = options->skip_check,
     };
+    created->options.modules = (struct cairn_module_options){0};
+    created->options.passes = NULL;
+    pending_init(&created->pending, allocator, options->modules.id_conflicts);
     status = create_parts(created, module, options, error);
     if (status != CAIRN_OK) {
         cairn_engine_destroy(created);
@@ -229,48 +236,167 @@ void cairn_engine_destroy(cairn_engine *engine)
 {
     if (engine == NULL)
         return;
-    if (engine->llvm != NULL)
-        LLVMDisposeExecutionEngine(engine->llvm); /* this also disposes of the memory manager */
-    else if (engine->manager != NULL)
-        LLVMDisposeMCJITMemoryManager(cairn_memory_manager_llvm(engine->manager));
     cairn_runtime *runtime = engine->runtime;
     struct cairn_allocator allocator = engine->allocator;
-    memory_free(&allocator, engine->contexts, engine->context_capacity * sizeof *engine->contexts);
+    for (size_t i = 0; i < engine->loaded_count; i++)
+        cairn_module_retire(find_loaded(engine, engine->loaded[i]));
+    memory_free(&allocator, engine->loaded, engine->loaded_capacity * sizeof *engine->loaded);
+    dispose_modules(engine);
+    memory_free(&allocator, engine->modules, engine->module_capacity * sizeof(LLVMModuleRef));
+    machine_destroy(engine->machine);
+    modules_release_options(&engine->options.modules, &allocator);
+    memory_free_string(&allocator, engine->options.passes);
     memory_free(&allocator, engine, sizeof *engine);
     cairn_runtime_destroy(runtime);
 }
 
+/* ---- Symbols ---- */
+
+/* What the loader calls while it links objects. */
+struct linking {
+    const cairn_engine *engine;
+    bool lacks_deoptimize; /* whether nothing defines what llvm.experimental.deoptimize calls */
+};
+
+static bool find_symbol(void *user, const char *name, uint64_t *address)
+{
+    const cairn_engine *engine = ((const struct linking *)user)->engine;
+    const struct cairn_load_options *host = &engine->options.load;
+    if (engine->options.deoptimize_target != NULL && strcmp(name, deoptimize) == 0) {
+        *address = (uintptr_t)engine->options.deoptimize_target;
+        return true;
+    }
+    return host->find_symbol != NULL && host->find_symbol(host->user, name, address);
+}
+
+static void note_undefined(void *user, const char *name)
+{
+    struct linking *linking = user;
+    const struct cairn_load_options *host = &linking->engine->options.load;
+    linking->lacks_deoptimize |= strcmp(name, deoptimize) == 0;
+    if (host->note_undefined != NULL)
+        host->note_undefined(host->user, name);
+}
+
 /* ---- Finalising ---- */
 
-/* Finalises all modules. LLVM does so when it is asked for the address of any function. It is asked
- * for one that nothing defines, because the modules need not have functions. A weak symbol may be
- * undefined. */
-static void finalise_all(cairn_engine *engine)
+/* Compiles all modules, and adds their objects to the loader. The first object has the declarations
+ * of all. */
+static enum cairn_status compile(const cairn_engine *engine, cairn_loader *loader,
+                                 struct linking *linking, const cairn_declarations *declarations,
+                                 struct cairn_error *error)
 {
-    struct cairn_error *first = memory_manager_begin(engine->manager);
-    LLVMContextRef context = engine->contexts[0].context;
-    for (size_t i = 0; i < engine->context_count; i++)
-        diagnostics_begin(&engine->contexts[i], engine->contexts[i].context, first);
-    LLVMModuleRef module = LLVMModuleCreateWithNameInContext("cairn", context);
-    LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(context), NULL, 0, 0);
-    LLVMValueRef function = LLVMAddFunction(module, "cairn.undefined", type);
-    LLVMSetLinkage(function, LLVMExternalWeakLinkage);
-    LLVMGetPointerToGlobal(engine->llvm, function);
-    LLVMDisposeModule(module);
-    for (size_t i = 0; i < engine->context_count; i++)
-        diagnostics_end(&engine->contexts[i]);
-    engine->context_count = 0;
-    memory_manager_end(engine->manager);
+    const struct cairn_module_options *modules = &engine->options.modules;
+    enum cairn_status status = CAIRN_OK;
+    struct cairn_load_options options = engine->options.load;
+    options.find_symbol = find_symbol;
+    options.note_undefined = note_undefined;
+    options.user = linking;
+    options.scope = engine;
+    options.pc_section_count = 0; /* the objects' manifests name them */
+    for (size_t i = 0; i < engine->module_count && status == CAIRN_OK; i++) {
+        bool declares = i == 0 && cairn_declarations_count(declarations) > 0;
+        const cairn_declarations *declared = declares ? declarations : NULL;
+        LLVMMemoryBufferRef object;
+        if (declared != NULL || modules->capture_count > 0)
+            status = embed_declarations(engine->modules[i], declared, modules->captures,
+                                        modules->capture_count, error);
+        if (status != CAIRN_OK)
+            break;
+        status = machine_emit(engine->machine, engine->modules[i], &object, error);
+        if (status != CAIRN_OK)
+            break;
+        size_t length;
+        options.name = LLVMGetModuleIdentifier(engine->modules[i], &length);
+        status = cairn_loader_add_object(loader, LLVMGetBufferStart(object),
+                                         LLVMGetBufferSize(object), &options, error);
+        LLVMDisposeMemoryBuffer(object);
+    }
+    return status;
+}
+
+static void explain_deoptimize(struct cairn_error *error)
+{
+    char message[sizeof error->message];
+    snprintf(message, sizeof message, "%.120s", error->message);
+    error_set(error, error->status, error->offset,
+              "%s: bind what llvm.experimental.deoptimize calls to an exit, with "
+              "deoptimize_target in the engine's options",
+              message);
+}
+
+/* Compiles and links all modules. `*module` is NULL if there is nothing in them. */
+static enum cairn_status load(const cairn_engine *engine, cairn_module **module,
+                              struct cairn_error *error)
+{
+    cairn_loader *loader = NULL;
+    struct linking linking = {.engine = engine};
+    struct cairn_memory_range range;
+    cairn_declarations *declarations;
+    *module = NULL;
+    enum cairn_status status =
+        pending_merge(&engine->pending, engine->pending.first, &declarations, error);
+    if (status != CAIRN_OK)
+        return status;
+    status = cairn_loader_create(engine->runtime, engine->options.modules.name, &loader, error);
+    if (status == CAIRN_OK)
+        status = compile(engine, loader, &linking, declarations, error);
+    cairn_declarations_destroy(declarations);
+    if (status == CAIRN_OK)
+        status = cairn_loader_finish(loader, module, error);
+    if (linking.lacks_deoptimize)
+        explain_deoptimize(error);
+    if (status != CAIRN_OK) {
+        cairn_loader_destroy(loader);
+    } else if (!cairn_module_memory_range(*module, 0, &range)) {
+        cairn_module_retire(*module);
+        *module = NULL;
+    }
+    return status;
+}
+
+/* Publishes a module, and notes it. The host may retire it as soon as it is published, so the
+ * caller holds a reference. */
+static enum cairn_status publish(cairn_engine *engine, cairn_module *module,
+                                 struct cairn_error *error)
+{
+    struct cairn_memory_range range = {.size = 0};
+    enum cairn_status status = CAIRN_OK;
+    cairn_module_memory_range(module, 0, &range);
+    if (!reserve_loaded(engine))
+        status = error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to note a module");
+    if (status == CAIRN_OK)
+        status = modules_publish(module, &engine->options.modules, error);
+    if (status == CAIRN_OK)
+        engine->loaded[engine->loaded_count++] =
+            (struct loaded){range.address, cairn_module_number(module)};
+    else
+        cairn_module_retire(module);
+    return status;
 }
 
 enum cairn_status cairn_engine_finalise(cairn_engine *engine, struct cairn_error *error)
 {
     if (engine == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no engine to finalise");
-    if (engine->context_count > 0)
-        finalise_all(engine);
-    return cairn_memory_manager_status(engine->manager, error);
+    if (engine->module_count > 0) {
+        cairn_module *module;
+        engine->last = (struct cairn_error){0};
+        enum cairn_status status = load(engine, &module, &engine->last);
+        if (status == CAIRN_OK && module != NULL) {
+            cairn_module_retain(module);
+            status = publish(engine, module, &engine->last);
+            cairn_module_release(module);
+        }
+        engine->last.status = status;
+        dispose_modules(engine);
+    }
+    if (engine->last.status != CAIRN_OK && error != NULL)
+        *error = engine->last;
+    return engine->last.status;
 }
+
+/* ---- What was loaded ---- */
 
 void *cairn_engine_function(cairn_engine *engine, const char *name, struct cairn_error *error)
 {
@@ -279,28 +405,14 @@ void *cairn_engine_function(cairn_engine *engine, const char *name, struct cairn
                   "cairn_engine_function needs an engine and a name");
         return NULL;
     }
-    struct cairn_error failure;
-    LLVMValueRef definition;
-    enum cairn_status status = cairn_engine_finalise(engine, &failure);
-    uint64_t address = LLVMGetFunctionAddress(engine->llvm, name);
-    bool is_loaded = cairn_runtime_find_module(engine->runtime, address) != NULL;
-    /* Functions that were loaded before the failed finalisation are still valid. LLVM knows the
-     * addresses of others, too: of a module whose finalisation failed, so that it is not
-     * executable, or which the host has retired. */
-    if (status == CAIRN_OK && address == 0)
-        error_set(error, CAIRN_ERROR_NOT_FOUND, 0, "no module of the engine defines '%s'", name);
-    else if (status == CAIRN_OK && !is_loaded &&
-             LLVMFindFunction(engine->llvm, name, &definition) == 0)
-        error_set(
-            error, CAIRN_ERROR_NOT_FOUND, 0,
-            "the module that defines '%s' has been retired, or could not be loaded when it was "
-            "finalised",
-            name);
-    else if (status == CAIRN_OK || is_loaded)
-        return (void *)(uintptr_t)address;
-    else if (error != NULL)
-        *error = failure;
-    return NULL;
+    enum cairn_status status = cairn_engine_finalise(engine, error);
+    void *address = cairn_runtime_find_symbol(engine->runtime, engine, name);
+    if (address == NULL && status == CAIRN_OK)
+        error_set(error, CAIRN_ERROR_NOT_FOUND, 0,
+                  "'%s' is in no module of the engine that is loaded: nothing defines it, or the "
+                  "module was retired or could not be loaded",
+                  name);
+    return address;
 }
 
 cairn_site *cairn_engine_site(cairn_engine *engine, uint64_t id, struct cairn_error *error)
@@ -313,5 +425,3 @@ cairn_site *cairn_engine_site(cairn_engine *engine, uint64_t id, struct cairn_er
         return NULL;
     return cairn_runtime_find_site(engine->runtime, id, error);
 }
-
-LLVMExecutionEngineRef cairn_engine_llvm(cairn_engine *engine) { return engine->llvm; }

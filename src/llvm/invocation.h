@@ -1,76 +1,39 @@
 /*
- * llvm/invocation.h - calls a function whose types are known only at run time.
+ * llvm/invocation.h - functions that call the functions of a module with arguments from memory.
+ * Used by `cairn compile` and `cairn run`.
  *
- * An IR function that is added to the program makes the call. It contains the arguments as
- * constants, and stores the scalars of the result into slots. So the code generator compiles both
- * sides of the call, and Cairn need not know how the machine passes a vector or a structure.
+ * A caller that knows a function's type only at run time cannot pass values in the right registers.
+ * So each defined function F gets a function `cairn.call.F`, which loads the arguments, calls F,
+ * and stores the result. It is compiled with F, so that both always agree.
+ *
+ * The types of all functions are in the constant `cairn.signatures`: for each function its name and
+ * a text, both with a terminating zero byte, and at the end an empty name. The text is
+ *
+ *     i32 (ptr, { i8, [2 x double] }, <4 x float>, ...)     types in LLVM's syntax, without names
+ *     zeroext i8 ()                                         the result has no sign
+ *     !'f' has LLVM's calling convention 9: ...             why F cannot be called
+ *     (nothing)                                             F is only declared
  *
  * SPDX-License-Identifier: MIT
  */
 #ifndef LLVM_INVOCATION_H
 #define LLVM_INVOCATION_H
 
-#include "llvm/program.h"
+#include <cairn/status.h>
+#include <llvm-c/Core.h>
 
-/* The kinds of pieces. A value is a scalar, or scalars in brackets: { } around the elements of a
- * structure, [ ] of an array, and < > of a vector. */
-enum invocation_piece_kind { INVOCATION_SCALAR, INVOCATION_OPEN, INVOCATION_CLOSE };
+/* The name of the constant, and what the names of the calling functions begin with. */
+#define INVOCATION_SIGNATURES "cairn.signatures"
+#define INVOCATION_PREFIX "cairn.call."
 
-struct invocation_piece {
-    enum invocation_piece_kind kind;
-    char bracket;
-    struct cairn_type type; /* for scalars */
-};
+/*
+ * A calling function is `void (ptr arguments, ptr results)`. Both point to slots of 16 bytes, one
+ * for each scalar in the order of the type. In a slot, an integer or an address is two words of 64
+ * bits, the low one first, extended to 128 bits; a floating-point number is as in memory.
+ */
+enum { INVOCATION_SLOT_BYTES = 16 };
 
-struct invocation_value {
-    struct invocation_piece *pieces; /* NULL for void */
-    uint32_t piece_count;
-    uint32_t scalar_count;
-    bool is_unsigned; /* whether `zeroext` is set; otherwise integers are signed */
-    char type[64];    /* as LLVM prints it, truncated */
-};
-
-struct invocation_signature {
-    struct invocation_value result;
-    struct invocation_value *parameters;
-    uint32_t parameter_count;
-    bool is_variadic; /* variable arguments are not passed */
-};
-
-/* Reads the signature of a function that the program defines. Errors: NOT_FOUND, with a message
- * that lists the defined functions; UNSUPPORTED if the function cannot be called from here, with a
- * message that suggests an alternative; MEMORY. */
-enum cairn_status invocation_read(const struct program *program, const char *function,
-                                  struct invocation_signature *signature,
-                                  struct cairn_error *error);
-void invocation_release(struct invocation_signature *signature);
-
-/* A scalar of an argument: the bits of an integer or an address, or the text of a floating-point
- * number in C's syntax, "inf" and "nan" included. */
-struct invocation_scalar {
-    uint64_t low;
-    uint64_t high;
-    const char *number;
-};
-
-/* The slot of a scalar of the result. Integers are sign-extended or zero-extended to 128 bits,
- * depending on the value's `is_unsigned`; addresses are zero-extended. Other scalars are stored as
- * in memory, followed by zeros. */
-union invocation_slot {
-    uint64_t words[2];
-    uint8_t bytes[16];
-} __attribute__((aligned(16)));
-
-typedef void invocation_function(union invocation_slot *slots);
-
-enum { INVOCATION_NAME_BYTES = 32 };
-
-/* Adds the function that makes the call to the program, which must not be compiled yet. The
- * function is an invocation_function; its name is written to `name`. `scalars` holds the scalars of
- * all arguments. MEMORY. */
-enum cairn_status invocation_build(const struct program *program, const char *function,
-                                   const struct invocation_signature *signature,
-                                   const struct invocation_scalar *scalars,
-                                   char name[INVOCATION_NAME_BYTES], struct cairn_error *error);
+/* Adds these functions and the constant to the module. MEMORY. */
+CAIRN_MUST_CHECK enum cairn_status invocations_add(LLVMModuleRef module, struct cairn_error *error);
 
 #endif

@@ -12,6 +12,7 @@
 #include "base/array.h"
 #include "base/error.h"
 #include "llvm/ir.h"
+#include "llvm/types.h"
 #include "llvm/version.h"
 
 #include <cairn/llvm.h>
@@ -35,8 +36,6 @@ static enum cairn_status find_target(LLVMValueRef value, struct target *target,
                                      struct cairn_error *error)
 {
     static const char name[] = "pcsections";
-    static const char *const other_formats[] = {"darwin", "macho", "apple", "windows",
-                                                "coff",   "wasm",  "aix",   "xcoff"};
     LLVMValueRef function = NULL;
     if (value != NULL && LLVMIsAFunction(value) != NULL && LLVMCountBasicBlocks(value) > 0)
         function = value;
@@ -50,11 +49,10 @@ static enum cairn_status find_target(LLVMValueRef value, struct target *target,
         return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
                          "LLVM %d has no PC sections: they came with LLVM 16", LLVM_VERSION_MAJOR);
     const char *triple = LLVMGetTarget(LLVMGetGlobalParent(function));
-    for (size_t i = 0; i < sizeof other_formats / sizeof *other_formats; i++)
-        if (strstr(triple, other_formats[i]) != NULL)
-            return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
-                             "LLVM has PC sections in ELF alone, and crashes on them for '%.60s'",
-                             triple);
+    if (!types_triple_has_elf(triple))
+        return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
+                         "LLVM has PC sections in ELF alone, and crashes on them for '%.60s'",
+                         triple);
     target->function = function;
     target->context = LLVMGetModuleContext(LLVMGetGlobalParent(function));
     target->kind = LLVMGetMDKindIDInContext(target->context, name, sizeof name - 1);

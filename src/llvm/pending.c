@@ -36,14 +36,13 @@ struct pending {
     struct pending *next;
     cairn_declarations *declarations;
     uint64_t number;
-    bool is_loaded;
 };
 
 /* ---- Markers ---- */
 
-/* Adds a variable with external linkage, whose name and contents identify the declarations. The
- * section's name depends on whether the triple is for Mach-O: as in LLVM, the format at the end of
- * the triple decides, otherwise the operating system. */
+/* Adds a variable whose name and contents identify the declarations. The section's name depends on
+ * whether the triple is for Mach-O: as in LLVM, the format at the end of the triple decides,
+ * otherwise the operating system. */
 static void add_marker(LLVMModuleRef module, const struct pending_list *list, uint64_t number)
 {
     static const char *const mach_o_systems[] = {"darwin", "macos", "ios", "tvos", "watchos"};
@@ -71,14 +70,23 @@ bool pending_is_marker(const char *section_name)
     return strcmp(section_name, marker_section) == 0 || strcmp(section_name, mach_o_section) == 0;
 }
 
-void pending_note_loaded(struct pending_list *list, const void *section, size_t size)
+void pending_take(struct pending_list *list, const void *section, size_t size,
+                  struct pending **taken)
 {
     struct marker marker;
     for (size_t at = 0; at + sizeof marker <= size; at += sizeof marker) {
         memcpy(&marker, (const uint8_t *)section + at, sizeof marker);
-        for (struct pending *pending = list->first; pending != NULL; pending = pending->next)
-            if (marker.list == (uintptr_t)list && marker.number == pending->number)
-                pending->is_loaded = true;
+        struct pending **link = &list->first;
+        if (marker.list != (uintptr_t)list)
+            continue;
+        while (*link != NULL && (*link)->number != marker.number)
+            link = &(*link)->next;
+        struct pending *pending = *link;
+        if (pending == NULL)
+            continue;
+        *link = pending->next;
+        pending->next = *taken;
+        *taken = pending;
     }
 }
 
@@ -165,7 +173,7 @@ void pending_init(struct pending_list *list, const struct cairn_allocator *alloc
     };
 }
 
-enum cairn_status pending_add(struct pending_list *list, LLVMModuleRef module,
+enum cairn_status pending_add(struct pending_list *list, LLVMModuleRef module, bool marks,
                               struct cairn_error *error)
 {
     cairn_declarations *declarations;
@@ -184,40 +192,35 @@ enum cairn_status pending_add(struct pending_list *list, LLVMModuleRef module,
         cairn_declarations_destroy(declarations);
         return status;
     }
-    *pending = (struct pending){list->first, declarations, ++list->last_number, false};
+    *pending = (struct pending){list->first, declarations, ++list->last_number};
     list->first = pending;
-    add_marker(module, list, pending->number);
+    if (marks)
+        add_marker(module, list, pending->number);
     return CAIRN_OK;
 }
 
-enum cairn_status pending_declare_loaded(const struct pending_list *list, cairn_loader *loader,
-                                         struct cairn_error *error)
+enum cairn_status pending_merge(const struct pending_list *list, const struct pending *first,
+                                cairn_declarations **declarations, struct cairn_error *error)
 {
     bool undeclares = list->id_conflicts == CAIRN_ID_CONFLICTS_UNDECLARED;
-    cairn_declarations *loaded;
-    enum cairn_status status = cairn_declarations_create(&list->allocator, &loaded, error);
+    cairn_declarations *merged;
+    enum cairn_status status = cairn_declarations_create(&list->allocator, &merged, error);
     if (status != CAIRN_OK)
         return status;
-    const struct pending *pending = list->first;
-    for (; pending != NULL && status == CAIRN_OK; pending = pending->next)
-        if (pending->is_loaded)
-            status = merge(loaded, pending->declarations, undeclares, error);
+    for (; first != NULL && status == CAIRN_OK; first = first->next)
+        status = merge(merged, first->declarations, undeclares, error);
     if (status == CAIRN_OK)
-        status = cairn_loader_declare(loader, loaded, error);
-    cairn_declarations_destroy(loaded);
+        *declarations = merged;
+    else
+        cairn_declarations_destroy(merged);
     return status;
 }
 
-void pending_drop(struct pending_list *list, bool only_loaded)
+void pending_destroy(const struct pending_list *list, struct pending *first)
 {
-    struct pending **link = &list->first;
-    while (*link != NULL) {
-        struct pending *pending = *link;
-        if (only_loaded && !pending->is_loaded) {
-            link = &pending->next;
-            continue;
-        }
-        *link = pending->next;
+    while (first != NULL) {
+        struct pending *pending = first;
+        first = pending->next;
         cairn_declarations_destroy(pending->declarations);
         memory_free(&list->allocator, pending, sizeof *pending);
     }

@@ -1,9 +1,8 @@
 /*
- * Reads IR from a file.
+ * Reads IR from a file, and compiles it.
  *
  * As far as the C API allows it, this file avoids the cases in which LLVM ends the process. It
- * keeps the errors that LLVM reports through the context, because LLVM's own handler exits. It
- * looks for undefined symbols before MCJIT does, because MCJIT aborts if it does not find one.
+ * keeps the errors that LLVM reports through the context, because LLVM's own handler exits.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -12,17 +11,17 @@
 #include "base/error.h"
 #include "llvm/check.h"
 #include "llvm/compile.h"
+#include "llvm/invocation.h"
 #include "llvm/ir.h"
 #include "llvm/types.h"
 #include "llvm/version.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <llvm-c/ErrorHandling.h>
 #include <llvm-c/IRReader.h>
-#include <llvm-c/Support.h>
 #include <llvm-c/Target.h>
 #include <llvm-c/TargetMachine.h>
+#include <llvm-c/Transforms/PassBuilder.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +30,6 @@
 struct program {
     LLVMContextRef context;
     LLVMModuleRef module;
-    bool is_engines;               /* whether the module belongs to an engine */
     struct cairn_error diagnostic; /* the first error that LLVM has reported */
 };
 
@@ -96,23 +94,14 @@ void program_dispose(struct program *program)
 {
     if (program == NULL)
         return;
-    if (program->module != NULL && !program->is_engines)
+    if (program->module != NULL)
         LLVMDisposeModule(program->module);
     LLVMContextDispose(program->context);
     free(program);
 }
 
-enum cairn_status program_create_engine(struct program *program, cairn_runtime *runtime,
-                                        const struct cairn_engine_options *options,
-                                        cairn_engine **engine, struct cairn_error *error)
-{
-    enum cairn_status status =
-        cairn_engine_create(runtime, program->module, options, engine, error);
-    program->is_engines = status == CAIRN_OK;
-    return status;
-}
-
-enum cairn_status program_status(const struct program *program, struct cairn_error *error)
+/* Returns the first error that LLVM has reported; CAIRN_OK if there is none. */
+static enum cairn_status program_status(const struct program *program, struct cairn_error *error)
 {
     if (program->diagnostic.status != CAIRN_OK && error != NULL)
         *error = program->diagnostic;
@@ -124,85 +113,7 @@ void program_on_fatal_error(void (*handler)(const char *reason))
     LLVMInstallFatalErrorHandler(handler);
 }
 
-/* ---- Functions ---- */
-
-static bool is_definition(LLVMValueRef function)
-{
-    return !LLVMIsDeclaration(function) &&
-           LLVMGetLinkage(function) != LLVMAvailableExternallyLinkage;
-}
-
-LLVMModuleRef program_module(const struct program *program) { return program->module; }
-
-LLVMValueRef program_find_function(const struct program *program, const char *name,
-                                   struct cairn_error *error)
-{
-    char defined[128] = "";
-    size_t length = 0;
-    size_t size = sizeof defined - sizeof ", …";
-    LLVMValueRef found = LLVMGetNamedFunction(program->module, name);
-    if (found != NULL && is_definition(found))
-        return found;
-    for (LLVMValueRef function = LLVMGetFirstFunction(program->module); function != NULL;
-         function = LLVMGetNextFunction(function)) {
-        size_t name_length;
-        const char *text = LLVMGetValueName2(function, &name_length);
-        const char *separator = length == 0 ? "" : ", ";
-        if (!is_definition(function))
-            continue;
-        bool fits = length + name_length + sizeof ", …" <= size;
-        length += (size_t)snprintf(defined + length, sizeof defined - length, "%s%s", separator,
-                                   fits ? text : "…");
-        if (!fits)
-            break;
-    }
-    error_set(error, CAIRN_ERROR_NOT_FOUND, 0, "function '%s' is %s; defined: %s", name,
-              found != NULL ? "only declared here" : "not there", length == 0 ? "none" : defined);
-    return NULL;
-}
-
-/* Checks that this process defines a global that the program imports. A first byte of 1, which
- * turns off the target's mangling, is not part of the name. */
-static enum cairn_status check_external(LLVMValueRef global, const char *what,
-                                        struct cairn_error *error)
-{
-    const char *name = LLVMGetValueName(global);
-    const char *symbol = name[0] == '\1' ? name + 1 : name;
-    LLVMLinkage linkage = LLVMGetLinkage(global);
-    if ((!LLVMIsDeclaration(global) && linkage != LLVMAvailableExternallyLinkage) ||
-        LLVMGetFirstUse(global) == NULL || strncmp(name, "llvm.", 5) == 0 ||
-        linkage == LLVMExternalWeakLinkage || dlsym(RTLD_DEFAULT, symbol) != NULL ||
-        LLVMSearchForAddressOfSymbol(symbol) != NULL)
-        return CAIRN_OK;
-    return error_set(error, CAIRN_ERROR_NOT_FOUND, 0,
-                     "%s '%s' is used, but neither the program nor this process defines it", what,
-                     name);
-}
-
-enum cairn_status program_check_externals(const struct program *program, struct cairn_error *error)
-{
-    enum cairn_status status = CAIRN_OK;
-    LLVMLoadLibraryPermanently(NULL); /* makes this process's symbols available to LLVM */
-    for (LLVMValueRef function = LLVMGetFirstFunction(program->module);
-         function != NULL && status == CAIRN_OK; function = LLVMGetNextFunction(function))
-        status = check_external(function, "function", error);
-    for (LLVMValueRef variable = LLVMGetFirstGlobal(program->module);
-         variable != NULL && status == CAIRN_OK; variable = LLVMGetNextGlobal(variable))
-        status = check_external(variable, "variable", error);
-    return status;
-}
-
-void program_run_constructors(cairn_engine *engine)
-{
-    LLVMRunStaticConstructors(cairn_engine_llvm(engine));
-}
-
-void program_run_destructors(cairn_engine *engine)
-{
-    LLVMRunStaticDestructors(cairn_engine_llvm(engine));
-}
-
-/* ---- Compiling for another target ---- */
+/* ---- Targets ---- */
 
 static enum cairn_status find_target(const char *triple, LLVMTargetRef *target,
                                      struct cairn_error *error)
@@ -228,22 +139,19 @@ enum cairn_architecture program_find_architecture(const char *triple)
     return architecture;
 }
 
-enum cairn_architecture program_architecture(const struct program *program)
-{
-    return types_architecture(program_module(program));
-}
-
 enum cairn_status program_set_target(struct program *program, const char *triple,
                                      struct cairn_error *error)
 {
     static const char *const of_processor[] = {"target-cpu", "tune-cpu", "target-features"};
-    LLVMModuleRef module = program_module(program);
+    LLVMModuleRef module = program->module;
     enum cairn_architecture before = types_architecture(module);
     LLVMTargetRef target;
     char *normalised = LLVMNormalizeTargetTriple(triple);
     enum cairn_status status = find_target(normalised, &target, error);
-    if (status == CAIRN_OK)
+    if (status == CAIRN_OK) {
         LLVMSetTarget(module, normalised);
+        LLVMSetDataLayout(module, "");
+    }
     LLVMDisposeMessage(normalised);
     if (status != CAIRN_OK)
         return status;
@@ -261,37 +169,120 @@ enum cairn_status program_set_target(struct program *program, const char *triple
     return CAIRN_OK;
 }
 
-enum cairn_status program_compile(struct program *program, unsigned optimisation_level,
-                                  struct compiled *compiled, struct cairn_error *error)
+/* ---- Compiling ---- */
+
+/* Creates a target machine for the module's triple; for the host's if it has none. */
+static enum cairn_status create_machine(LLVMModuleRef module, const struct program_options *options,
+                                        LLVMTargetMachineRef *machine, struct cairn_error *error)
 {
-    LLVMModuleRef module = program_module(program);
-    const char *triple = LLVMGetTarget(module);
-    char *message = NULL;
     LLVMTargetRef target;
+    char *host_triple = LLVMGetDefaultTargetTriple();
+    if (*LLVMGetTarget(module) == '\0')
+        LLVMSetTarget(module, host_triple);
+    LLVMDisposeMessage(host_triple);
+    const char *triple = LLVMGetTarget(module);
+    if (types_architecture(module) == CAIRN_ARCHITECTURE_UNKNOWN)
+        return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
+                         "the module is for '%.100s', an architecture that Cairn does not know",
+                         triple);
     enum cairn_status status = find_target(triple, &target, error);
     if (status != CAIRN_OK)
         return status;
+    bool is_host = strcmp(options->cpu, "host") == 0;
+    char *cpu = is_host ? LLVMGetHostCPUName() : LLVMCreateMessage(options->cpu);
+    char *features = is_host && *options->features == '\0' ? LLVMGetHostCPUFeatures()
+                                                           : LLVMCreateMessage(options->features);
     compile_set_option(COMPILE_WITHOUT_LIVENESS, types_architecture(module));
-    LLVMTargetMachineRef machine =
-        LLVMCreateTargetMachine(target, triple, "", "", (LLVMCodeGenOptLevel)optimisation_level,
-                                LLVMRelocDefault, LLVMCodeModelDefault);
-    if (machine == NULL)
-        return error_set(error, CAIRN_ERROR_LLVM, 0, "LLVM has no code generator for '%.100s'",
-                         triple);
+    *machine = LLVMCreateTargetMachine(target, triple, cpu, features,
+                                       (LLVMCodeGenOptLevel)options->optimisation_level,
+                                       LLVMRelocPIC, LLVMCodeModelDefault);
+    LLVMDisposeMessage(cpu);
+    LLVMDisposeMessage(features);
+    return *machine != NULL ? CAIRN_OK
+                            : error_set(error, CAIRN_ERROR_LLVM, 0,
+                                        "LLVM has no code generator for '%.100s'", triple);
+}
+
+/* Sets the module's data layout; one that is not the machine's leads to wrong code. */
+static enum cairn_status set_layout(LLVMModuleRef module, LLVMTargetMachineRef machine,
+                                    struct cairn_error *error)
+{
     LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(machine);
-    LLVMSetModuleDataLayout(module, layout);
+    char *text = LLVMCopyStringRepOfTargetData(layout);
+    const char *own = LLVMGetDataLayoutStr(module);
+    enum cairn_status status = CAIRN_OK;
+    if (own != NULL && *own != '\0' && strcmp(own, text) != 0)
+        status = error_set(error, CAIRN_ERROR_LLVM, 0,
+                           "the module's data layout \"%s\" is not this machine's \"%s\": leave it "
+                           "out, or set LLVM's",
+                           own, text);
+    else
+        LLVMSetModuleDataLayout(module, layout);
+    LLVMDisposeMessage(text);
     LLVMDisposeTargetData(layout);
-    if (LLVMTargetMachineEmitToMemoryBuffer(machine, module, LLVMObjectFile, &message,
+    return status;
+}
+
+static enum cairn_status run_passes(struct program *program, LLVMTargetMachineRef machine,
+                                    const char *passes, struct cairn_error *error)
+{
+    LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
+    LLVMErrorRef failure = LLVMRunPasses(program->module, passes, machine, options);
+    LLVMDisposePassBuilderOptions(options);
+    if (failure == NULL)
+        return program_status(program, error);
+    char *message = LLVMGetErrorMessage(failure);
+    error_set(error, CAIRN_ERROR_ARGUMENT, 0, "LLVM cannot run the passes \"%.80s\": %s", passes,
+              message);
+    LLVMDisposeErrorMessage(message);
+    return CAIRN_ERROR_ARGUMENT;
+}
+
+static enum cairn_status emit(struct program *program, LLVMTargetMachineRef machine,
+                              struct compiled *compiled, struct cairn_error *error)
+{
+    char *message = NULL;
+    if (LLVMTargetMachineEmitToMemoryBuffer(machine, program->module, LLVMObjectFile, &message,
                                             &compiled->buffer) != 0) {
-        status = error_set(error, CAIRN_ERROR_LLVM, 0, "LLVM: %s", message);
+        error_set(error, CAIRN_ERROR_LLVM, 0, "LLVM: %s", message);
         LLVMDisposeMessage(message);
-    } else {
-        compiled->bytes = LLVMGetBufferStart(compiled->buffer);
-        compiled->size = LLVMGetBufferSize(compiled->buffer);
-        status = program_status(program, error);
-        if (status != CAIRN_OK)
-            compiled_release(compiled);
+        return CAIRN_ERROR_LLVM;
     }
+    compiled->bytes = LLVMGetBufferStart(compiled->buffer);
+    compiled->size = LLVMGetBufferSize(compiled->buffer);
+    enum cairn_status status = program_status(program, error);
+    if (status != CAIRN_OK)
+        compiled_release(compiled);
+    return status;
+}
+
+enum cairn_status program_compile(struct program *program, const struct program_options *options,
+                                  struct compiled *compiled, struct cairn_error *error)
+{
+    LLVMModuleRef module = program->module;
+    LLVMTargetMachineRef machine = NULL;
+    const struct cairn_check_options check = {
+        .optimisation_level = options->optimisation_level,
+        .is_verified = options->passes == NULL, /* program_read has verified the module */
+        .finding = options->finding,
+        .user = options->user,
+    };
+    enum cairn_status status = create_machine(module, options, &machine, error);
+    if (status != CAIRN_OK)
+        return status;
+    const struct cairn_embed_options embed = {.machine = machine,
+                                              .id_conflicts = options->id_conflicts};
+    status = set_layout(module, machine, error);
+    if (status == CAIRN_OK && options->passes != NULL)
+        status = run_passes(program, machine, options->passes, error);
+    if (status == CAIRN_OK)
+        status = cairn_check_module(module, &check, error);
+    if (status == CAIRN_OK)
+        status = invocations_add(module, error);
+    if (status == CAIRN_OK)
+        status = cairn_embed_manifest(module, &embed, error);
+    if (status == CAIRN_OK)
+        status = emit(program, machine, compiled, error);
     LLVMDisposeTargetMachine(machine);
     return status;
 }
@@ -301,51 +292,4 @@ void compiled_release(struct compiled *compiled)
     if (compiled->buffer != NULL)
         LLVMDisposeMemoryBuffer(compiled->buffer);
     *compiled = (struct compiled){0};
-}
-
-/* ---- Names by address ---- */
-
-static int compare_names(const void *left, const void *right)
-{
-    uint64_t a = ((const struct program_name *)left)->address;
-    uint64_t b = ((const struct program_name *)right)->address;
-    return (a > b) - (a < b);
-}
-
-enum cairn_status program_names_read(const struct program *program, cairn_engine *engine,
-                                     struct program_names *names, struct cairn_error *error)
-{
-    LLVMExecutionEngineRef llvm = cairn_engine_llvm(engine);
-    size_t capacity = 0;
-    for (LLVMValueRef function = LLVMGetFirstFunction(program->module); function != NULL;
-         function = LLVMGetNextFunction(function))
-        capacity++;
-    *names = (struct program_names){.entries = calloc(capacity + 1, sizeof *names->entries)};
-    if (names->entries == NULL)
-        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %zu names", capacity);
-    for (LLVMValueRef function = LLVMGetFirstFunction(program->module); function != NULL;
-         function = LLVMGetNextFunction(function)) {
-        if (!is_definition(function))
-            continue;
-        uint64_t address = (uint64_t)(uintptr_t)LLVMGetPointerToGlobal(llvm, function);
-        if (address != 0)
-            names->entries[names->count++] =
-                (struct program_name){address, LLVMGetValueName(function)};
-    }
-    qsort(names->entries, names->count, sizeof *names->entries, compare_names);
-    return CAIRN_OK;
-}
-
-const char *program_names_find(const struct program_names *names, uint64_t address)
-{
-    struct program_name key = {.address = address};
-    const struct program_name *found =
-        bsearch(&key, names->entries, names->count, sizeof key, compare_names);
-    return found == NULL ? NULL : found->name;
-}
-
-void program_names_release(struct program_names *names)
-{
-    free(names->entries);
-    *names = (struct program_names){0};
 }

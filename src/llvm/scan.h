@@ -46,8 +46,9 @@ enum cairn_status scan_renumber_conflicts(LLVMModuleRef module, bool only_defaul
 
 /* ---- Declarations of modules that are not loaded yet ---- */
 
-/* A memory manager gets sections, without the modules that they belong to. So each declared module
- * gets a variable in a section with a special name. Its bytes identify the module. */
+/* A memory manager gets sections, without the modules that they belong to. So each module that is
+ * declared to one gets a variable in a section with a special name, whose bytes identify the
+ * module. Engines know their modules. */
 struct pending;
 
 struct pending_list {
@@ -68,23 +69,25 @@ void pending_init(struct pending_list *list, const struct cairn_allocator *alloc
 enum cairn_status pending_scan(struct pending_list *list, LLVMModuleRef module,
                                cairn_declarations *declarations, struct cairn_error *error);
 
-/* Scans the module, and adds a marker to it if it declares anything. On failure, the module is not
- * pending and has no marker, but its calls may have new IDs. Errors: as
- * cairn_memory_manager_declare. */
-enum cairn_status pending_add(struct pending_list *list, LLVMModuleRef module,
+/* Scans the module, and adds it to the list if it declares anything. If `marks` is set, a module
+ * that was added gets a marker. On failure, the module is unchanged, except that its calls may have
+ * new IDs. Errors: as cairn_memory_manager_declare. */
+enum cairn_status pending_add(struct pending_list *list, LLVMModuleRef module, bool marks,
                               struct cairn_error *error);
 
 /* Whether a section with this name holds markers. */
 bool pending_is_marker(const char *section_name);
 
-/* Reads a section of markers, and notes that the modules that it names are loaded. */
-void pending_note_loaded(struct pending_list *list, const void *section, size_t size);
+/* Reads a section of markers, and moves the modules that it names to `*taken`. */
+void pending_take(struct pending_list *list, const void *section, size_t size,
+                  struct pending **taken);
 
-/* Passes the declarations of the loaded modules to the loader. MEMORY, CONFLICT. */
-enum cairn_status pending_declare_loaded(const struct pending_list *list, cairn_loader *loader,
-                                         struct cairn_error *error);
+/* Creates a set of the declarations of modules: taken ones, or all of a list. The caller owns it.
+ * Errors: MEMORY, CONFLICT. */
+enum cairn_status pending_merge(const struct pending_list *list, const struct pending *first,
+                                cairn_declarations **declarations, struct cairn_error *error);
 
-/* Removes the loaded modules from the list, or all modules. */
-void pending_drop(struct pending_list *list, bool only_loaded);
+/* Frees modules: taken ones, or all of a list that is not used again. */
+void pending_destroy(const struct pending_list *list, struct pending *first);
 
 #endif

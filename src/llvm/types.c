@@ -365,3 +365,13 @@ enum cairn_architecture types_architecture(LLVMModuleRef module)
         return cairn_architecture_host();
     return types_triple_architecture(triple);
 }
+
+bool types_triple_has_elf(const char *triple)
+{
+    static const char *const other_formats[] = {"darwin", "macho", "apple", "windows",
+                                                "coff",   "wasm",  "aix",   "xcoff"};
+    for (size_t i = 0; i < sizeof other_formats / sizeof *other_formats; i++)
+        if (strstr(triple, other_formats[i]) != NULL)
+            return false;
+    return true;
+}

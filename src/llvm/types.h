@@ -69,4 +69,7 @@ enum cairn_architecture types_architecture(LLVMModuleRef module);
 /* Returns the architecture of a triple; UNKNOWN if Cairn does not know it. */
 enum cairn_architecture types_triple_architecture(const char *triple);
 
+/* Whether LLVM writes ELF objects for the triple. */
+bool types_triple_has_elf(const char *triple);
+
 #endif

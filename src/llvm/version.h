@@ -63,6 +63,11 @@
 /* Whether it supports operand bundles, and distinguishes the kinds of tail calls. */
 #define LLVM_TELLS_BUNDLES (LLVM_VERSION_MAJOR >= 18)
 #define LLVM_TELLS_TAIL_CALL_KIND (LLVM_VERSION_MAJOR >= 18)
+/* Whether ORC's RuntimeDyld layer has callbacks for memory. */
+#define LLVM_HAS_ORC_CALLBACKS (LLVM_VERSION_MAJOR >= 16)
+
+/* Whether it can turn on FastISel for any target machine, and not only for MCJIT's. */
+#define LLVM_SETS_FAST_ISEL (LLVM_VERSION_MAJOR >= 18)
 
 /* The value of the attribute uwtable. It has one from 15 on: 2 is "async", exact at every
  * instruction. */

@@ -54,11 +54,11 @@ static size_t lay_out(struct builder *builder, const struct totals *totals, cair
     const size_t n = totals->records;
     const size_t functions = totals->functions;
     const size_t directory_words = directory_capacity(n) + DIRECTORY_SLACK;
+    table->low = carve(memory, &size, n + LOW_PADDING, sizeof(uint16_t));
     table->constants = carve(memory, &size, totals->constants, sizeof(uint64_t));
     table->ids_low = carve(memory, &size, n, sizeof(uint32_t));
     table->value_starts = carve(memory, &size, n + 1, sizeof(uint32_t));
     table->functions = carve(memory, &size, functions, sizeof(struct table_function));
-    table->low = carve(memory, &size, n + LOW_PADDING, sizeof(uint16_t));
     table->stack_sizes = carve(memory, &size, functions, sizeof(uint16_t));
     table->return_deltas = carve(memory, &size, n, sizeof(uint8_t));
     /* Locations and live-outs take no more bytes in any form than in a section. */

@@ -113,10 +113,27 @@ const struct cairn_declaration *cairn_declarations_at(const cairn_declarations *
 
 /* ---- By record ---- */
 
+/* Returns false if memory runs out. */
+static bool free_what_adding_needs(cairn_declarations *declarations)
+{
+    const struct cairn_allocator *allocator = &declarations->allocator;
+    const size_t entry_bytes = sizeof *declarations->entries;
+    hash_set_release(&declarations->ids, allocator);
+    declarations->ids = (struct hash_set){0};
+    struct declaration_entry *entries =
+        memory_resize(allocator, declarations->entries, declarations->capacity * entry_bytes,
+                      declarations->count * entry_bytes);
+    if (entries == NULL)
+        return false;
+    declarations->entries = entries;
+    declarations->capacity = declarations->count;
+    return true;
+}
+
 enum cairn_status declarations_bind(cairn_declarations *declarations, const cairn_table *table,
                                     struct cairn_error *error)
 {
-    if (declarations->count == 0 || table->record_count == 0)
+    if (declarations == NULL || declarations->count == 0 || table->record_count == 0)
         return CAIRN_OK;
     uint32_t *numbers =
         memory_resize(&declarations->allocator, NULL, 0, table->record_count * sizeof *numbers);
@@ -141,12 +158,16 @@ enum cairn_status declarations_bind(cairn_declarations *declarations, const cair
     }
     declarations->record_numbers = numbers;
     declarations->record_count = table->record_count;
-    return CAIRN_OK;
+    return free_what_adding_needs(declarations)
+               ? CAIRN_OK
+               : error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %u declarations",
+                           declarations->count);
 }
 
 size_t declarations_bound_bytes(const cairn_declarations *declarations)
 {
-    return declarations->record_count * sizeof *declarations->record_numbers;
+    return declarations == NULL ? 0
+                                : declarations->record_count * sizeof *declarations->record_numbers;
 }
 
 /* ---- Two declarations of one ID ---- */

@@ -33,18 +33,20 @@ struct cairn_declarations {
     bool have_sites; /* whether any of these entries has a site */
 };
 
-/* Finds the entry of each record of the table, once, and notes its number. Declarations must not be
- * added afterwards. Errors: MEMORY. */
+/* Finds the entry of each record of the table, once, and notes its number. Then frees what only
+ * cairn_declarations_add and _find need, so neither may be called afterwards. NULL is a set without
+ * declarations. Errors: MEMORY. */
 CAIRN_MUST_CHECK enum cairn_status declarations_bind(cairn_declarations *declarations,
                                                      const cairn_table *table,
                                                      struct cairn_error *error);
 
 /* Returns the entry of record `record` of the table that the set was bound to; NULL if its ID has
- * no declaration. Takes O(1) time, without hashing. Async-signal-safe. */
+ * no declaration, or if there is no set. Takes O(1) time, without hashing. Async-signal-safe. */
 static inline const struct declaration_entry *declarations_of_record(
     const cairn_declarations *declarations, uint32_t record)
 {
-    if (declarations->record_numbers == NULL || declarations->record_numbers[record] == 0)
+    if (declarations == NULL || declarations->record_numbers == NULL ||
+        declarations->record_numbers[record] == 0)
         return NULL;
     const struct declaration_entry *entry =
         &declarations->entries[declarations->record_numbers[record] - 1];

@@ -96,7 +96,9 @@ void builder_finish_addresses(struct builder *builder)
     widen(directory, shift);
     table->bucket_shift = shift;
     table->bucket_count = next_bucket(directory);
-    table->address_buckets = builder_take_words(builder, (size_t)table->bucket_count + 1);
+    table->address_buckets = table->bucket_count == 1
+                                 ? table->only_bucket
+                                 : builder_take_words(builder, (size_t)table->bucket_count + 1);
     memcpy(table->address_buckets, directory->starts, table->bucket_count * sizeof(uint32_t));
     table->address_buckets[table->bucket_count] = table->record_count;
     memset(table->low + table->record_count, 0, LOW_PADDING * sizeof *table->low);

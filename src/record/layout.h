@@ -87,21 +87,10 @@ struct cairn_table {
     struct cairn_allocator allocator;
     size_t size_bytes;
     size_t value_bytes;
-    void *owner;
-
-    uint64_t base; /* address of the first function */
-    uint32_t span; /* offset of the last record's address from the base */
-    uint32_t record_count;
-    uint32_t function_count;
-    uint32_t bucket_count;
-    uint8_t bucket_shift;
-    uint8_t return_delta_max;
-    bool ids_ascend;
 
     uint64_t id_min; /* lower and upper limit of all IDs */
     uint64_t id_max;
     uint32_t id_bucket_count;
-    uint8_t id_shift;
     uint32_t id_high; /* upper half of all IDs if `ids_high` is NULL */
 
     uint32_t *ids_low;
@@ -114,13 +103,28 @@ struct cairn_table {
     uint32_t *record_owners;
     struct table_owner *owners;
     uint32_t *value_starts; /* one more than there are records */
-    uint32_t *address_buckets;
     uint32_t *id_buckets;
     uint32_t *id_order; /* NULL if `ids_ascend` */
     struct table_function *functions;
-    uint16_t *low;
-    uint8_t *return_deltas;
     uint32_t *values;
+
+    /* What lookups by address read. It is at the end, because `low` is the first array: of a small
+     * table, all of it is in one or two cache lines, so that a lookup in one of very many tables
+     * takes few cache misses. */
+    void *owner;
+    uint64_t base; /* address of the first function */
+    uint32_t span; /* offset of the last record's address from the base */
+    uint32_t record_count;
+    uint32_t function_count;
+    uint32_t bucket_count;
+    uint8_t bucket_shift;
+    uint8_t id_shift;
+    uint8_t return_delta_max;
+    bool ids_ascend;
+    uint8_t *return_deltas;
+    uint32_t *address_buckets;
+    uint16_t *low;
+    uint32_t only_bucket[2]; /* `address_buckets` of a table with one bucket */
 };
 
 /* ---- Addresses ---- */

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/sort.h"
 #include "format/statepoint.h"
+#include "record/address_index.h"
 #include "record/layout.h"
 #include "record/record_values.h"
 
@@ -63,6 +64,34 @@ bool cairn_table_find_address(const cairn_table *table, uint64_t address,
     record->table = table;
     record->index = index;
     return index < end && (!is_crowd || table->low[index] == wanted);
+}
+
+/* ---- Indexes of small tables ---- */
+
+_Static_assert(ADDRESS_INDEX_RECORDS + 1 == LANES, "an index is compared at once");
+
+void address_index_init(struct address_index *index, const cairn_table *table)
+{
+    uint32_t count = table->record_count;
+    *index = (struct address_index){.table = table, .base = ADDRESS_INDEX_OF_LARGE};
+    if (count == 0 || count > ADDRESS_INDEX_RECORDS || table->span > UINT16_MAX)
+        return;
+    index->base = table->base;
+    for (uint32_t i = 0; i < LANES; i++)
+        index->low[i] = table->low[i < count ? i : count - 1];
+}
+
+bool address_index_find(const struct address_index *index, uint64_t address,
+                        struct cairn_record *record)
+{
+    uint64_t offset = address - index->base;
+    uint64_t lanes = lanes_equal(index->low, (uint16_t)offset);
+    if (__builtin_expect(offset > index->low[LANES - 1] || lanes == 0, 0))
+        return index->base == ADDRESS_INDEX_OF_LARGE &&
+               cairn_table_find_address(index->table, address, record);
+    record->table = index->table;
+    record->index = (uint32_t)__builtin_ctzll(lanes) / 8;
+    return true;
 }
 
 /* ---- Return addresses ---- */
@@ -221,6 +250,40 @@ static inline __attribute__((always_inline)) bool visit_id(const cairn_table *ta
 bool table_visit_id(const cairn_table *table, uint64_t id, table_id_visitor *visit, void *user)
 {
     return visit_id(table, id, visit, user);
+}
+
+static uint32_t record_at_place(const cairn_table *table, uint32_t place)
+{
+    return table->id_order == NULL ? place : table->id_order[place];
+}
+
+/* Whether a place from `begin` up to `end` in the ID order has the ID. */
+static bool has_id(const cairn_table *table, uint32_t begin, uint32_t end, uint64_t id)
+{
+    for (uint32_t place = begin; place < end; place++)
+        if (table_id(table, record_at_place(table, place)) == id)
+            return true;
+    return false;
+}
+
+/* Records with one ID are in one bucket. In buckets that are sorted they are neighbours; the others
+ * are short. */
+void table_visit_ids(const cairn_table *table, table_first_visitor *visit, void *user)
+{
+    for (uint32_t bucket = 0; bucket < table->id_bucket_count; bucket++) {
+        uint32_t begin = table->id_buckets[bucket];
+        uint32_t end = table->id_buckets[bucket + 1];
+        bool is_sorted = table->ids_ascend || end - begin > ID_BUCKET_SCAN;
+        for (uint32_t place = begin; place < end; place++) {
+            uint32_t index = record_at_place(table, place);
+            uint64_t id = table_id(table, index);
+            uint32_t low = is_sorted && place > begin ? place - 1 : begin;
+            uint32_t high = is_sorted && place + 1 < end ? place + 2 : end;
+            if (!has_id(table, low, place, id))
+                visit((struct cairn_record){table, index}, !has_id(table, place + 1, high, id),
+                      user);
+        }
+    }
 }
 
 struct record_list {

@@ -25,6 +25,11 @@ void *table_owner(const cairn_table *table);
 typedef bool table_id_visitor(struct cairn_record record, void *user);
 bool table_visit_id(const cairn_table *table, uint64_t id, table_id_visitor *visit, void *user);
 
+/* Calls `visit` once for each ID of the table, with the ID's first record, and whether the ID has
+ * no other. Takes linear time. */
+typedef void table_first_visitor(struct cairn_record record, bool is_only, void *user);
+void table_visit_ids(const cairn_table *table, table_first_visitor *visit, void *user);
+
 /* Returns the address of record `index`, in O(1) time on average over calls with ascending indexes.
  * `*bucket` is 0 at the first call. */
 uint64_t table_next_record_address(const cairn_table *table, uint32_t index, uint32_t *bucket);

@@ -2,6 +2,7 @@
 #include <cairn/fault.h>
 
 #include "arch/arch.h"
+#include "runtime/runtime.h"
 
 #include <signal.h>
 
@@ -25,7 +26,7 @@ bool cairn_fault_continue(const cairn_runtime *runtime, const void *siginfo, voi
     if (!cairn_fault_is_null(siginfo, null_bytes))
         return false;
     uint64_t pc = arch_signal_pc(ucontext);
-    const cairn_module *module = cairn_runtime_find_module(runtime, pc);
+    const cairn_module *module = runtime_find_frame_module(runtime, pc);
     if (!cairn_fault_table_find(cairn_module_fault_table(module), pc, &found))
         return false;
     arch_set_signal_pc(ucontext, found.handler_address);

@@ -93,10 +93,10 @@ void runtime_unlock(cairn_runtime *runtime) { pthread_mutex_unlock(&runtime->loc
 
 enum cairn_status runtime_enter(cairn_runtime *runtime, struct cairn_error *error)
 {
-    return code_space_after_fork(runtime->space, error);
+    return code_space_enter(runtime->space, error);
 }
 
 enum cairn_status cairn_runtime_after_fork(cairn_runtime *runtime, struct cairn_error *error)
 {
-    return runtime_enter(runtime, error);
+    return code_space_after_fork(runtime->space, error);
 }

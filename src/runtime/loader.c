@@ -1,13 +1,14 @@
 /*
  * Loaders: everything that belongs to one finalisation, from the first section to the module.
  *
- * Nothing in a loader is visible to lookups. Stack maps and fault maps are outside the slab: small
- * ones in memory from the runtime's allocator, each of the others in its own mapping. They are
- * freed as soon as the module's tables have been built. PC sections are in the slab, within reach
- * of a 4-byte offset to the code, and stay there.
+ * Nothing in a loader is visible to lookups. Stack maps, fault maps and manifests are outside the
+ * slab: small ones in memory from the runtime's allocator, each of the others in its own mapping.
+ * They are freed as soon as the module's tables have been built. PC sections are in the slab,
+ * within reach of a 4-byte offset to the code, and stay there.
  *
  * SPDX-License-Identifier: MIT
  */
+#include "runtime/loader.h"
 #include "arch/arch.h"
 #include "base/array.h"
 #include "base/error.h"
@@ -16,6 +17,7 @@
 #include "record/declarations.h"
 #include "record/fault_table.h"
 #include "record/table.h"
+#include "runtime/load_manifest.h"
 #include "runtime/module.h"
 #include "runtime/runtime.h"
 
@@ -40,11 +42,13 @@ struct cairn_loader {
     cairn_runtime *runtime;
     char *name;
     struct code_block *block;
-    cairn_declarations *declarations;
+    cairn_declarations *declarations; /* NULL before the first is added */
+    struct loader_objects *objects;
+    struct loader_linked linked;
     struct section *sections;
     size_t section_count;
     size_t section_capacity;
-    /* Whether an allocation has failed, so that the loaded code is not complete. */
+    /* Whether an allocation or an object has failed, so that the loaded code is not complete. */
     bool incomplete;
 };
 
@@ -71,8 +75,6 @@ enum cairn_status cairn_loader_create(cairn_runtime *runtime, const char *name,
     if (created->name == NULL)
         status = error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a loader's name");
     if (status == CAIRN_OK)
-        status = cairn_declarations_create(allocator, &created->declarations, error);
-    if (status == CAIRN_OK)
         status = code_block_create(runtime->space, &created->block, error);
     if (status != CAIRN_OK) {
         cairn_loader_destroy(created);
@@ -84,7 +86,8 @@ enum cairn_status cairn_loader_create(cairn_runtime *runtime, const char *name,
 
 static bool is_map(enum cairn_section_kind kind)
 {
-    return kind == CAIRN_SECTION_STACKMAP || kind == CAIRN_SECTION_FAULTMAP;
+    return kind == CAIRN_SECTION_STACKMAP || kind == CAIRN_SECTION_FAULTMAP ||
+           kind == CAIRN_SECTION_MANIFEST;
 }
 
 void cairn_loader_destroy(cairn_loader *loader)
@@ -103,12 +106,25 @@ void cairn_loader_destroy(cairn_loader *loader)
             memory_free(allocator, bytes, section->contents.section.size);
     }
     memory_free(allocator, loader->sections, loader->section_capacity * sizeof *loader->sections);
+    loader_objects_destroy(allocator, loader->objects);
+    module_symbols_destroy(loader->linked.symbols, allocator);
+    attachment_list_release(&loader->linked.attached, allocator);
     cairn_declarations_destroy(loader->declarations);
     code_block_destroy(loader->block);
     memory_free_string(allocator, loader->name);
     memory_free(allocator, loader, sizeof *loader);
     cairn_runtime_destroy(runtime);
 }
+
+cairn_runtime *loader_runtime(const cairn_loader *loader) { return loader->runtime; }
+
+struct loader_objects **loader_objects(cairn_loader *loader) { return &loader->objects; }
+
+struct loader_linked *loader_linked(cairn_loader *loader) { return &loader->linked; }
+
+bool loader_is_incomplete(const cairn_loader *loader) { return loader->incomplete; }
+
+void loader_set_incomplete(cairn_loader *loader) { loader->incomplete = true; }
 
 /* ---- Memory ---- */
 
@@ -123,7 +139,7 @@ static enum cairn_status check_request(enum cairn_section_kind kind, size_t size
     if (alignment == 0 || (alignment & (alignment - 1)) != 0 || alignment > page_size())
         return error_set(error, CAIRN_ERROR_ARGUMENT, alignment,
                          "alignment %zu is not a power of two up to the size of a page", alignment);
-    if ((unsigned)kind > CAIRN_SECTION_PC_SECTION)
+    if ((unsigned)kind > CAIRN_SECTION_MANIFEST)
         return error_set(error, CAIRN_ERROR_ARGUMENT, kind, "%d is not a kind of section",
                          (int)kind);
     if (kind != CAIRN_SECTION_PC_SECTION)
@@ -160,8 +176,29 @@ static enum cairn_status allocate_map(const struct cairn_allocator *allocator, s
     return CAIRN_OK;
 }
 
+/* Allocates memory for a section: in the slab, at the address of its use if `is_in_place`, or else
+ * with a known size; or outside. */
+static enum cairn_status allocate(cairn_loader *loader, struct section *section, size_t size,
+                                  size_t alignment, bool is_in_place, struct code_place *place,
+                                  struct cairn_error *error)
+{
+    enum page_use use = section->kind == CAIRN_SECTION_CODE   ? PAGES_FOR_CODE
+                        : section->kind == CAIRN_SECTION_DATA ? PAGES_FOR_DATA
+                                                              : PAGES_FOR_READ_ONLY;
+    void *bytes = NULL;
+    if (!is_map(section->kind) && !is_in_place)
+        return code_block_reserve(loader->block, use, size, alignment, place, error);
+    enum cairn_status status =
+        is_map(section->kind)
+            ? allocate_map(&loader->runtime->allocator, size, alignment, section, &bytes, error)
+            : code_block_allocate(loader->block, use, size, alignment, &bytes, error);
+    *place = (struct code_place){bytes, (uintptr_t)bytes};
+    return status;
+}
+
 static enum cairn_status add_section(cairn_loader *loader, struct section *section, size_t size,
-                                     size_t alignment, void **bytes, struct cairn_error *error)
+                                     size_t alignment, bool is_in_place, struct code_place *place,
+                                     struct cairn_error *error)
 {
     const struct cairn_allocator *allocator = &loader->runtime->allocator;
     const char *name = section->contents.name;
@@ -172,53 +209,73 @@ static enum cairn_status add_section(cairn_loader *loader, struct section *secti
     if (sections == NULL || (name != NULL && (section->contents.name = memory_copy_string(
                                                   allocator, name, strlen(name))) == NULL))
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to note a section");
-    enum page_use use = section->kind == CAIRN_SECTION_CODE   ? PAGES_FOR_CODE
-                        : section->kind == CAIRN_SECTION_DATA ? PAGES_FOR_DATA
-                                                              : PAGES_FOR_READ_ONLY;
     enum cairn_status status =
-        is_map(section->kind)
-            ? allocate_map(allocator, size, alignment, section, bytes, error)
-            : code_block_allocate(loader->block, use, size, alignment, bytes, error);
+        allocate(loader, section, size, alignment, is_in_place, place, error);
     if (status != CAIRN_OK) {
         memory_free_string(allocator, section->contents.name);
         return status;
     }
-    section->contents.address = (uint64_t)(uintptr_t)*bytes;
-    section->contents.section = (struct cairn_section){
-        .bytes = *bytes, .size = size, .byte_order = cairn_byte_order_host()};
+    section->contents.address = place->address;
+    section->contents.section =
+        (struct cairn_section){.bytes = (const uint8_t *)(uintptr_t)place->address,
+                               .size = size,
+                               .byte_order = cairn_byte_order_host()};
     loader->sections[loader->section_count++] = *section;
     return CAIRN_OK;
 }
 
-void *cairn_loader_allocate(cairn_loader *loader, enum cairn_section_kind kind, size_t size,
-                            size_t alignment, const struct cairn_pc_table_section *pc_section,
-                            struct cairn_error *error)
+static enum cairn_status add(cairn_loader *loader, enum cairn_section_kind kind, size_t size,
+                             size_t alignment, const struct cairn_pc_table_section *pc_section,
+                             bool is_in_place, struct code_place *place, struct cairn_error *error)
 {
-    void *bytes = NULL;
     struct section section = {.kind = kind};
     enum cairn_status status = check_request(kind, size, alignment, pc_section, error);
     if (status == CAIRN_OK && kind == CAIRN_SECTION_PC_SECTION)
         section.contents =
             (struct cairn_pc_table_section){.name = pc_section->name, .schema = pc_section->schema};
     if (status == CAIRN_OK)
-        status = add_section(loader, &section, size, alignment, &bytes, error);
-    if (status == CAIRN_OK)
-        return bytes;
-    loader->incomplete = true;
-    return NULL;
+        status = add_section(loader, &section, size, alignment, is_in_place, place, error);
+    if (status != CAIRN_OK)
+        loader->incomplete = true;
+    return status;
+}
+
+void *cairn_loader_allocate(cairn_loader *loader, enum cairn_section_kind kind, size_t size,
+                            size_t alignment, const struct cairn_pc_table_section *pc_section,
+                            struct cairn_error *error)
+{
+    struct code_place place;
+    enum cairn_status status = add(loader, kind, size, alignment, pc_section, true, &place, error);
+    return status == CAIRN_OK ? place.bytes : NULL;
+}
+
+enum cairn_status loader_reserve(cairn_loader *loader, enum cairn_section_kind kind, size_t size,
+                                 size_t alignment, const struct cairn_pc_table_section *pc_section,
+                                 struct code_place *place, struct cairn_error *error)
+{
+    return add(loader, kind, size, alignment, pc_section, false, place, error);
+}
+
+enum cairn_status loader_add_declaration(cairn_loader *loader,
+                                         const struct cairn_declaration *declaration,
+                                         struct cairn_error *error)
+{
+    enum cairn_status status = CAIRN_OK;
+    if (loader->declarations == NULL)
+        status =
+            cairn_declarations_create(&loader->runtime->allocator, &loader->declarations, error);
+    return status == CAIRN_OK ? cairn_declarations_add(loader->declarations, declaration, error)
+                              : status;
 }
 
 enum cairn_status cairn_loader_declare(cairn_loader *loader, const cairn_declarations *declarations,
                                        struct cairn_error *error)
 {
     size_t count = cairn_declarations_count(declarations);
-    for (size_t i = 0; i < count; i++) {
-        enum cairn_status status = cairn_declarations_add(
-            loader->declarations, cairn_declarations_at(declarations, i), error);
-        if (status != CAIRN_OK)
-            return status;
-    }
-    return CAIRN_OK;
+    enum cairn_status status = CAIRN_OK;
+    for (size_t i = 0; i < count && status == CAIRN_OK; i++)
+        status = loader_add_declaration(loader, cairn_declarations_at(declarations, i), error);
+    return status;
 }
 
 /* ---- Function descriptors (PPC64 ELFv1) ---- */
@@ -332,6 +389,7 @@ static void *sort_sections(const cairn_loader *loader, struct inputs *inputs)
         case CAIRN_SECTION_CODE:
         case CAIRN_SECTION_DATA:
         case CAIRN_SECTION_READ_ONLY_DATA:
+        case CAIRN_SECTION_MANIFEST:
             break;
         }
     }
@@ -361,8 +419,59 @@ static enum cairn_status build_records(const cairn_loader *loader, const struct 
     return declarations_bind(loader->declarations, module->table, error);
 }
 
+/* Checks that an unwind table is only about the loaded code, because the system's unwinder would
+ * use it for other code, too. */
+static enum cairn_status check_registered(const struct code_block *block,
+                                          const struct eh_frame *table, bool *has_functions,
+                                          struct cairn_error *error)
+{
+    struct eh_frame_description description = {.commons = NULL};
+    const struct eh_frame_function *function = &description.function;
+    size_t offset = 0;
+    bool found = true;
+    *has_functions = false;
+    for (;;) {
+        enum cairn_status status = eh_frame_next(table, &offset, &description, &found, error);
+        if (status != CAIRN_OK || !found)
+            return status;
+        if (function->size == 0)
+            continue;
+        *has_functions = true;
+        if (!code_block_holds_code(block, function->address, function->size))
+            return error_set(error, CAIRN_ERROR_CORRUPT, description.offset,
+                             "section .eh_frame, offset %zu: %llu bytes of code at 0x%llx are not "
+                             "in the code that was loaded",
+                             description.offset, (unsigned long long)function->size,
+                             (unsigned long long)function->address);
+    }
+}
+
+/* Checks the unwind tables to be registered, which are in the order of their allocation. Does not
+ * register those without functions, which some unwinders refuse. */
+static enum cairn_status choose_registered(cairn_loader *loader, const struct inputs *inputs,
+                                           struct cairn_error *error)
+{
+    uint64_t *chosen = loader->linked.attached.lists[ATTACHED_UNWIND_TABLE].items;
+    size_t count = loader->linked.attached.lists[ATTACHED_UNWIND_TABLE].count;
+    size_t kept = 0;
+    size_t next = 0;
+    enum cairn_status status = CAIRN_OK;
+    for (size_t i = 0; i < inputs->unwind_table_count && next < count && status == CAIRN_OK; i++) {
+        const struct eh_frame *table = &inputs->unwind_tables[i];
+        bool has_functions = false;
+        if (table->address != chosen[next])
+            continue;
+        next++;
+        status = check_registered(loader->block, table, &has_functions, error);
+        if (has_functions)
+            chosen[kept++] = table->address;
+    }
+    loader->linked.attached.lists[ATTACHED_UNWIND_TABLE].count = kept;
+    return status;
+}
+
 /* Builds everything that needs the unwind tables, which are read only once. */
-static enum cairn_status build_functions(const cairn_loader *loader, const struct inputs *inputs,
+static enum cairn_status build_functions(cairn_loader *loader, const struct inputs *inputs,
                                          cairn_module *module, struct cairn_error *error)
 {
     struct function_list list;
@@ -370,7 +479,9 @@ static enum cairn_status build_functions(const cairn_loader *loader, const struc
                                                   &loader->runtime->allocator, &list, error);
     if (status != CAIRN_OK)
         return status;
-    status = functions_create(&list, &module->functions, error);
+    status = choose_registered(loader, inputs, error);
+    if (status == CAIRN_OK)
+        status = functions_create(&list, &module->functions, error);
     if (status == CAIRN_OK)
         status = unwind_create(&list, arch_host(), &module->unwind, error);
     function_list_release(&list);
@@ -403,6 +514,17 @@ static bool is_code(uint64_t address, void *block)
     return code_block_holds_code(block, address, 1);
 }
 
+static enum cairn_status read_manifests(cairn_loader *loader, struct cairn_error *error)
+{
+    enum cairn_status status = CAIRN_OK;
+    for (size_t i = 0; i < loader->section_count && status == CAIRN_OK; i++) {
+        const struct cairn_section *section = &loader->sections[i].contents.section;
+        if (loader->sections[i].kind == CAIRN_SECTION_MANIFEST)
+            status = load_manifest_section(loader, section->bytes, section->size, error);
+    }
+    return status;
+}
+
 /* Decodes the sections, arms the sites, and protects the code. On failure, `module` holds what was
  * built; the caller must destroy it. */
 static enum cairn_status build_module(cairn_loader *loader, cairn_module *module,
@@ -413,7 +535,9 @@ static enum cairn_status build_module(cairn_loader *loader, cairn_module *module
     if (memory == NULL && loader->section_count > 0)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %zu sections",
                          loader->section_count);
-    enum cairn_status status = build_records(loader, &inputs, module, error);
+    enum cairn_status status = read_manifests(loader, error);
+    if (status == CAIRN_OK)
+        status = build_records(loader, &inputs, module, error);
     if (status == CAIRN_OK)
         status = build_functions(loader, &inputs, module, error);
     if (status == CAIRN_OK && inputs.faultmap_count > 0)
@@ -430,7 +554,8 @@ static enum cairn_status build_module(cairn_loader *loader, cairn_module *module
                                loader->declarations, &loader->runtime->allocator, error);
     if (status != CAIRN_OK)
         return status;
-    module->sites->ics = &loader->runtime->ics;
+    if (module->sites != NULL)
+        module->sites->ics = &loader->runtime->ics;
     return code_block_protect(loader->block, error);
 }
 
@@ -442,12 +567,23 @@ enum cairn_status cairn_loader_finish(cairn_loader *loader, cairn_module **modul
                          "cairn_loader_finish needs a loader and a place for the module");
     if (loader->incomplete)
         return error_set(error, CAIRN_ERROR_STATE, 0,
-                         "'%s' is not complete: an allocation for it has failed", loader->name);
+                         "'%s' is not complete: an allocation or an object has failed",
+                         loader->name);
+    enum cairn_status status = runtime_enter(loader->runtime, error);
+    if (status == CAIRN_OK)
+        status = code_block_make_all_own(loader->block, error);
+    if (status == CAIRN_OK)
+        status = loader_link_objects(loader, error);
+    if (status != CAIRN_OK)
+        return status;
     cairn_module *built = memory_new(&loader->runtime->allocator, 1, sizeof *built);
     if (built == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a module");
     built->runtime = loader->runtime;
-    enum cairn_status status = build_module(loader, built, error);
+    status = build_module(loader, built, error);
+    if (status == CAIRN_OK)
+        status = attachments_create(&loader->linked.attached, loader->runtime, &built->attachments,
+                                    error);
     if (status != CAIRN_OK) {
         module_destroy(built);
         loader->incomplete = true;
@@ -457,11 +593,16 @@ enum cairn_status cairn_loader_finish(cairn_loader *loader, cairn_module **modul
     built->name = loader->name;
     built->block = loader->block;
     built->declarations = loader->declarations;
+    built->symbols = loader->linked.symbols;
+    built->scope = loader->linked.scope;
+    if (built->symbols != NULL)
+        built->symbols->owner = built;
     table_set_owner(built->table, built);
     module_add(built);
     loader->name = NULL;
     loader->block = NULL;
     loader->declarations = NULL;
+    loader->linked.symbols = NULL;
     cairn_loader_destroy(loader);
     *module = built;
     return CAIRN_OK;

@@ -7,9 +7,13 @@
 
 #include "base/error.h"
 #include "record/declarations.h"
+#include "record/fault_table.h"
+#include "record/pc_table.h"
 #include "record/table.h"
 
 #include <assert.h>
+#include <cairn/load.h>
+#include <stddef.h>
 
 /* ---- The runtime's lists, with its lock held ---- */
 
@@ -32,16 +36,57 @@ static void remove_from(cairn_module **list, cairn_module *module)
         module->next->previous = module->previous;
 }
 
+/* Returns the size of the module's tables, which changes only when the module is published. */
+static size_t table_bytes(const cairn_module *module)
+{
+    return cairn_table_size_bytes(module->table, NULL) + functions_size_bytes(module->functions) +
+           unwind_size(module->unwind).bytes + pc_table_size_bytes(module->pcs) +
+           fault_table_size_bytes(module->faults) + declarations_bound_bytes(module->declarations) +
+           site_table_bound_bytes(module->sites) + id_entries_size_bytes(module->ids) +
+           module_symbols_size_bytes(module->symbols) + attachments_size_bytes(module->attachments);
+}
+
 void module_add(cairn_module *module)
 {
+    cairn_runtime *runtime = module->runtime;
+    runtime_lock(runtime);
+    module->number = ++runtime->last_module_number;
+    push(&runtime->modules, module);
+    runtime->table_bytes += table_bytes(module);
+    runtime_unlock(runtime);
+}
+
+/* Moves a module to the list of retired ones. */
+static void move_to_retired(cairn_module *module)
+{
+    cairn_runtime *runtime = module->runtime;
+    runtime->published_count -= module->state == MODULE_PUBLISHED;
+    runtime->retired_count++;
+    module->state = MODULE_RETIRED;
+    remove_from(&runtime->modules, module);
+    push(&runtime->retired, module);
+}
+
+/* Removes a module from the list of retired ones. */
+static void forget(cairn_module *module)
+{
+    cairn_runtime *runtime = module->runtime;
+    runtime->retired_count--;
+    runtime->table_bytes -= table_bytes(module);
+    remove_from(&runtime->retired, module);
+}
+
+static void free_index(cairn_module *module)
+{
     runtime_lock(module->runtime);
-    push(&module->runtime->modules, module);
+    pool_give(&module->runtime->indexes, module->index);
     runtime_unlock(module->runtime);
 }
 
 void module_destroy(cairn_module *module)
 {
     struct cairn_allocator allocator = module->runtime->allocator;
+    attachments_detach(module->attachments, module->runtime);
     site_table_destroy(module->sites);
     cairn_pc_table_destroy(module->pcs);
     cairn_fault_table_destroy(module->faults);
@@ -49,41 +94,68 @@ void module_destroy(cairn_module *module)
     functions_destroy(module->functions);
     cairn_table_destroy(module->table);
     cairn_declarations_destroy(module->declarations);
+    id_entries_destroy(&allocator, module->ids);
+    module_symbols_destroy(module->symbols, &allocator);
     code_block_destroy(module->block);
+    free_index(module);
+    attachments_destroy(module->attachments, module->runtime);
     memory_free_string(&allocator, module->name);
     memory_free(&allocator, module, sizeof *module);
 }
 
 /* ---- Publishing and retiring ---- */
 
-/* The index comes first because it may fail. In between, lookups find the module's records by ID,
- * but not yet by PC. */
+/* Makes the module visible by PC and by ID. Nothing is visible before everything that may fail is
+ * done. Called with the runtime's lock held. */
+static enum cairn_status publish_locked(cairn_module *module, struct id_entries *ids,
+                                        struct cairn_error *error)
+{
+    cairn_runtime *runtime = module->runtime;
+    struct address_index *index = NULL;
+    if (module->state != MODULE_LOADED)
+        return error_set(error, CAIRN_ERROR_STATE, 0, "module '%s' has been %s already",
+                         module->name, module->state == MODULE_PUBLISHED ? "published" : "retired");
+    enum cairn_status status = id_table_reserve(runtime->ids, ids, error);
+    if (status == CAIRN_OK)
+        status =
+            symbol_table_reserve(&runtime->symbols, &runtime->allocator, module->symbols, error);
+    if (status == CAIRN_OK && (index = pool_take(&runtime->indexes)) == NULL)
+        status = error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to publish a module");
+    if (status == CAIRN_OK) {
+        address_index_init(index, module->table);
+        status = code_block_publish(module->block, index, error);
+    }
+    if (status != CAIRN_OK) {
+        pool_give(&runtime->indexes, index);
+        return status;
+    }
+    module->index = index;
+    module->ids = ids;
+    id_table_add(runtime->ids, ids);
+    symbol_table_add(&runtime->symbols, module->symbols);
+    site_table_publish(module->sites);
+    module->state = MODULE_PUBLISHED;
+    runtime->published_count++;
+    runtime->table_bytes += id_entries_size_bytes(ids);
+    return CAIRN_OK;
+}
+
 enum cairn_status cairn_module_publish(cairn_module *module, struct cairn_error *error)
 {
     if (module == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no module to publish");
-    cairn_runtime *runtime = module->runtime;
-    enum cairn_status status = runtime_enter(runtime, error);
+    enum cairn_status status = runtime_enter(module->runtime, error);
     if (status != CAIRN_OK)
         return status;
-    runtime_lock(runtime);
-    if (module->state != MODULE_LOADED)
-        status =
-            error_set(error, CAIRN_ERROR_STATE, 0, "module '%s' has been %s already", module->name,
-                      module->state == MODULE_PUBLISHED ? "published" : "retired");
-    else
-        status = index_publish(runtime->index, module->table, error);
+    struct id_entries *ids;
+    status = id_entries_create(&module->runtime->allocator, module->table, &ids, error);
     if (status != CAIRN_OK)
-        goto unlock;
-    status = code_block_publish(module->block, module, error);
-    if (status != CAIRN_OK) {
-        index_unpublish(runtime->index, module->table);
-        goto unlock;
-    }
-    site_table_publish(module->sites);
-    module->state = MODULE_PUBLISHED;
-unlock:
-    runtime_unlock(runtime);
+        return status;
+    runtime_lock(module->runtime);
+    status = publish_locked(module, ids, error);
+    runtime_unlock(module->runtime);
+    if (status != CAIRN_OK)
+        id_entries_destroy(&module->runtime->allocator, ids);
     return status;
 }
 
@@ -96,20 +168,42 @@ static void enter_and_lock(cairn_module *module)
     runtime_lock(module->runtime);
 }
 
+/* Frees a module whose grace period has ended, unless there are references to it. */
+static size_t release_module(struct grace_entry *entry)
+{
+    cairn_module *module =
+        (cairn_module *)(void *)((char *)entry - offsetof(struct cairn_module, waiting));
+    runtime_lock(module->runtime);
+    module->is_due = module->shares > 0;
+    bool is_kept = module->is_due;
+    if (!is_kept)
+        forget(module);
+    runtime_unlock(module->runtime);
+    if (is_kept)
+        return 0;
+    module_destroy(module);
+    return 1;
+}
+
+static void wait_for_grace(cairn_module *module)
+{
+    grace_retire(code_space_grace(module->runtime->space), &module->waiting, release_module);
+}
+
 void cairn_module_retire(cairn_module *module)
 {
     if (module == NULL)
         return;
     enter_and_lock(module);
     if (module->state == MODULE_PUBLISHED) {
-        code_block_unpublish(module->block);
-        index_unpublish(module->runtime->index, module->table);
+        code_block_retire(module->block, module->index);
+        id_table_remove(module->runtime->ids, module->ids);
+        symbol_table_remove(&module->runtime->symbols, module->symbols);
     }
     if (module->state != MODULE_RETIRED) {
         site_table_retire(module->sites);
-        module->state = MODULE_RETIRED;
-        remove_from(&module->runtime->modules, module);
-        push(&module->runtime->retired, module);
+        move_to_retired(module);
+        wait_for_grace(module);
     }
     runtime_unlock(module->runtime);
 }
@@ -128,25 +222,58 @@ void cairn_module_release(cairn_module *module)
     enter_and_lock(module);
     assert(module->shares > 0);
     module->shares--;
+    if (module->shares == 0 && module->is_due) {
+        module->is_due = false;
+        wait_for_grace(module);
+    }
     runtime_unlock(module->runtime);
 }
 
-cairn_module *module_take_unshared(cairn_module **list)
+/* ---- Constructors and destructors ---- */
+
+enum cairn_status cairn_module_run_constructors(cairn_module *module, struct cairn_error *error)
 {
-    cairn_module *taken = NULL;
-    for (cairn_module *module = *list, *next; module != NULL; module = next) {
-        next = module->next;
-        if (module->shares > 0)
-            continue;
-        remove_from(list, module);
-        push(&taken, module);
+    if (module == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "there is no module whose constructors can be run");
+    struct attachments *attachments = module->attachments;
+    enter_and_lock(module);
+    bool is_retired = module->state == MODULE_RETIRED;
+    bool runs = !is_retired && attachments != NULL && attachments->state == CONSTRUCTORS_NOT_RUN;
+    if (runs) {
+        attachments->state = CONSTRUCTORS_RUN;
+        module->shares++;
     }
-    return taken;
+    runtime_unlock(module->runtime);
+    if (is_retired)
+        return error_set(error, CAIRN_ERROR_STATE, 0, "module '%s' has been retired already",
+                         module->name);
+    if (runs)
+        attachments_construct(attachments);
+    return CAIRN_OK;
+}
+
+void cairn_module_run_destructors(cairn_module *module)
+{
+    if (module == NULL)
+        return;
+    struct attachments *attachments = module->attachments;
+    enter_and_lock(module);
+    bool runs = attachments != NULL && attachments->state == CONSTRUCTORS_RUN;
+    if (runs)
+        attachments->state = DESTRUCTORS_RUN;
+    runtime_unlock(module->runtime);
+    if (!runs)
+        return;
+    attachments_destruct(attachments);
+    cairn_module_release(module);
 }
 
 /* ---- Contents ---- */
 
 const char *cairn_module_name(const cairn_module *module) { return module->name; }
+
+uint64_t cairn_module_number(const cairn_module *module) { return module->number; }
 
 const cairn_table *cairn_module_table(const cairn_module *module) { return module->table; }
 
@@ -183,10 +310,61 @@ uint32_t module_function_sites(const cairn_module *module, struct cairn_function
     return site_table_from(module->sites, function.first_record + function.record_count) - *first;
 }
 
+/* Returns a function that only the module's symbols contain. */
+static struct cairn_function function_without_records(const cairn_module *module, uint64_t address)
+{
+    struct cairn_function before = {0};
+    cairn_table_find_function(module->table, address, &before);
+    return (struct cairn_function){.address = address,
+                                   .stack_size = CAIRN_STACK_SIZE_DYNAMIC,
+                                   .first_record = before.first_record + before.record_count};
+}
+
 bool module_find_function(const cairn_module *module, uint64_t pc, struct cairn_function *function)
 {
-    return code_block_holds_code(module->block, pc, 1) &&
-           functions_find(module->functions, module->table, pc, function);
+    const char *name = NULL;
+    uint64_t address = 0;
+    if (!code_block_holds_code(module->block, pc, 1))
+        return false;
+    bool is_named = module_symbols_find_function(module->symbols, pc, &name, &address);
+    bool is_known = functions_find(module->functions, module->table, pc, function);
+    if (!is_named && !is_known)
+        return false;
+    if (is_named && (!is_known || address > function->address))
+        *function = function_without_records(module, address);
+    function->name = name;
+    return true;
+}
+
+void *cairn_module_find_symbol(const cairn_module *module, const char *name)
+{
+    const struct definition *found =
+        module_symbols_find(module->symbols, &module->runtime->symbols.key, name);
+    return found == NULL ? NULL : (void *)(uintptr_t)definition_address(found);
+}
+
+const struct definition *module_find_definition(const cairn_runtime *runtime, const void *scope,
+                                                const char *name)
+{
+    const struct definition *for_all = NULL;
+    const struct definition *found = symbol_table_find(&runtime->symbols, name);
+    for (; found != NULL; found = found->older) {
+        const cairn_module *module = definition_symbols(found)->owner;
+        if (module->scope == scope)
+            return found;
+        if (module->scope == NULL && for_all == NULL)
+            for_all = found;
+    }
+    return for_all;
+}
+
+void *cairn_runtime_find_symbol(cairn_runtime *runtime, const void *scope, const char *name)
+{
+    runtime_lock(runtime);
+    const struct definition *found = module_find_definition(runtime, scope, name);
+    uint64_t address = found == NULL ? 0 : definition_address(found);
+    runtime_unlock(runtime);
+    return (void *)(uintptr_t)address;
 }
 
 /* ---- From a record to its module, declaration and site ---- */
@@ -232,7 +410,7 @@ cairn_site *cairn_runtime_find_site(const cairn_runtime *runtime, uint64_t id,
                                     struct cairn_error *error)
 {
     struct site_search search = {0};
-    index_visit_id(runtime->index, id, note_site, &search);
+    id_table_visit(runtime->ids, id, note_site, &search);
     if (search.is_ambiguous) {
         error_set(error, CAIRN_ERROR_CONFLICT, id,
                   "ID %llu has several sites: take them from cairn_runtime_find_id",

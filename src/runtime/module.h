@@ -1,11 +1,12 @@
 /*
  * runtime/module.h - a loaded module.
  *
- * A module owns its pages, tables, sites and declarations. All of them are valid until a quiescent
- * point after the module was retired. Lookups may stop finding a module at any moment. So code that
- * has found a module must keep that pointer: a second lookup of the same PC may return NULL, or
- * another module. A module that a thread has found stays in memory until that thread has passed a
- * quiescent point. A retired module must not be patched or published; such calls return STATE.
+ * A module owns its pages, tables, sites and declarations. All of them are valid until the end of a
+ * grace period that began after the module was retired. Lookups may stop finding a module at any
+ * moment. So code that has found a module must keep that pointer: a second lookup of the same PC
+ * may return NULL, or another module. A module that a thread has found stays in memory until that
+ * thread has passed a quiescent point. Only frames find retired modules
+ * (runtime_find_frame_module).
  *
  * SPDX-License-Identifier: MIT
  */
@@ -13,6 +14,8 @@
 #define RUNTIME_MODULE_H
 
 #include "code/space.h"
+#include "record/module_symbols.h"
+#include "runtime/attachments.h"
 #include "runtime/runtime.h"
 #include "site/site.h"
 #include "unwind/functions.h"
@@ -26,6 +29,7 @@ enum module_state { MODULE_LOADED, MODULE_PUBLISHED, MODULE_RETIRED };
 struct cairn_module {
     cairn_runtime *runtime;
     char *name;
+    uint64_t number; /* unique in the runtime */
     struct code_block *block;
     cairn_table *table;
     struct functions *functions;
@@ -34,8 +38,16 @@ struct cairn_module {
     cairn_fault_table *faults;
     struct site_table *sites;
     cairn_declarations *declarations;
+    const void *scope;               /* of its definitions; NULL: they are seen by all modules */
+    struct module_symbols *symbols;  /* NULL if it has none */
+    struct attachments *attachments; /* NULL if it has none */
+    struct id_entries *ids;          /* NULL before it is published */
+    struct address_index *index;     /* the same */
+    struct grace_entry waiting;
     enum module_state state; /* with the runtime's lock held */
     uint32_t shares;         /* references that keep it from being freed; with the lock held */
+    /* Whether its grace period has ended, and only references keep it; with the lock held. */
+    bool is_due;
     /* Links in the runtime's `modules` or `retired`. */
     cairn_module *next;
     cairn_module *previous;
@@ -50,12 +62,14 @@ bool module_find_function(const cairn_module *module, uint64_t pc, struct cairn_
 uint32_t module_function_sites(const cairn_module *module, struct cairn_function function,
                                uint32_t *first);
 
+/* Returns the definition of a name that a module with this scope uses: the newest one with the same
+ * scope, otherwise the newest one without a scope; NULL if there is none. Called with the runtime's
+ * lock held. */
+const struct definition *module_find_definition(const cairn_runtime *runtime, const void *scope,
+                                                const char *name);
+
 /* Adds a new module to its runtime's list. */
 void module_add(cairn_module *module);
-
-/* Removes the modules without references from the list and returns them, linked by `next`. Called
- * with the runtime's lock held. */
-cairn_module *module_take_unshared(cairn_module **list);
 
 /* Frees a module that is in no list. No thread may use it any more. */
 void module_destroy(cairn_module *module);

@@ -1,5 +1,5 @@
 /*
- * A runtime: one code space, one index, and the modules that were loaded into it.
+ * A runtime: one code space, one table of IDs, and the modules that were loaded into it.
  *
  * The runtime's lock serialises loading and retiring. Lookups take no lock: they find the module by
  * the page of the PC (code space), and the record in the module's table.
@@ -10,9 +10,6 @@
 
 #include "arch/arch.h"
 #include "base/error.h"
-#include "record/declarations.h"
-#include "record/fault_table.h"
-#include "record/pc_table.h"
 #include "runtime/module.h"
 
 #include <string.h>
@@ -45,10 +42,12 @@ enum cairn_status cairn_runtime_create(const struct cairn_runtime_options *optio
         .slab_size = options->slab_size,
         .slab_limit = options->slab_limit,
         .mode = options->code_mode,
+        .protects_writes = options->protects_writes,
     };
     enum cairn_status status = code_space_create(&space_options, &created->space, error);
     if (status == CAIRN_OK) {
-        status = index_create(&allocator, &created->index, error);
+        status =
+            id_table_create(&allocator, code_space_grace(created->space), &created->ids, error);
         if (status != CAIRN_OK)
             code_space_destroy(created->space);
     }
@@ -56,7 +55,10 @@ enum cairn_status cairn_runtime_create(const struct cairn_runtime_options *optio
         memory_free(&allocator, created, sizeof *created);
         return status;
     }
+    pool_init(&created->indexes, &allocator, sizeof(struct address_index));
     cache_set_init(&created->ics, &allocator, created->space);
+    symbol_table_init(&created->symbols);
+    created->vector_level = arch_host_vector_level();
     pthread_mutex_init(&created->lock, NULL);
     atomic_init(&created->references, 1);
     runtime_watch_forks(created);
@@ -64,13 +66,19 @@ enum cairn_status cairn_runtime_create(const struct cairn_runtime_options *optio
     return CAIRN_OK;
 }
 
-static void destroy_modules(cairn_module *module)
+static void destroy_modules(cairn_module **list)
 {
-    while (module != NULL) {
-        cairn_module *next = module->next;
+    while (*list != NULL) {
+        cairn_module *module = *list;
+        *list = module->next;
         module_destroy(module);
-        module = next;
     }
+}
+
+static void detach_modules(const cairn_module *list, cairn_runtime *runtime)
+{
+    for (const cairn_module *module = list; module != NULL; module = module->next)
+        attachments_detach(module->attachments, runtime);
 }
 
 void cairn_runtime_retain(cairn_runtime *runtime)
@@ -84,10 +92,17 @@ void cairn_runtime_destroy(cairn_runtime *runtime)
         atomic_fetch_sub_explicit(&runtime->references, 1, memory_order_acq_rel) != 1)
         return;
     runtime_ignore_forks(runtime);
-    destroy_modules(runtime->modules);
-    destroy_modules(runtime->retired);
+    runtime->is_destroyed = true;
+    detach_modules(runtime->modules, runtime);
+    detach_modules(runtime->retired, runtime);
+    destroy_modules(&runtime->modules);
+    grace_drain(code_space_grace(runtime->space));
+    destroy_modules(&runtime->retired); /* those with references */
+    grace_drain(code_space_grace(runtime->space));
     cache_set_destroy(&runtime->ics);
-    index_destroy(runtime->index);
+    id_table_destroy(runtime->ids);
+    pool_release(&runtime->indexes);
+    symbol_table_release(&runtime->symbols, &runtime->allocator);
     code_space_destroy(runtime->space);
     pthread_mutex_destroy(&runtime->lock);
     struct cairn_allocator allocator = runtime->allocator;
@@ -101,14 +116,6 @@ const struct cairn_allocator *cairn_runtime_allocator(const cairn_runtime *runti
     return &runtime->allocator;
 }
 
-static size_t table_bytes(const cairn_module *module)
-{
-    return cairn_table_size_bytes(module->table, NULL) + functions_size_bytes(module->functions) +
-           unwind_size(module->unwind).bytes + pc_table_size_bytes(module->pcs) +
-           fault_table_size_bytes(module->faults) + declarations_bound_bytes(module->declarations) +
-           site_table_bound_bytes(module->sites);
-}
-
 void cairn_runtime_statistics(cairn_runtime *runtime, struct cairn_runtime_statistics *statistics)
 {
     memset(statistics, 0, sizeof *statistics);
@@ -117,63 +124,62 @@ void cairn_runtime_statistics(cairn_runtime *runtime, struct cairn_runtime_stati
     statistics->code_mode_reason = code_space_mode_reason(runtime->space);
     statistics->can_synchronise = code_space_can_synchronise(runtime->space);
     runtime_lock(runtime);
-    for (const cairn_module *module = runtime->modules; module != NULL; module = module->next) {
-        statistics->module_count += module->state == MODULE_PUBLISHED;
-        statistics->table_bytes += table_bytes(module);
-    }
-    for (const cairn_module *module = runtime->retired; module != NULL; module = module->next) {
-        statistics->retired_count++;
-        statistics->table_bytes += table_bytes(module);
-    }
+    statistics->module_count = runtime->published_count;
+    statistics->retired_count = runtime->retired_count;
+    statistics->table_bytes = runtime->table_bytes;
     runtime_unlock(runtime);
 }
 
-size_t cairn_runtime_quiesce(cairn_runtime *runtime)
+/* ---- Grace periods ---- */
+
+uint64_t cairn_runtime_grace_start(cairn_runtime *runtime)
 {
-    /* A forked child that cannot have its own code keeps the retired modules. */
+    code_space_renew_locks(runtime->space);
+    return grace_start(code_space_grace(runtime->space));
+}
+
+size_t cairn_runtime_grace_end(cairn_runtime *runtime, uint64_t token)
+{
+    /* A forked child that cannot have its own code keeps what was retired. */
     if (runtime_enter(runtime, NULL) != CAIRN_OK)
         return 0;
     /* A visitor of inline caches is using them, and a module cannot be freed without its caches. */
     if (cache_set_enter(&runtime->ics, NULL) != CAIRN_OK)
         return 0;
     cache_set_leave(&runtime->ics);
-    runtime_lock(runtime);
-    cairn_module *retired = module_take_unshared(&runtime->retired);
-    index_quiesce(runtime->index);
-    runtime_unlock(runtime);
-
-    size_t count = 0;
-    for (const cairn_module *module = retired; module != NULL; module = module->next)
-        count++;
-    destroy_modules(retired);
-    cache_set_quiesce(&runtime->ics);
-    code_space_quiesce_stubs(runtime->space);
+    size_t count = grace_end(code_space_grace(runtime->space), token);
+    code_space_clean(runtime->space);
     return count;
+}
+
+size_t cairn_runtime_quiesce(cairn_runtime *runtime)
+{
+    return cairn_runtime_grace_end(runtime, cairn_runtime_grace_start(runtime));
 }
 
 /* ---- Lookups ---- */
 
 cairn_module *cairn_runtime_find_module(const cairn_runtime *runtime, uint64_t pc)
 {
-    return code_space_find_owner(runtime->space, pc);
+    return runtime_module_of(code_space_find_owner(runtime->space, pc));
 }
 
 bool cairn_runtime_find_address(const cairn_runtime *runtime, uint64_t address,
                                 struct cairn_record *record)
 {
-    const cairn_module *module = code_space_find_owner(runtime->space, address);
-    return module != NULL && cairn_table_find_address(module->table, address, record);
+    const struct address_index *index = code_space_find_owner(runtime->space, address);
+    return index != NULL && address_index_find(index, address, record);
 }
 
 bool cairn_runtime_find_function(const cairn_runtime *runtime, uint64_t pc,
                                  struct cairn_function *function)
 {
-    const cairn_module *module = code_space_find_owner(runtime->space, pc);
+    const cairn_module *module = cairn_runtime_find_module(runtime, pc);
     return module != NULL && module_find_function(module, pc, function);
 }
 
 size_t cairn_runtime_find_id(const cairn_runtime *runtime, uint64_t id,
                              struct cairn_record *records, size_t capacity)
 {
-    return index_find_id(runtime->index, id, records, capacity);
+    return id_table_find(runtime->ids, id, records, capacity);
 }

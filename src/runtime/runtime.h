@@ -2,9 +2,11 @@
  * runtime/runtime.h - the private definition of a runtime, for loaders and modules.
  *
  * Invariants:
- *  - `modules` holds every module that exists and is not retired; `retired` holds the modules that
- *    wait for a quiescent point. Both are read and changed with `lock` held.
- *  - A module is in the index and owns its pages in the code space exactly while it is published.
+ *  - `modules` holds every module that exists and is not retired; `retired` holds those that are
+ *    retired and not freed yet. Both are read and changed with `lock` held.
+ *  - A module's IDs are in `ids`, and its definitions in `symbols`, exactly while it is published.
+ *    Its index owns its pages in the code space from then until it is freed; while it is retired,
+ *    only frames find it there.
  *  - The runtime is valid as long as `references` is above 0. The host, each loader and each engine
  *    have one reference.
  *
@@ -14,8 +16,13 @@
 #define RUNTIME_RUNTIME_H
 
 #include "base/memory.h"
+#include "base/pool.h"
 #include "code/space.h"
-#include "record/published.h"
+#include "record/address_index.h"
+#include "record/id_table.h"
+#include "record/layout.h"
+#include "record/symbol_table.h"
+#include "runtime/unwinder.h"
 #include "site/cache_set.h"
 
 #include <cairn/runtime.h>
@@ -25,16 +32,43 @@
 struct cairn_runtime {
     struct cairn_allocator allocator;
     struct code_space *space;
-    struct index *index;
+    struct id_table *ids;
+    struct pool
+        indexes; /* struct address_index of published and retired modules; with `lock` held */
+    struct symbol_table symbols; /* with `lock` held */
+    struct unwinder unwinder;    /* if a module has registered unwind tables; with `lock` held */
     struct cache_set ics;
     pthread_mutex_t lock;
+    uint64_t last_module_number; /* with `lock` held */
     cairn_module *modules;
     cairn_module *retired;
+    /* Sums over the modules of both lists, with `lock` held. */
+    uint32_t published_count;
+    uint32_t retired_count;
+    size_t table_bytes;
     _Atomic uint32_t references;
+    uint32_t vector_level; /* arch_host_vector_level, which takes long under a hypervisor */
+    /* Reserved for the code that enters functions in place of frames; initially 0. */
+    _Atomic uint64_t entry_code;
     /* Whether the process is forked by a visitor of inline caches, which already holds their lock.
      * False except during a fork. */
     bool visitor_forks;
+    bool is_destroyed; /* all modules are being freed */
 };
+
+/* Returns the module of an owner in the code space, which is the module's index. NULL is allowed.
+ */
+static inline cairn_module *runtime_module_of(const struct address_index *owner)
+{
+    return owner == NULL ? NULL : owner->table->owner;
+}
+
+/* Returns the module whose code or data contains the PC of a frame, or NULL. The module may be
+ * retired. Lock-free, async-signal-safe; see code_space_find_frame_owner. */
+static inline cairn_module *runtime_find_frame_module(const cairn_runtime *runtime, uint64_t pc)
+{
+    return runtime_module_of(code_space_find_frame_owner(runtime->space, pc));
+}
 
 /* Take and release the lock. In a forked child whose locks are still copies of its parent's,
  * runtime_lock first makes them anew. */

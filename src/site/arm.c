@@ -7,6 +7,7 @@
 #include "site/arm.h"
 
 #include "base/error.h"
+#include "code/write_key.h"
 #include "site/boundaries.h"
 #include "site/plan.h"
 
@@ -31,7 +32,10 @@ enum cairn_status site_refuse(cairn_site *site, struct cairn_error *error, const
 
 /* ---- Common parts ---- */
 
-static uint8_t *region_of(const cairn_site *site) { return (uint8_t *)(uintptr_t)site->address; }
+static const uint8_t *region_of(const cairn_site *site)
+{
+    return (const uint8_t *)(uintptr_t)site->address;
+}
 
 static void set_instruction(cairn_site *site, size_t offset, size_t replaced_bytes)
 {
@@ -77,8 +81,11 @@ static enum cairn_status arm(cairn_site *site, const struct arch_patchpoint *pat
         return status;
     }
     plan_write_slot(&change);
-    arch->arm(arch, region_of(site), size, patchpoint, placement);
-    word_put_bits(site, change.bits, region_of(site) + site->instruction_offset);
+    uint8_t *region = code_block_load_address(site->table->block, site->address);
+    int rights = write_key_open(site->table->write_key);
+    arch->arm(arch, region, size, patchpoint, placement);
+    word_put_bits(site, change.bits, region + site->instruction_offset);
+    write_key_close(site->table->write_key, rights);
     plan_release(&change);
     site->live = true;
     site->initial_branch = (uint8_t)branch;

@@ -1,6 +1,5 @@
 /*
- * The set of all inline caches of a runtime, and its retired caches, which wait for a quiescent
- * point.
+ * The set of all inline caches of a runtime.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -27,25 +26,7 @@ void cache_set_init(struct cache_set *set, const struct cairn_allocator *allocat
     cache_set_renew_lock(set);
 }
 
-void cache_set_quiesce(struct cache_set *set)
-{
-    if (cache_set_enter(set, NULL) != CAIRN_OK)
-        return;
-    cairn_ic *retired = set->retired;
-    struct ic_call *calls = set->retired_calls;
-    set->retired = NULL;
-    set->retired_calls = NULL;
-    cache_set_leave(set);
-    if (retired != NULL || calls != NULL)
-        set->functions->free_retired(set, retired, calls);
-}
-
-void cache_set_destroy(struct cache_set *set)
-{
-    if (set->functions != NULL)
-        set->functions->free_retired(set, set->retired, set->retired_calls);
-    pthread_mutex_destroy(&set->lock);
-}
+void cache_set_destroy(struct cache_set *set) { pthread_mutex_destroy(&set->lock); }
 
 bool cache_set_lock(struct cache_set *set)
 {
@@ -55,7 +36,7 @@ bool cache_set_lock(struct cache_set *set)
 
 enum cairn_status cache_set_enter(struct cache_set *set, struct cairn_error *error)
 {
-    enum cairn_status status = code_space_after_fork(set->space, error);
+    enum cairn_status status = code_space_enter(set->space, error);
     if (status != CAIRN_OK || pthread_mutex_lock(&set->lock) != EDEADLK)
         return status;
     return error_set(

@@ -13,39 +13,30 @@
 #include <pthread.h>
 
 struct cache_set;
-struct ic_call;
 
 /* What src/ic does for the layers below it. */
 struct cache_functions {
     /* Frees the cache of a site whose module is being unloaded. No thread executes its code. */
     void (*unload)(cairn_ic *ic);
-    /* Frees caches and calls that were retired, after a quiescent point. */
-    void (*free_retired)(struct cache_set *set, cairn_ic *caches, struct ic_call *calls);
 };
 
 /* Invariant: the list from `first` to `last` contains the caches that sites have, oldest first.
- * `retired` and `retired_calls` wait for a quiescent point. `lock` protects all of them. */
+ * `lock` protects all of them. */
 struct cache_set {
     struct cairn_allocator allocator;
     struct code_space *space;
     pthread_mutex_t lock;
     cairn_ic *first;
     cairn_ic *last;
-    cairn_ic *retired;
-    struct ic_call *retired_calls;
     const struct cache_functions *functions; /* NULL before the first cache was created */
-    /* Reserved for the code that makes slow paths; initially 0. */
-    uint64_t entry_code;
 };
 
 void cache_set_init(struct cache_set *set, const struct cairn_allocator *allocator,
                     struct code_space *space);
-/* Destroys the set. All modules must have been unloaded, so only retired caches are left. */
+/* Destroys the set. All modules must have been unloaded, and all caches freed. */
 void cache_set_destroy(struct cache_set *set);
 /* Makes the lock anew in a forked child, because a thread of the parent may have held it. */
 void cache_set_renew_lock(struct cache_set *set);
-/* Frees the retired caches and calls. */
-void cache_set_quiesce(struct cache_set *set);
 
 /* Takes the lock to read what it protects. False if the thread has the lock already, because it is
  * in a visitor, or in a signal handler that has interrupted a function with this lock held. This

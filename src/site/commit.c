@@ -16,16 +16,16 @@
  *      next part says why other cores see the two in that order.
  *
  * Stale state. A core that fetches the new word does not combine it with anything older:
- *  - The veneer's code. A page of veneers is written as a whole. Then arch_host_code_written cleans
- *    it from the data cache, invalidates it in the instruction caches of all cores, and waits for
- *    both. All this happens before the page is made executable. AArch64 guarantees that a core
- *    which fetches a word that was stored later does not then fetch the old code ("Ordering of
- *    instruction fetches"). PPC64 guarantees this only to cores that have passed a context
- *    synchronisation in between. So there is a barrier with SYNC_CORE before any change gets the
- *    first veneer of a page (code/stub.c, `prepare`): the kernel's return to a thread is a
- *    context synchronisation. The barrier is needed once per page, so RELAXED changes have it like
- *    all others. A kernel without SYNC_CORE has no such barrier. On PPC64, only pages that have not
- *    held other code before are safe then.
+ *  - The veneer's code. It is written before any word branches to it, and does not change while the
+ *    veneer exists. arch_host_code_written cleans it from the data cache, invalidates it in the
+ *    instruction caches of all cores, and waits for both. AArch64 guarantees that a core which
+ *    fetches a word that was stored later does not then fetch older code ("Ordering of instruction
+ *    fetches"). PPC64 guarantees this only to cores that have passed a context synchronisation in
+ *    between: the kernel's return to a thread is one. So there is a barrier with SYNC_CORE after
+ *    the code of a new veneer was written (space_forget_code), on PPC64 always, elsewhere if other
+ *    code was released in the slab since the last barrier. A site keeps its veneers, so RELAXED
+ *    changes have this barrier like all others. A kernel without SYNC_CORE has no such barrier. On
+ *    PPC64, only memory that has not held other code before is safe then.
  *  - The slot. It is data, not code. The two stores must be seen in their order, and the veneer's
  *    load must come after the fetch of the branch. Both stores are releases (any store on x86-64,
  *    stlr on AArch64, a store after lwsync on PPC64). On x86-64 and AArch64, instructions are
@@ -114,6 +114,7 @@
 
 #include "arch/arch.h"
 #include "base/error.h"
+#include "code/write_key.h"
 #include "site/veneers.h"
 
 /* ---- Dual mapping: stores through the writable view ---- */
@@ -154,6 +155,7 @@ static void make_visible(const cairn_site *site)
 static void store_instruction(const struct change *change)
 {
     cairn_site *site = change->site;
+    int rights = write_key_open(site->table->write_key);
     uint64_t word = site->word_base | change->bits << site->word_shift;
     if (site->shares_word)
         exchange_in_word(site, change->bits, NULL);
@@ -163,12 +165,14 @@ static void store_instruction(const struct change *change)
         __atomic_store_n((uint64_t *)alias_of(site), word, __ATOMIC_RELEASE);
     atomic_store_explicit(&site->noted_bits, change->bits, memory_order_release);
     make_visible(site);
+    write_key_close(site->table->write_key, rights);
 }
 
 /* Writes `to` if the instruction is `from`. */
 static void replace(cairn_site *site, uint64_t from, uint64_t to)
 {
     uint32_t found = (uint32_t)from;
+    int rights = write_key_open(site->table->write_key);
     if (is_narrow(site))
         __atomic_compare_exchange_n((uint32_t *)alias_of(site), &found, (uint32_t)to, false,
                                     __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
@@ -176,6 +180,7 @@ static void replace(cairn_site *site, uint64_t from, uint64_t to)
         exchange_in_word(site, to, &from);
     commit_note(site);
     make_visible(site);
+    write_key_close(site->table->write_key, rights);
 }
 
 /* ---- Single mapping and toggling: pages are replaced, or their access is toggled ---- */

@@ -24,14 +24,6 @@ static const enum cairn_site_state state_of_branch[] = {
     [ARCH_BRANCH_JUMP] = CAIRN_SITE_JUMP,
 };
 
-/* Reads the instruction. In a forked child that has not patched yet, only the executed view is the
- * child's own. */
-static uint64_t read_instruction(const cairn_site *site)
-{
-    bool is_own = code_space_is_own(site->table->space);
-    return word_read_instruction_at(site, is_own ? site->word : word_address(site));
-}
-
 /* The slot of a veneer does not change while the instruction branches to the veneer. So the slot
  * belongs to the instruction if that is the same before and after the load. */
 static void describe_branch(const cairn_site *site, struct cairn_site_description *description)
@@ -40,11 +32,11 @@ static void describe_branch(const cairn_site *site, struct cairn_site_descriptio
     const struct site_veneer *veneer;
     uint64_t bits, target, veneer_target = 0;
     do {
-        bits = read_instruction(site);
+        bits = word_read_instruction(site);
         veneer = veneers_find(site, bits);
         if (veneer != NULL)
             veneer_target = atomic_load_explicit(veneer->code.slot, memory_order_acquire);
-    } while (veneer != NULL && read_instruction(site) != bits);
+    } while (veneer != NULL && word_read_instruction(site) != bits);
     if (site->keeps_original && bits == site->initial.bits) {
         description->state = CAIRN_SITE_ORIGINAL;
         return;

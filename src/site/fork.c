@@ -35,7 +35,7 @@ void commit_note(cairn_site *site)
 
 void site_table_note_words(struct site_table *sites)
 {
-    for (uint32_t i = 0; i < sites->count; i++)
+    for (uint32_t i = 0; i < site_table_count(sites); i++)
         if (sites->sites[i].live)
             commit_note(&sites->sites[i]);
 }
@@ -44,7 +44,7 @@ void site_table_note_words(struct site_table *sites)
  * changed since they were copied. */
 void site_table_write_words(struct site_table *sites)
 {
-    if (sites->alias_distance == 0)
+    if (sites == NULL || sites->alias_distance == 0)
         return;
     for (uint32_t i = 0; i < sites->count; i++) {
         cairn_site *site = &sites->sites[i];

@@ -15,10 +15,8 @@ enum cairn_status plan_check_module(const struct site_table *sites, enum cairn_s
         return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
                          "this system has no membarrier with SYNC_CORE (Linux 4.16), so other "
                          "cores cannot be made to see a patch at once: patch with CAIRN_RELAXED");
-    if (atomic_load_explicit(&sites->retired, memory_order_acquire))
-        return error_set(error, CAIRN_ERROR_STATE, 0, "the site's module has been retired");
     if (!code_space_is_own(sites->space))
-        return code_space_after_fork(sites->space, error);
+        return code_space_enter(sites->space, error);
     return CAIRN_OK;
 }
 
@@ -87,8 +85,14 @@ enum cairn_status plan_change(struct change *change, struct cairn_error *error)
     cairn_site *site = change->site;
     const struct cairn_arch *arch = site->table->arch;
     const enum arch_branch branch = (enum arch_branch)change->branch;
+    enum cairn_status status = CAIRN_OK;
     change->veneer = NULL;
     change->is_settled = false;
+    if (!code_space_is_own(site->table->space))
+        status =
+            code_block_make_own(site->table->block, word_address(site), arch->word_bytes, error);
+    if (status != CAIRN_OK)
+        return status;
     if (change->original) {
         change->bits = site->initial.bits;
         return CAIRN_OK;
@@ -107,7 +111,7 @@ enum cairn_status plan_change(struct change *change, struct cairn_error *error)
                          "the place 0x%llx that LLVM's call goes to is out of the branch's reach, "
                          "and has no descriptor for a veneer",
                          (unsigned long long)change->target);
-    enum cairn_status status = veneers_take(site, branch, &change->veneer, error);
+    status = veneers_take(site, branch, &change->veneer, error);
     if (status == CAIRN_OK)
         change->bits = change->veneer->bits;
     return status;

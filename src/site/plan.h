@@ -66,8 +66,8 @@ struct change plan_branch(cairn_site *site, enum arch_branch branch, uint64_t ta
 /* Returns the change that restores the site's initial instruction. */
 struct change plan_restore(cairn_site *site);
 
-/* Checks that the strength is valid and supported, and that the module is not retired. In a forked
- * child, makes the code space the child's own. ARGUMENT, UNSUPPORTED, STATE, SYSTEM. */
+/* Checks that the strength is valid and supported. In a forked child, makes the code space the
+ * child's own. ARGUMENT, UNSUPPORTED, SYSTEM. */
 enum cairn_status plan_check_module(const struct site_table *sites, enum cairn_strength strength,
                                     struct cairn_error *error);
 

@@ -244,26 +244,29 @@ enum cairn_status site_table_create(struct site_table **sites, cairn_table *reco
                                     const struct cairn_allocator *allocator,
                                     struct cairn_error *error)
 {
+    *sites = NULL;
+    if (declarations == NULL || declarations->record_numbers == NULL)
+        return CAIRN_OK;
     struct site_table *created = memory_new(allocator, 1, sizeof *created);
     if (created == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a table of sites");
     created->allocator = *allocator;
     created->block = block;
     created->space = code_block_space(block);
+    created->write_key = code_space_write_key(created->space);
     created->arch = code_space_arch(created->space);
     created->records = records;
     created->record_count = cairn_table_record_count(records);
     created->functions = functions;
 
     enum cairn_status status = allocate_arrays(created, declarations, error);
-    if (status == CAIRN_OK && declarations->record_numbers != NULL)
+    if (status == CAIRN_OK)
         status = add_sites(created, records, declarations, error);
-    if (status != CAIRN_OK) {
+    if (status == CAIRN_OK && created->count > 0)
+        *sites = created;
+    else
         site_table_destroy(created);
-        return status;
-    }
-    *sites = created;
-    return CAIRN_OK;
+    return status;
 }
 
 void site_table_destroy(struct site_table *sites)
@@ -286,24 +289,29 @@ void site_table_destroy(struct site_table *sites)
 
 void site_table_publish(struct site_table *sites)
 {
-    atomic_store_explicit(&sites->published, true, memory_order_release);
+    if (sites != NULL)
+        atomic_store_explicit(&sites->published, true, memory_order_release);
 }
 
 void site_table_retire(struct site_table *sites)
 {
-    atomic_store_explicit(&sites->retired, true, memory_order_release);
+    if (sites != NULL)
+        atomic_store_explicit(&sites->retired, true, memory_order_release);
 }
 
-uint32_t site_table_count(const struct site_table *sites) { return sites->count; }
+uint32_t site_table_count(const struct site_table *sites)
+{
+    return sites == NULL ? 0 : sites->count;
+}
 
 cairn_site *site_table_at(const struct site_table *sites, uint32_t index)
 {
-    return index < sites->count ? &sites->sites[index] : NULL;
+    return index < site_table_count(sites) ? &sites->sites[index] : NULL;
 }
 
 uint32_t site_table_from(const struct site_table *sites, uint32_t record)
 {
-    return sites->record_sites == NULL ? 0 : sites->record_sites[record];
+    return sites == NULL ? 0 : sites->record_sites[record];
 }
 
 cairn_site *site_table_find(const struct site_table *sites, uint32_t record)
@@ -319,7 +327,5 @@ uint64_t site_id(const cairn_site *site)
 
 size_t site_table_bound_bytes(const struct site_table *sites)
 {
-    return sites->record_sites == NULL
-               ? 0
-               : (sites->record_count + UINT64_C(1)) * sizeof *sites->record_sites;
+    return sites == NULL ? 0 : (sites->record_count + UINT64_C(1)) * sizeof *sites->record_sites;
 }

@@ -118,24 +118,26 @@ struct site_table {
     size_t bytes_capacity;
     uint64_t regions_end;    /* end of the last region so far */
     uint64_t alias_distance; /* from executed to writable addresses; 0 with a single mapping */
+    int write_key;           /* of the writable addresses (code/write_key.h) */
     _Atomic bool published;
     _Atomic bool retired;
 };
 
 /*
  * Makes and arms the sites of all declared records. The block's code must still be writable at its
- * run-time address. A site that cannot be armed is made too, with the reason. `*sites` is set only
- * on success. MEMORY, FULL, SYSTEM.
+ * run-time address. A site that cannot be armed is made too, with the reason. `declarations` may be
+ * NULL. `*sites` is set only on success; it is NULL if there are no sites, which all functions
+ * accept. MEMORY, FULL, SYSTEM.
  */
 enum cairn_status site_table_create(struct site_table **sites, cairn_table *records,
                                     const struct functions *functions, struct code_block *block,
                                     const cairn_declarations *declarations,
                                     const struct cairn_allocator *allocator,
                                     struct cairn_error *error);
-/* Destroys the table. `sites` may be NULL. */
 void site_table_destroy(struct site_table *sites);
 
-/* After publishing, whole regions change only under quiescence. After retiring, no site changes. */
+/* After publishing, whole regions change only under quiescence. After retiring, sites may change,
+ * because threads may be in their code, but inline caches do not. */
 void site_table_publish(struct site_table *sites);
 void site_table_retire(struct site_table *sites);
 

@@ -67,6 +67,8 @@ struct site_veneer *veneers_find(const cairn_site *site, uint64_t bits)
  * that address. */
 bool site_table_calls_through(const struct site_table *sites, uint64_t return_address, uint64_t pc)
 {
+    if (sites == NULL)
+        return false;
     const struct arch_veneer_frame *frame = sites->arch->veneer_frame;
     uint64_t address = return_address - sites->arch->instruction_bytes;
     struct cairn_record record;

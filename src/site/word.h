@@ -33,39 +33,30 @@ static inline uint64_t word_instruction_bits(const cairn_site *site, uint64_t wo
     return (word & word_instruction_mask(site)) >> site->word_shift;
 }
 
-/* Read the word that is executed at this moment. word_read uses the view through which the word is
- * written: a core that has written one view and then reads the other waits until the write has
- * reached the cache. */
-static inline uint64_t word_read_at(const cairn_site *site, uint64_t address)
+/* Reads the word that is executed at this moment. It is read where it is executed: in a forked
+ * child, only the parts of the code that were changed have a written view. */
+static inline uint64_t word_read(const cairn_site *site)
 {
-    const void *word = (const void *)(uintptr_t)address;
+    const void *word = (const void *)(uintptr_t)word_address(site);
     if (site->table->arch->word_bytes == sizeof(uint32_t))
         return __atomic_load_n((const uint32_t *)word, __ATOMIC_ACQUIRE);
     return __atomic_load_n((const uint64_t *)word, __ATOMIC_ACQUIRE);
 }
 
-static inline uint64_t word_read(const cairn_site *site) { return word_read_at(site, site->word); }
-
 /* Writes the bytes of an instruction to memory (site/plan.c). */
 void word_put_bits(const cairn_site *site, uint64_t bits, uint8_t *bytes);
 
-/* Reads the instruction. If the site is live, takes one atomic load of the patch word, whose
- * address in one of the two views is `word`. */
-static inline uint64_t word_read_instruction_at(const cairn_site *site, uint64_t word)
+/* Reads the instruction. If the site is live, takes one atomic load of the patch word. */
+static inline uint64_t word_read_instruction(const cairn_site *site)
 {
     uint32_t narrow = 0;
     uint64_t bits = 0;
     if (site->live)
-        return word_instruction_bits(site, word_read_at(site, word));
+        return word_instruction_bits(site, word_read(site));
     bool is_narrow = site->instruction_length == sizeof narrow;
     memcpy(is_narrow ? (void *)&narrow : &bits,
            (const void *)(uintptr_t)word_instruction_address(site), site->instruction_length);
     return is_narrow ? narrow : bits;
-}
-
-static inline uint64_t word_read_instruction(const cairn_site *site)
-{
-    return word_read_instruction_at(site, site->word);
 }
 
 #endif

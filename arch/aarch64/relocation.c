@@ -1,0 +1,189 @@
+/*
+ * The relocations of AArch64.
+ *
+ * Source: ELF for the Arm 64-bit Architecture (AAELF64), "Relocation". Instructions are
+ * little-endian; big-endian objects are not supported.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "arch/relocation.h"
+
+/* TYPE(number, name, target, origin, range, size): an integer of `size` bytes. */
+#define TYPE(number, text, to, from, checked, size)                                                \
+    {                                                                                              \
+        .type = (number), .name = "R_AARCH64_" text, .target = ARCH_TARGET_##to,                   \
+        .origin = ARCH_ORIGIN_##from, .range = ARCH_RANGE_##checked, .bytes = (size),              \
+        .bits = 8 * (size)                                                                         \
+    }
+/* CODE(number, name, target, origin, range, form, low, bits, position, aligned): `bits` bits of the
+ * value from bit `low` on, at `position` in an instruction. */
+#define CODE(number, text, to, from, checked, how, first, width, at, zeros)                        \
+    {                                                                                              \
+        .type = (number), .name = "R_AARCH64_" text, .target = ARCH_TARGET_##to,                   \
+        .origin = ARCH_ORIGIN_##from, .range = ARCH_RANGE_##checked, .form = ARCH_FORM_##how,      \
+        .bytes = 4, .low = (first), .bits = (width), .position = (at), .aligned = (zeros)          \
+    }
+#define REFUSED(number, text, why)                                                                 \
+    {                                                                                              \
+        .type = (number), .name = "R_AARCH64_" text, .reason = (why),                              \
+        .target = ARCH_TARGET_REFUSED                                                              \
+    }
+#define TLS "thread-local storage is not supported"
+#define DYNAMIC "only linked files have such relocations"
+#define AUTHENTICATED "authenticated pointers are not supported"
+
+static const struct arch_relocation entries[] = {
+    TYPE(0, "NONE", NONE, ZERO, ANY, 0),
+    TYPE(256, "NONE", NONE, ZERO, ANY, 0),
+    TYPE(257, "ABS64", SYMBOL, ZERO, ANY, 8),
+    TYPE(258, "ABS32", SYMBOL, ZERO, EITHER, 4),
+    TYPE(259, "ABS16", SYMBOL, ZERO, EITHER, 2),
+    TYPE(260, "PREL64", SYMBOL, PLACE, ANY, 8),
+    TYPE(261, "PREL32", SYMBOL, PLACE, EITHER, 4),
+    TYPE(262, "PREL16", SYMBOL, PLACE, EITHER, 2),
+    CODE(263, "MOVW_UABS_G0", SYMBOL, ZERO, UNSIGNED, BITS, 0, 16, 5, 0),
+    CODE(264, "MOVW_UABS_G0_NC", SYMBOL, ZERO, ANY, BITS, 0, 16, 5, 0),
+    CODE(265, "MOVW_UABS_G1", SYMBOL, ZERO, UNSIGNED, BITS, 16, 16, 5, 0),
+    CODE(266, "MOVW_UABS_G1_NC", SYMBOL, ZERO, ANY, BITS, 16, 16, 5, 0),
+    CODE(267, "MOVW_UABS_G2", SYMBOL, ZERO, UNSIGNED, BITS, 32, 16, 5, 0),
+    CODE(268, "MOVW_UABS_G2_NC", SYMBOL, ZERO, ANY, BITS, 32, 16, 5, 0),
+    CODE(269, "MOVW_UABS_G3", SYMBOL, ZERO, ANY, BITS, 48, 16, 5, 0),
+    CODE(270, "MOVW_SABS_G0", SYMBOL, ZERO, SIGNED, MOVE_WIDE, 0, 16, 5, 0),
+    CODE(271, "MOVW_SABS_G1", SYMBOL, ZERO, SIGNED, MOVE_WIDE, 16, 16, 5, 0),
+    CODE(272, "MOVW_SABS_G2", SYMBOL, ZERO, SIGNED, MOVE_WIDE, 32, 16, 5, 0),
+    CODE(273, "LD_PREL_LO19", SYMBOL, PLACE, SIGNED, BITS, 2, 19, 5, 2),
+    CODE(274, "ADR_PREL_LO21", SYMBOL, PLACE, SIGNED, ADR, 0, 21, 0, 0),
+    CODE(275, "ADR_PREL_PG_HI21", SYMBOL, PAGE, SIGNED, ADR, 12, 21, 0, 0),
+    CODE(276, "ADR_PREL_PG_HI21_NC", SYMBOL, PAGE, ANY, ADR, 12, 21, 0, 0),
+    CODE(277, "ADD_ABS_LO12_NC", SYMBOL, ZERO, ANY, BITS, 0, 12, 10, 0),
+    CODE(278, "LDST8_ABS_LO12_NC", SYMBOL, ZERO, ANY, BITS, 0, 12, 10, 0),
+    CODE(279, "TSTBR14", SYMBOL, PLACE, SIGNED, BITS, 2, 14, 5, 2),
+    CODE(280, "CONDBR19", SYMBOL, PLACE, SIGNED, BITS, 2, 19, 5, 2),
+    CODE(282, "JUMP26", BRANCH, PLACE, SIGNED, BITS, 2, 26, 0, 2),
+    CODE(283, "CALL26", BRANCH, PLACE, SIGNED, BITS, 2, 26, 0, 2),
+    CODE(284, "LDST16_ABS_LO12_NC", SYMBOL, ZERO, ANY, BITS, 1, 11, 10, 1),
+    CODE(285, "LDST32_ABS_LO12_NC", SYMBOL, ZERO, ANY, BITS, 2, 10, 10, 2),
+    CODE(286, "LDST64_ABS_LO12_NC", SYMBOL, ZERO, ANY, BITS, 3, 9, 10, 3),
+    CODE(287, "MOVW_PREL_G0", SYMBOL, PLACE, SIGNED, MOVE_WIDE, 0, 16, 5, 0),
+    CODE(288, "MOVW_PREL_G0_NC", SYMBOL, PLACE, ANY, BITS, 0, 16, 5, 0),
+    CODE(289, "MOVW_PREL_G1", SYMBOL, PLACE, SIGNED, MOVE_WIDE, 16, 16, 5, 0),
+    CODE(290, "MOVW_PREL_G1_NC", SYMBOL, PLACE, ANY, BITS, 16, 16, 5, 0),
+    CODE(291, "MOVW_PREL_G2", SYMBOL, PLACE, SIGNED, MOVE_WIDE, 32, 16, 5, 0),
+    CODE(292, "MOVW_PREL_G2_NC", SYMBOL, PLACE, ANY, BITS, 32, 16, 5, 0),
+    CODE(293, "MOVW_PREL_G3", SYMBOL, PLACE, ANY, MOVE_WIDE, 48, 16, 5, 0),
+    CODE(299, "LDST128_ABS_LO12_NC", SYMBOL, ZERO, ANY, BITS, 4, 8, 10, 4),
+    CODE(300, "MOVW_GOTOFF_G0", SLOT, TABLE, SIGNED, MOVE_WIDE, 0, 16, 5, 0),
+    CODE(301, "MOVW_GOTOFF_G0_NC", SLOT, TABLE, ANY, BITS, 0, 16, 5, 0),
+    CODE(302, "MOVW_GOTOFF_G1", SLOT, TABLE, SIGNED, MOVE_WIDE, 16, 16, 5, 0),
+    CODE(303, "MOVW_GOTOFF_G1_NC", SLOT, TABLE, ANY, BITS, 16, 16, 5, 0),
+    CODE(304, "MOVW_GOTOFF_G2", SLOT, TABLE, SIGNED, MOVE_WIDE, 32, 16, 5, 0),
+    CODE(305, "MOVW_GOTOFF_G2_NC", SLOT, TABLE, ANY, BITS, 32, 16, 5, 0),
+    CODE(306, "MOVW_GOTOFF_G3", SLOT, TABLE, ANY, MOVE_WIDE, 48, 16, 5, 0),
+    TYPE(307, "GOTREL64", SYMBOL, TABLE, ANY, 8),
+    TYPE(308, "GOTREL32", SYMBOL, TABLE, SIGNED, 4),
+    CODE(309, "GOT_LD_PREL19", SLOT, PLACE, SIGNED, BITS, 2, 19, 5, 2),
+    CODE(310, "LD64_GOTOFF_LO15", SLOT, TABLE, UNSIGNED, BITS, 3, 12, 10, 3),
+    CODE(311, "ADR_GOT_PAGE", SLOT, PAGE, SIGNED, ADR, 12, 21, 0, 0),
+    CODE(312, "LD64_GOT_LO12_NC", SLOT, ZERO, ANY, BITS, 3, 9, 10, 3),
+    CODE(313, "LD64_GOTPAGE_LO15", SLOT, TABLE_PAGE, UNSIGNED, BITS, 3, 12, 10, 3),
+    TYPE(314, "PLT32", BRANCH, PLACE, SIGNED, 4),
+    TYPE(315, "GOTPCREL32", SLOT, PLACE, SIGNED, 4),
+    REFUSED(316, "PATCHINST", "instructions that a linker replaces are not supported"),
+    REFUSED(317, "FUNCINIT64", "functions that are chosen at run time (IFUNC) are not supported"),
+    REFUSED(512, "TLSGD_ADR_PREL21", TLS),
+    REFUSED(513, "TLSGD_ADR_PAGE21", TLS),
+    REFUSED(514, "TLSGD_ADD_LO12_NC", TLS),
+    REFUSED(515, "TLSGD_MOVW_G1", TLS),
+    REFUSED(516, "TLSGD_MOVW_G0_NC", TLS),
+    REFUSED(517, "TLSLD_ADR_PREL21", TLS),
+    REFUSED(518, "TLSLD_ADR_PAGE21", TLS),
+    REFUSED(519, "TLSLD_ADD_LO12_NC", TLS),
+    REFUSED(520, "TLSLD_MOVW_G1", TLS),
+    REFUSED(521, "TLSLD_MOVW_G0_NC", TLS),
+    REFUSED(522, "TLSLD_LD_PREL19", TLS),
+    REFUSED(523, "TLSLD_MOVW_DTPREL_G2", TLS),
+    REFUSED(524, "TLSLD_MOVW_DTPREL_G1", TLS),
+    REFUSED(525, "TLSLD_MOVW_DTPREL_G1_NC", TLS),
+    REFUSED(526, "TLSLD_MOVW_DTPREL_G0", TLS),
+    REFUSED(527, "TLSLD_MOVW_DTPREL_G0_NC", TLS),
+    REFUSED(528, "TLSLD_ADD_DTPREL_HI12", TLS),
+    REFUSED(529, "TLSLD_ADD_DTPREL_LO12", TLS),
+    REFUSED(530, "TLSLD_ADD_DTPREL_LO12_NC", TLS),
+    REFUSED(531, "TLSLD_LDST8_DTPREL_LO12", TLS),
+    REFUSED(532, "TLSLD_LDST8_DTPREL_LO12_NC", TLS),
+    REFUSED(533, "TLSLD_LDST16_DTPREL_LO12", TLS),
+    REFUSED(534, "TLSLD_LDST16_DTPREL_LO12_NC", TLS),
+    REFUSED(535, "TLSLD_LDST32_DTPREL_LO12", TLS),
+    REFUSED(536, "TLSLD_LDST32_DTPREL_LO12_NC", TLS),
+    REFUSED(537, "TLSLD_LDST64_DTPREL_LO12", TLS),
+    REFUSED(538, "TLSLD_LDST64_DTPREL_LO12_NC", TLS),
+    REFUSED(539, "TLSIE_MOVW_GOTTPREL_G1", TLS),
+    REFUSED(540, "TLSIE_MOVW_GOTTPREL_G0_NC", TLS),
+    REFUSED(541, "TLSIE_ADR_GOTTPREL_PAGE21", TLS),
+    REFUSED(542, "TLSIE_LD64_GOTTPREL_LO12_NC", TLS),
+    REFUSED(543, "TLSIE_LD_GOTTPREL_PREL19", TLS),
+    REFUSED(544, "TLSLE_MOVW_TPREL_G2", TLS),
+    REFUSED(545, "TLSLE_MOVW_TPREL_G1", TLS),
+    REFUSED(546, "TLSLE_MOVW_TPREL_G1_NC", TLS),
+    REFUSED(547, "TLSLE_MOVW_TPREL_G0", TLS),
+    REFUSED(548, "TLSLE_MOVW_TPREL_G0_NC", TLS),
+    REFUSED(549, "TLSLE_ADD_TPREL_HI12", TLS),
+    REFUSED(550, "TLSLE_ADD_TPREL_LO12", TLS),
+    REFUSED(551, "TLSLE_ADD_TPREL_LO12_NC", TLS),
+    REFUSED(552, "TLSLE_LDST8_TPREL_LO12", TLS),
+    REFUSED(553, "TLSLE_LDST8_TPREL_LO12_NC", TLS),
+    REFUSED(554, "TLSLE_LDST16_TPREL_LO12", TLS),
+    REFUSED(555, "TLSLE_LDST16_TPREL_LO12_NC", TLS),
+    REFUSED(556, "TLSLE_LDST32_TPREL_LO12", TLS),
+    REFUSED(557, "TLSLE_LDST32_TPREL_LO12_NC", TLS),
+    REFUSED(558, "TLSLE_LDST64_TPREL_LO12", TLS),
+    REFUSED(559, "TLSLE_LDST64_TPREL_LO12_NC", TLS),
+    REFUSED(560, "TLSDESC_LD_PREL19", TLS),
+    REFUSED(561, "TLSDESC_ADR_PREL21", TLS),
+    REFUSED(562, "TLSDESC_ADR_PAGE21", TLS),
+    REFUSED(563, "TLSDESC_LD64_LO12", TLS),
+    REFUSED(564, "TLSDESC_ADD_LO12", TLS),
+    REFUSED(565, "TLSDESC_OFF_G1", TLS),
+    REFUSED(566, "TLSDESC_OFF_G0_NC", TLS),
+    REFUSED(567, "TLSDESC_LDR", TLS),
+    REFUSED(568, "TLSDESC_ADD", TLS),
+    REFUSED(569, "TLSDESC_CALL", TLS),
+    REFUSED(570, "TLSLE_LDST128_TPREL_LO12", TLS),
+    REFUSED(571, "TLSLE_LDST128_TPREL_LO12_NC", TLS),
+    REFUSED(572, "TLSLD_LDST128_DTPREL_LO12", TLS),
+    REFUSED(573, "TLSLD_LDST128_DTPREL_LO12_NC", TLS),
+    REFUSED(580, "AUTH_ABS64", AUTHENTICATED),
+    REFUSED(581, "AUTH_MOVW_GOTOFF_G0", AUTHENTICATED),
+    REFUSED(582, "AUTH_MOVW_GOTOFF_G0_NC", AUTHENTICATED),
+    REFUSED(583, "AUTH_MOVW_GOTOFF_G1", AUTHENTICATED),
+    REFUSED(584, "AUTH_MOVW_GOTOFF_G1_NC", AUTHENTICATED),
+    REFUSED(585, "AUTH_MOVW_GOTOFF_G2", AUTHENTICATED),
+    REFUSED(586, "AUTH_MOVW_GOTOFF_G2_NC", AUTHENTICATED),
+    REFUSED(587, "AUTH_MOVW_GOTOFF_G3", AUTHENTICATED),
+    REFUSED(588, "AUTH_GOT_LD_PREL19", AUTHENTICATED),
+    REFUSED(589, "AUTH_LD64_GOTOFF_LO15", AUTHENTICATED),
+    REFUSED(590, "AUTH_ADR_GOT_PAGE", AUTHENTICATED),
+    REFUSED(591, "AUTH_LD64_GOT_LO12_NC", AUTHENTICATED),
+    REFUSED(592, "AUTH_LD64_GOTPAGE_LO15", AUTHENTICATED),
+    REFUSED(593, "AUTH_GOT_ADD_LO12_NC", AUTHENTICATED),
+    REFUSED(594, "AUTH_GOT_ADR_PREL_LO21", AUTHENTICATED),
+    REFUSED(595, "AUTH_TLSDESC_ADR_PAGE21", AUTHENTICATED),
+    REFUSED(596, "AUTH_TLSDESC_LD64_LO12", AUTHENTICATED),
+    REFUSED(597, "AUTH_TLSDESC_ADD_LO12", AUTHENTICATED),
+    REFUSED(1024, "COPY", DYNAMIC),
+    REFUSED(1025, "GLOB_DAT", DYNAMIC),
+    REFUSED(1026, "JUMP_SLOT", DYNAMIC),
+    REFUSED(1027, "RELATIVE", DYNAMIC),
+    REFUSED(1028, "TLS_DTPMOD64", DYNAMIC),
+    REFUSED(1029, "TLS_DTPREL64", DYNAMIC),
+    REFUSED(1030, "TLS_TPREL64", DYNAMIC),
+    REFUSED(1031, "TLSDESC", DYNAMIC),
+    REFUSED(1032, "IRELATIVE", DYNAMIC),
+    REFUSED(1041, "AUTH_RELATIVE", DYNAMIC),
+    REFUSED(1042, "AUTH_GLOB_DAT", DYNAMIC),
+    REFUSED(1043, "AUTH_TLSDESC", DYNAMIC),
+    REFUSED(1044, "AUTH_IRELATIVE", DYNAMIC),
+};
+
+const struct arch_relocation_table aarch64_relocations = {
+    .entries = entries, .count = sizeof entries / sizeof *entries, .missing_is_next = true};

@@ -1,0 +1,236 @@
+/*
+ * cairn-bench-cache: the time to load 1,000 functions from a code cache, beside the time to compile
+ * them at -O2, as one object and as one object for each function.
+ *
+ * Each function has a loop, a call, branches and a patch point with live values, about 40
+ * instructions. Compiling is LLVM's default<O2> and its code generator, from modules that are
+ * parsed already. Loading is everything from the bytes in memory to the published module with its
+ * sites, and finding each function by its name.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "bench/report.h"
+
+#include <cairn/cairn.h>
+#include <cairn/llvm.h>
+#include <cairn/load.h>
+#include <llvm-c/IRReader.h>
+#include <llvm-c/Target.h>
+#include <llvm-c/TargetMachine.h>
+#include <llvm-c/Transforms/PassBuilder.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FUNCTIONS = 1000, FUNCTION_TEXT_BYTES = 2048, ROUNDS = 5 };
+
+#if LLVM_VERSION_MAJOR < 15
+#define PTR "i8*"
+#define I64_PTR "i64*"
+#else
+#define PTR "ptr"
+#define I64_PTR "ptr"
+#endif
+
+static const struct bench_options options = {.json = false};
+
+static _Noreturn void fail(const char *message)
+{
+    fprintf(stderr, "cairn-bench-cache: %s\n", message);
+    exit(1);
+}
+
+/* ---- Compiling ---- */
+
+static const char intrinsic[] =
+    "declare void @llvm.experimental.patchpoint.void(i64, i32, " PTR ", i32, ...)\n";
+
+/* A sum over an array, whose elements are treated differently by their values, until one is 0. */
+static const char function_text[] =
+    "define i64 @f%d(" I64_PTR " %%a, i64 %%n, double %%d) uwtable {\n"
+    "entry:\n"
+    "  br label %%loop\n"
+    "loop:\n"
+    "  %%i = phi i64 [ 0, %%entry ], [ %%next, %%join ]\n"
+    "  %%s = phi i64 [ %d, %%entry ], [ %%t, %%join ]\n"
+    "  %%e = phi double [ %%d, %%entry ], [ %%g, %%join ]\n"
+    "  %%p = getelementptr i64, " I64_PTR " %%a, i64 %%i\n"
+    "  %%x = load i64, " I64_PTR " %%p\n"
+    "  %%zero = icmp eq i64 %%x, 0\n"
+    "  br i1 %%zero, label %%slow, label %%fast\n"
+    "slow:\n"
+    "  call void (i64, i32, " PTR ", i32, ...) @llvm.experimental.patchpoint.void(i64 %d, i32 16,\n"
+    "      " PTR " null, i32 0, i64 %%i, i64 %%s, double %%e, " I64_PTR " %%a)\n"
+    "  ret i64 %%s\n"
+    "fast:\n"
+    "  %%big = icmp ugt i64 %%x, %d\n"
+    "  br i1 %%big, label %%more, label %%less\n"
+    "more:\n"
+    "  %%m1 = mul i64 %%x, %d\n"
+    "  %%m2 = xor i64 %%m1, %%s\n"
+    "  %%m3 = lshr i64 %%m2, 7\n"
+    "  %%m4 = add i64 %%m3, %%i\n"
+    "  br label %%join\n"
+    "less:\n"
+    "  %%l1 = sub i64 %%s, %%x\n"
+    "  %%l2 = and i64 %%l1, 65535\n"
+    "  %%l3 = shl i64 %%l2, 3\n"
+    "  store i64 %%l3, " I64_PTR " %%p\n"
+    "  br label %%join\n"
+    "join:\n"
+    "  %%t = phi i64 [ %%m4, %%more ], [ %%l3, %%less ]\n"
+    "  %%f = sitofp i64 %%t to double\n"
+    "  %%g = fadd double %%e, %%f\n"
+    "  %%next = add i64 %%i, 1\n"
+    "  %%end = icmp eq i64 %%next, %%n\n"
+    "  br i1 %%end, label %%exit, label %%loop\n"
+    "exit:\n"
+    "  %%r = fptosi double %%g to i64\n"
+    "  %%u = add i64 %%t, %%r\n"
+    "  ret i64 %%u\n"
+    "}\n";
+
+/* Parses a module of `count` functions from number `first` on. */
+static LLVMModuleRef parse(LLVMContextRef context, int first, int count)
+{
+    size_t capacity = sizeof intrinsic + (size_t)count * FUNCTION_TEXT_BYTES;
+    char *text = malloc(capacity);
+    char *message;
+    LLVMModuleRef module;
+    if (text == NULL)
+        fail("no memory for IR");
+    size_t size = (size_t)snprintf(text, capacity, "%s", intrinsic);
+    for (int i = first; i < first + count; i++)
+        size += (size_t)snprintf(text + size, capacity - size, function_text, i, i, i, 1000 + i,
+                                 2 * i + 3);
+    LLVMMemoryBufferRef buffer = LLVMCreateMemoryBufferWithMemoryRangeCopy(text, size, "cache");
+    free(text);
+    if (LLVMParseIRInContext(context, buffer, &module, &message) != 0)
+        fail(message);
+    return module;
+}
+
+static LLVMTargetMachineRef create_machine(void)
+{
+    LLVMTargetRef target;
+    char *message;
+    char *triple = LLVMGetDefaultTargetTriple();
+    LLVMInitializeNativeTarget();
+    LLVMInitializeNativeAsmPrinter();
+    if (LLVMGetTargetFromTriple(triple, &target, &message) != 0)
+        fail(message);
+    LLVMTargetMachineRef machine = LLVMCreateTargetMachine(
+        target, triple, "", "", LLVMCodeGenLevelDefault, LLVMRelocPIC, LLVMCodeModelDefault);
+    LLVMDisposeMessage(triple);
+    return machine;
+}
+
+/* Compiles a module, and disposes of it. */
+static LLVMMemoryBufferRef compile(LLVMTargetMachineRef machine, LLVMModuleRef module)
+{
+    const struct cairn_embed_options embed = {.machine = machine};
+    struct cairn_error error;
+    LLVMMemoryBufferRef object;
+    char *message;
+    LLVMPassBuilderOptionsRef passes = LLVMCreatePassBuilderOptions();
+    if (LLVMRunPasses(module, "default<O2>", machine, passes) != NULL)
+        fail("LLVM cannot run its passes");
+    LLVMDisposePassBuilderOptions(passes);
+    if (cairn_embed_manifest(module, &embed, &error) != CAIRN_OK)
+        fail(error.message);
+    if (LLVMTargetMachineEmitToMemoryBuffer(machine, module, LLVMObjectFile, &message, &object) !=
+        0)
+        fail(message);
+    LLVMDisposeModule(module);
+    return object;
+}
+
+/* ---- Loading ---- */
+
+static cairn_module *load(cairn_runtime *runtime, LLVMMemoryBufferRef object)
+{
+    struct cairn_error error;
+    cairn_loader *loader;
+    cairn_module *module;
+    if (cairn_loader_create(runtime, "cached", &loader, &error) != CAIRN_OK ||
+        cairn_loader_add_object(loader, LLVMGetBufferStart(object), LLVMGetBufferSize(object), NULL,
+                                &error) != CAIRN_OK ||
+        cairn_loader_finish(loader, &module, &error) != CAIRN_OK ||
+        cairn_module_publish(module, &error) != CAIRN_OK)
+        fail(error.message);
+    return module;
+}
+
+/* Loads all objects into a new runtime. Returns nanoseconds. */
+static double load_all(LLVMMemoryBufferRef *objects, int object_count)
+{
+    int functions = FUNCTIONS / object_count;
+    struct cairn_error error;
+    cairn_runtime *runtime;
+    if (cairn_runtime_create(NULL, &runtime, &error) != CAIRN_OK)
+        fail(error.message);
+    double begun = bench_now_of_thread();
+    for (int i = 0; i < object_count; i++) {
+        cairn_module *module = load(runtime, objects[i]);
+        for (int k = 0; k < functions; k++) {
+            char name[16];
+            snprintf(name, sizeof name, "f%d", i * functions + k);
+            if (cairn_module_find_symbol(module, name) == NULL)
+                fail("a function is not there");
+        }
+    }
+    double took = bench_now_of_thread() - begun;
+    if (cairn_runtime_find_site(runtime, FUNCTIONS - 1, &error) == NULL)
+        fail(error.message);
+    cairn_runtime_destroy(runtime);
+    return took;
+}
+
+/* ---- Figures ---- */
+
+static void measure(const char *name, int object_count)
+{
+    enum { NANOSECONDS = 1000000 };
+    static LLVMMemoryBufferRef objects[FUNCTIONS];
+    static LLVMModuleRef modules[FUNCTIONS];
+    double loading[ROUNDS];
+    LLVMContextRef context = LLVMContextCreate();
+    LLVMTargetMachineRef machine = create_machine();
+    size_t bytes = 0;
+    for (int i = 0; i < object_count; i++)
+        modules[i] = parse(context, i * (FUNCTIONS / object_count), FUNCTIONS / object_count);
+    double begun = bench_now_of_thread();
+    for (int i = 0; i < object_count; i++)
+        objects[i] = compile(machine, modules[i]);
+    double compiling = bench_now_of_thread() - begun;
+    for (int round = 0; round < ROUNDS; round++)
+        loading[round] = load_all(objects, object_count);
+    for (int i = 0; i < object_count; i++) {
+        bytes += LLVMGetBufferSize(objects[i]);
+        LLVMDisposeMemoryBuffer(objects[i]);
+    }
+    bench_print(&options, &(struct bench_figure){
+                              .name = name,
+                              .value = bench_percentile(loading, ROUNDS, 0.5) / NANOSECONDS,
+                              .unit = "ms",
+                              .peer = "compiling at -O2",
+                              .peer_value = compiling / NANOSECONDS,
+                              .ratio_limit = 1.0 / 200,
+                          });
+    char text[64];
+    snprintf(text, sizeof text, "%s.object_bytes", name);
+    bench_print(&options, &(struct bench_figure){.name = text,
+                                                 .value = (double)bytes / FUNCTIONS,
+                                                 .unit = "bytes/function"});
+    LLVMDisposeTargetMachine(machine);
+    LLVMContextDispose(context);
+}
+
+int main(void)
+{
+    bench_begin(&options);
+    measure("cache.one_object_of_1000", 1);
+    measure("cache.1000_objects", FUNCTIONS);
+    bench_end(&options);
+    return 0;
+}

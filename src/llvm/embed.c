@@ -1,0 +1,195 @@
+/* Adds manifests to modules. SPDX-License-Identifier: MIT */
+#include "llvm/embed.h"
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "llvm/cpu.h"
+#include "llvm/scan.h"
+#include "llvm/types.h"
+#include "llvm/version.h"
+
+#include <string.h>
+
+/* Adds a global to the list of those that passes must keep, although nothing refers to them. LLVM
+ * has such a list as an array of pointers, which cannot grow: it is replaced. */
+static enum cairn_status keep(LLVMModuleRef module, LLVMValueRef global, struct cairn_error *error)
+{
+    static const char list_name[] = "llvm.compiler.used";
+    struct cairn_allocator allocator = memory_allocator(NULL);
+    LLVMTypeRef pointer = version_byte_pointer_type(LLVMGetModuleContext(module));
+    LLVMValueRef list = LLVMGetNamedGlobal(module, list_name);
+    LLVMValueRef values = list == NULL ? NULL : LLVMGetInitializer(list);
+    unsigned count = values == NULL ? 0 : (unsigned)LLVMGetNumOperands(values);
+    LLVMValueRef *kept = memory_new(&allocator, count + (size_t)1, sizeof *kept);
+    if (kept == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a list of globals");
+    for (unsigned i = 0; i < count; i++)
+        kept[i] = LLVMGetOperand(values, i);
+    kept[count] = LLVMConstBitCast(global, pointer);
+    if (list != NULL)
+        LLVMDeleteGlobal(list);
+    list = LLVMAddGlobal(module, LLVMArrayType(pointer, count + 1), list_name);
+    LLVMSetLinkage(list, LLVMAppendingLinkage);
+    LLVMSetInitializer(list, LLVMConstArray(pointer, kept, count + 1));
+    LLVMSetSection(list, "llvm.metadata");
+    memory_free(&allocator, kept, (count + (size_t)1) * sizeof *kept);
+    return CAIRN_OK;
+}
+
+enum cairn_status embed_manifest(LLVMModuleRef module, const struct manifest *manifest,
+                                 struct cairn_error *error)
+{
+    struct cairn_allocator allocator = memory_allocator(NULL);
+    LLVMContextRef context = LLVMGetModuleContext(module);
+    uint8_t *bytes = NULL;
+    size_t size = 0;
+    const char *triple = LLVMGetTarget(module);
+    if (!types_triple_has_elf(triple))
+        return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
+                         "objects for '%.60s' are not ELF, which Cairn loads", triple);
+    enum cairn_status status = manifest_write(manifest, &allocator, &bytes, &size, error);
+    if (status != CAIRN_OK)
+        return status;
+    LLVMValueRef contents =
+        LLVMConstStringInContext(context, (const char *)bytes, (unsigned)size, 1);
+    LLVMValueRef global = LLVMAddGlobal(module, LLVMTypeOf(contents), "cairn.manifest");
+    LLVMSetInitializer(global, contents);
+    LLVMSetGlobalConstant(global, 1);
+    LLVMSetLinkage(global, LLVMInternalLinkage); /* RuntimeDyld drops what has no symbol */
+    LLVMSetSection(global, MANIFEST_SECTION);
+    LLVMSetAlignment(global, MANIFEST_ALIGNMENT);
+    memory_free(&allocator, bytes, size);
+    status = keep(module, global, error);
+    if (status != CAIRN_OK)
+        LLVMDeleteGlobal(global);
+    return status;
+}
+
+/* Makes the manifest's list of PC sections, which the caller frees. Returns false if memory runs
+ * out. */
+static bool list_pc_sections(const struct cairn_capture *captures, size_t count,
+                             const struct cairn_allocator *allocator,
+                             struct manifest_pc_section **listed)
+{
+    *listed = count == 0 ? NULL : memory_new(allocator, count, sizeof **listed);
+    if (count > 0 && *listed == NULL)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        (*listed)[i] = (struct manifest_pc_section){
+            .name = captures[i].section,
+            .is_prefix = captures[i].is_prefix,
+        };
+        if (!captures[i].has_schema)
+            continue;
+        (*listed)[i].schema = captures[i].schema;
+        if (captures[i].schema.address_bytes == 0)
+            (*listed)[i].schema.address_bytes = 4; /* the small code model */
+    }
+    return true;
+}
+
+/* Adds a manifest with these declarations, features and captures. */
+static enum cairn_status embed(LLVMModuleRef module, const struct manifest_target *target,
+                               const cairn_declarations *declarations,
+                               const struct cairn_capture *captures, size_t capture_count,
+                               struct cairn_error *error)
+{
+    struct cairn_allocator allocator = memory_allocator(NULL);
+    struct manifest_pc_section *pc_sections;
+    if (!list_pc_sections(captures, capture_count, &allocator, &pc_sections))
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %zu PC sections",
+                         capture_count);
+    const struct manifest manifest = {
+        .target = *target,
+        .pc_sections = pc_sections,
+        .pc_section_count = capture_count,
+        .declarations = declarations,
+    };
+    enum cairn_status status = embed_manifest(module, &manifest, error);
+    memory_free(&allocator, pc_sections, capture_count * sizeof *pc_sections);
+    return status;
+}
+
+/* Scans a module that is loaded by itself. */
+static enum cairn_status scan(LLVMModuleRef module, enum cairn_id_conflicts id_conflicts,
+                              cairn_declarations **declarations, struct cairn_error *error)
+{
+    struct pending_list none;
+    enum cairn_status status = cairn_declarations_create(NULL, declarations, error);
+    if (status != CAIRN_OK)
+        return status;
+    pending_init(&none, NULL, id_conflicts);
+    status = pending_scan(&none, module, *declarations, error);
+    if (status != CAIRN_OK)
+        cairn_declarations_destroy(*declarations);
+    return status;
+}
+
+enum cairn_status embed_scanned(LLVMModuleRef module, enum cairn_id_conflicts id_conflicts,
+                                struct cairn_error *error)
+{
+    cairn_declarations *declarations;
+    enum cairn_status status = scan(module, id_conflicts, &declarations, error);
+    if (status != CAIRN_OK)
+        return status;
+    if (cairn_declarations_count(declarations) > 0)
+        status = embed_declarations(module, declarations, NULL, 0, error);
+    cairn_declarations_destroy(declarations);
+    return status;
+}
+
+enum cairn_status embed_declarations(LLVMModuleRef module, const cairn_declarations *declarations,
+                                     const struct cairn_capture *captures, size_t capture_count,
+                                     struct cairn_error *error)
+{
+    const struct manifest_target target = {.architecture = types_architecture(module),
+                                           .llvm_version = LLVM_VERSION_MAJOR,
+                                           .triple = LLVMGetTarget(module),
+                                           .cpu = "",
+                                           .features = ""};
+    return embed(module, &target, declarations, captures, capture_count, error);
+}
+
+/* Adds the manifest with the fingerprint of the machine's code. */
+static enum cairn_status embed_fingerprint(LLVMModuleRef module,
+                                           const struct cairn_embed_options *options,
+                                           const cairn_declarations *declarations,
+                                           struct cairn_error *error)
+{
+    struct cairn_allocator allocator = memory_allocator(NULL);
+    char *features = NULL;
+    enum cairn_status status =
+        cpu_features_of_module(module, options->machine, &allocator, &features, error);
+    if (status != CAIRN_OK)
+        return status;
+    char *triple = LLVMGetTargetMachineTriple(options->machine);
+    char *cpu = LLVMGetTargetMachineCPU(options->machine);
+    const struct manifest_target target = {.architecture = types_triple_architecture(triple),
+                                           .llvm_version = LLVM_VERSION_MAJOR,
+                                           .triple = triple,
+                                           .cpu = cpu,
+                                           .features = features};
+    status = embed(module, &target, declarations, options->captures, options->capture_count, error);
+    LLVMDisposeMessage(triple);
+    LLVMDisposeMessage(cpu);
+    memory_free_string(&allocator, features);
+    return status;
+}
+
+enum cairn_status cairn_embed_manifest(LLVMModuleRef module,
+                                       const struct cairn_embed_options *options,
+                                       struct cairn_error *error)
+{
+    cairn_declarations *declarations;
+    if (module == NULL || options == NULL || options->machine == NULL ||
+        (options->captures == NULL && options->capture_count > 0))
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "cairn_embed_manifest needs a module, a target machine, and as many "
+                         "captures as it is told");
+    enum cairn_status status = scan(module, options->id_conflicts, &declarations, error);
+    if (status != CAIRN_OK)
+        return status;
+    status = embed_fingerprint(module, options, declarations, error);
+    cairn_declarations_destroy(declarations);
+    return status;
+}

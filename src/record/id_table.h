@@ -1,0 +1,74 @@
+/*
+ * record/id_table.h - from an ID to its records in all published modules.
+ *
+ * A module has one entry for each ID of its table of records. The entries of one ID are in a list,
+ * in the order in which the modules were published. So publishing and retiring a module takes time
+ * proportional to its records, also if many modules have the same IDs, and finding the records of
+ * an ID takes time proportional to their number.
+ *
+ * Guarantees. Readers take no lock, allocate nothing and may run in signal handlers. A reader sees
+ * all of a module's records of an ID or none of them. It sees them from the time that id_table_add
+ * returns to the time that id_table_remove is called. A reader that began earlier may see them a
+ * little longer, so removed entries, and their table of records, must stay valid until a grace
+ * period has ended that began after the removal.
+ *
+ * Writers are called with the runtime's lock held.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef RECORD_ID_TABLE_H
+#define RECORD_ID_TABLE_H
+
+#include "base/grace.h"
+#include "base/memory.h"
+#include "record/table.h"
+
+#include <cairn/table.h>
+
+/* ---- The entries of one module ---- */
+
+struct id_entries;
+
+/* Creates the entries for a table of records, which must be valid as long as the entries. Errors:
+ * MEMORY. */
+enum cairn_status id_entries_create(const struct cairn_allocator *allocator,
+                                    const cairn_table *records, struct id_entries **entries,
+                                    struct cairn_error *error);
+/* Frees them with the allocator that they were created with. NULL is allowed. */
+void id_entries_destroy(const struct cairn_allocator *allocator, struct id_entries *entries);
+
+size_t id_entries_size_bytes(const struct id_entries *entries);
+
+/* ---- The table ---- */
+
+struct id_table;
+
+/* Creates an empty table. What readers may still use is retired to `grace`, which must be destroyed
+ * before the table. Errors: MEMORY. */
+enum cairn_status id_table_create(const struct cairn_allocator *allocator, struct grace *grace,
+                                  struct id_table **ids, struct cairn_error *error);
+/* NULL is allowed. */
+void id_table_destroy(struct id_table *ids);
+
+size_t id_table_size_bytes(const struct id_table *ids);
+
+/* Makes space for the entries, so that id_table_add cannot fail. The space is lost if other entries
+ * are added before. Errors: MEMORY. */
+enum cairn_status id_table_reserve(struct id_table *ids, const struct id_entries *entries,
+                                   struct cairn_error *error);
+
+/* Adds entries that are in no table, and have never been. */
+void id_table_add(struct id_table *ids, struct id_entries *entries);
+
+/* Removes entries that were added. */
+void id_table_remove(struct id_table *ids, struct id_entries *entries);
+
+/* Finds all records with the ID: those of the module that was published first come first, and
+ * those of one module are in the order of cairn_table_find_id. */
+size_t id_table_find(const struct id_table *ids, uint64_t id, struct cairn_record *records,
+                     size_t capacity);
+
+/* Visits the same records one by one, until `visit` returns false. */
+void id_table_visit(const struct id_table *ids, uint64_t id, table_id_visitor *visit, void *user);
+
+#endif

@@ -1,0 +1,294 @@
+/* Loads objects into a loader's memory. SPDX-License-Identifier: MIT */
+#include "base/error.h"
+#include "base/memory.h"
+#include "code/write_key.h"
+#include "object/link.h"
+#include "runtime/linked_objects.h"
+#include "runtime/load_manifest.h"
+#include "runtime/loader.h"
+#include "runtime/module.h"
+
+#include <assert.h>
+#include <cairn/load.h>
+#include <dlfcn.h>
+#include <string.h>
+
+/* What the loader does for one object. */
+struct request {
+    cairn_loader *loader;
+    struct cairn_load_options options;
+    struct object_pc_sections pc_sections; /* of the object's manifest */
+    struct request *next;
+};
+
+struct loader_objects {
+    struct object_link *link;
+    struct request *requests;
+};
+
+/* LLVM 16 takes the options of a PC section as a part of its name ("section!C"). It does not
+ * compress numbers, and pads each to its size in memory: a number of 3 bytes takes 4, a number of 5
+ * to 7 bytes takes 8. */
+static struct cairn_pcsection_schema without_options(struct cairn_pcsection_schema schema)
+{
+    schema.is_compressed = false;
+    for (uint8_t i = 0; i < schema.constant_count; i++) {
+        uint8_t *bytes = &schema.constant_bytes[i];
+        if (*bytes > 2)
+            *bytes = *bytes <= 4 ? 4 : 8;
+    }
+    return schema;
+}
+
+/* Finds the schema of a PC section: among the options, and then in the object's manifest. Sets
+ * `*length` to the length of the name without what LLVM 16 has added. */
+static bool find_pc_section(const struct request *request, const char *name, size_t *length,
+                            struct cairn_pcsection_schema *schema)
+{
+    const struct cairn_load_options *options = &request->options;
+    *length = strlen(name);
+    for (size_t i = 0; i < options->pc_section_count; i++)
+        if (strcmp(options->pc_sections[i].name, name) == 0) {
+            *schema = options->pc_sections[i].schema;
+            return true;
+        }
+    *length = strcspn(name, "!");
+    for (size_t i = 0; i < request->pc_sections.count; i++) {
+        const struct manifest_pc_section *entry = &request->pc_sections.entries[i];
+        size_t wanted = strlen(entry->name);
+        if ((entry->is_prefix ? *length < wanted : *length != wanted) ||
+            memcmp(name, entry->name, wanted) != 0)
+            continue;
+        *schema = name[*length] == '\0' ? entry->schema : without_options(entry->schema);
+        return true;
+    }
+    return false;
+}
+
+/* Returns the key of the memory that objects are loaded into. It is open while they are placed and
+ * linked, but not while the host is called. */
+static int write_key(const cairn_loader *loader)
+{
+    return code_space_write_key(loader_runtime(loader)->space);
+}
+
+static bool is_pc_section(void *user, const char *name)
+{
+    size_t length;
+    struct cairn_pcsection_schema schema;
+    return find_pc_section(user, name, &length, &schema);
+}
+
+static enum cairn_status reserve_pc_section(const struct request *request, const char *name,
+                                            size_t size, size_t alignment, struct code_place *place,
+                                            struct cairn_error *error)
+{
+    size_t length;
+    struct cairn_pc_table_section pc_section = {0};
+    const struct cairn_allocator *allocator = &loader_runtime(request->loader)->allocator;
+    bool found = find_pc_section(request, name, &length, &pc_section.schema);
+    assert(found); /* is_pc_section has found it */
+    char *copy = memory_copy_string(allocator, name, length);
+    pc_section.name = copy;
+    if (!found || copy == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0,
+                         "no memory for the name of PC section '%.60s'", name);
+    enum cairn_status status = loader_reserve(request->loader, CAIRN_SECTION_PC_SECTION, size,
+                                              alignment, &pc_section, place, error);
+    memory_free_string(allocator, copy);
+    return status;
+}
+
+static enum cairn_status allocate(void *user, enum cairn_section_kind kind, const char *name,
+                                  uint64_t size, uint64_t alignment, struct object_memory *memory,
+                                  struct cairn_error *error)
+{
+    /* The system's unwinder expects the table to end with a length of 0. */
+    enum { TABLE_END_BYTES = 4 };
+    const struct request *request = user;
+    struct code_place place;
+    bool registers = kind == CAIRN_SECTION_UNWIND_TABLE && request->options.registers_unwind_tables;
+    if (registers && size <= SIZE_MAX - TABLE_END_BYTES)
+        size += TABLE_END_BYTES;
+    enum cairn_status status =
+        kind == CAIRN_SECTION_PC_SECTION
+            ? reserve_pc_section(request, name, size, alignment, &place, error)
+            : loader_reserve(request->loader, kind, size, alignment, NULL, &place, error);
+    if (status != CAIRN_OK)
+        return status;
+    *memory = (struct object_memory){place.bytes, place.address};
+    if (!registers)
+        return CAIRN_OK;
+    memset(place.bytes + size - TABLE_END_BYTES, 0, TABLE_END_BYTES);
+    if (attachment_list_add(&loader_linked(request->loader)->attached,
+                            &loader_runtime(request->loader)->allocator, ATTACHED_UNWIND_TABLE,
+                            memory->address))
+        return CAIRN_OK;
+    return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to register an unwind table");
+}
+
+/* Finds a definition in a published module, and adds a reference to the module. */
+static bool find_in_modules(cairn_loader *loader, const char *name, uint64_t *address)
+{
+    cairn_runtime *runtime = loader_runtime(loader);
+    struct loader_linked *linked = loader_linked(loader);
+    runtime_lock(runtime);
+    const struct definition *found = module_find_definition(runtime, linked->scope, name);
+    cairn_module *module = found == NULL ? NULL : definition_symbols(found)->owner;
+    if (module != NULL) {
+        *address = definition_address(found);
+        module->shares++;
+    }
+    runtime_unlock(runtime);
+    if (module != NULL && !attachment_list_add(&linked->attached, &runtime->allocator,
+                                               ATTACHED_MODULE, (uintptr_t)module))
+        linked->has_no_memory = true;
+    return module != NULL;
+}
+
+static bool find_symbol(void *user, const char *name, uint64_t *address)
+{
+    const struct request *request = user;
+    const struct cairn_load_options *options = &request->options;
+    if (!options->ignores_modules && find_in_modules(request->loader, name, address))
+        return true;
+    int key = write_key(request->loader);
+    int rights = write_key_suspend(key);
+    bool is_found =
+        options->find_symbol != NULL && options->find_symbol(options->user, name, address);
+    write_key_close(key, rights);
+    if (is_found)
+        return true;
+    if (options->ignores_process)
+        return false;
+    const void *found = dlsym(RTLD_DEFAULT, name);
+    *address = (uintptr_t)found;
+    return found != NULL;
+}
+
+static void note_undefined(void *user, const char *name)
+{
+    const struct cairn_load_options *options = &((const struct request *)user)->options;
+    int key = write_key(((const struct request *)user)->loader);
+    int rights = write_key_suspend(key);
+    if (options->note_undefined != NULL)
+        options->note_undefined(options->user, name);
+    write_key_close(key, rights);
+}
+
+/* ---- Adding ---- */
+
+void loader_objects_destroy(const struct cairn_allocator *allocator, struct loader_objects *objects)
+{
+    if (objects == NULL)
+        return;
+    object_link_destroy(objects->link);
+    while (objects->requests != NULL) {
+        struct request *request = objects->requests;
+        objects->requests = request->next;
+        object_pc_sections_release(&request->pc_sections, allocator);
+        memory_free(allocator, request, sizeof *request);
+    }
+    memory_free(allocator, objects, sizeof *objects);
+}
+
+/* Returns the loader's objects, which are created for the first one. */
+static enum cairn_status get_objects(cairn_loader *loader, struct loader_objects **objects,
+                                     struct cairn_error *error)
+{
+    const cairn_runtime *runtime = loader_runtime(loader);
+    struct loader_objects **kept = loader_objects(loader);
+    if (*kept == NULL) {
+        struct loader_objects *created = memory_new(&runtime->allocator, 1, sizeof *created);
+        if (created == NULL)
+            return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for an object");
+        *kept = created;
+        enum cairn_status status = object_link_create(code_space_arch(runtime->space),
+                                                      &runtime->allocator, &created->link, error);
+        if (status != CAIRN_OK)
+            return status;
+    }
+    *objects = *kept;
+    return CAIRN_OK;
+}
+
+static enum cairn_status add_object(cairn_loader *loader, const void *bytes, size_t size,
+                                    const struct cairn_load_options *options,
+                                    struct cairn_error *error)
+{
+    struct loader_objects *objects = NULL;
+    enum cairn_status status = get_objects(loader, &objects, error);
+    if (status != CAIRN_OK)
+        return status;
+    struct request *request = memory_new(&loader_runtime(loader)->allocator, 1, sizeof *request);
+    if (request == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for an object");
+    *request = (struct request){loader, *options, {0}, objects->requests};
+    objects->requests = request;
+    loader_linked(loader)->scope = options->scope;
+    const struct object_host host = {.allocate = allocate,
+                                     .is_pc_section = is_pc_section,
+                                     .find_symbol = find_symbol,
+                                     .note_undefined = note_undefined,
+                                     .user = request};
+    status = load_manifest(loader, bytes, size, options, &request->pc_sections, error);
+    if (status != CAIRN_OK)
+        return status;
+    int rights = write_key_open(write_key(loader));
+    status = object_link_add(objects->link, bytes, size, options->name, &host, error);
+    write_key_close(write_key(loader), rights);
+    return status;
+}
+
+enum cairn_status cairn_loader_add_object(cairn_loader *loader, const void *bytes, size_t size,
+                                          const struct cairn_load_options *options,
+                                          struct cairn_error *error)
+{
+    static const struct cairn_load_options none = {0};
+    if (loader == NULL || (bytes == NULL && size > 0))
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "cairn_loader_add_object needs a loader and an object");
+    if (loader_is_incomplete(loader))
+        return error_set(error, CAIRN_ERROR_STATE, 0,
+                         "an object is added to a loader in which an allocation or an object has "
+                         "failed");
+    enum cairn_status status = runtime_enter(loader_runtime(loader), error);
+    if (status == CAIRN_OK)
+        status = add_object(loader, bytes, size, options == NULL ? &none : options, error);
+    if (status != CAIRN_OK)
+        loader_set_incomplete(loader);
+    return status;
+}
+
+/* Links the objects, and keeps what the module needs of them. */
+static enum cairn_status link_objects(cairn_loader *loader, struct object_link *link,
+                                      struct cairn_error *error)
+{
+    cairn_runtime *runtime = loader_runtime(loader);
+    struct loader_linked *linked = loader_linked(loader);
+    int rights = write_key_open(write_key(loader));
+    enum cairn_status status = object_link_finish(link, error);
+    write_key_close(write_key(loader), rights);
+    if (status == CAIRN_OK && linked->has_no_memory)
+        status = error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to note the modules in use");
+    if (status == CAIRN_OK)
+        status = linked_symbols(link, &runtime->symbols.key, &linked->symbols, error);
+    if (status == CAIRN_OK)
+        status = linked_constructors(link, &linked->attached, error);
+    return status;
+}
+
+enum cairn_status loader_link_objects(cairn_loader *loader, struct cairn_error *error)
+{
+    struct loader_objects **objects = loader_objects(loader);
+    if (*objects == NULL)
+        return CAIRN_OK;
+    enum cairn_status status = link_objects(loader, (*objects)->link, error);
+    if (status != CAIRN_OK) {
+        loader_set_incomplete(loader);
+        return status;
+    }
+    loader_objects_destroy(&loader_runtime(loader)->allocator, *objects);
+    *objects = NULL;
+    return CAIRN_OK;
+}

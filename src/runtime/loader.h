@@ -1,0 +1,55 @@
+/*
+ * runtime/loader.h - what loading an object needs from a loader, in addition to cairn/module.h.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef RUNTIME_LOADER_H
+#define RUNTIME_LOADER_H
+
+#include "record/module_symbols.h"
+#include "runtime/attachments.h"
+#include "runtime/runtime.h"
+
+/* The objects that a loader has been given, until it links them. */
+struct loader_objects;
+
+/* What the objects add to the module, in addition to its memory. */
+struct loader_linked {
+    struct module_symbols *symbols;
+    const void *scope;
+    struct attachment_list attached;
+    bool has_no_memory; /* to keep a reference to a module */
+};
+
+/* Returns the loader's runtime. */
+cairn_runtime *loader_runtime(const cairn_loader *loader);
+
+/* Adds a declaration of the loader's records. Errors: those of cairn_declarations_add. */
+CAIRN_MUST_CHECK enum cairn_status loader_add_declaration(
+    cairn_loader *loader, const struct cairn_declaration *declaration, struct cairn_error *error);
+
+/* Like cairn_loader_allocate, for a section whose size will not change, and which is written at
+ * another address than that of its use (code_block_reserve). */
+enum cairn_status loader_reserve(cairn_loader *loader, enum cairn_section_kind kind, size_t size,
+                                 size_t alignment, const struct cairn_pc_table_section *pc_section,
+                                 struct code_place *place, struct cairn_error *error);
+
+/* Returns where the loader keeps its objects: NULL if there are none. */
+struct loader_objects **loader_objects(cairn_loader *loader);
+
+struct loader_linked *loader_linked(cairn_loader *loader);
+
+/* Whether an allocation or an object has failed, so that what was loaded is not complete. */
+bool loader_is_incomplete(const cairn_loader *loader);
+void loader_set_incomplete(cairn_loader *loader);
+
+/* Links the loader's objects into its memory. Nothing happens if there are none. Errors: those of
+ * object_link_finish. */
+CAIRN_MUST_CHECK enum cairn_status loader_link_objects(cairn_loader *loader,
+                                                       struct cairn_error *error);
+
+/* Frees what a loader keeps of its objects. NULL is allowed. */
+void loader_objects_destroy(const struct cairn_allocator *allocator,
+                            struct loader_objects *objects);
+
+#endif
