@@ -313,8 +313,13 @@ static void check_exits(void)
     check_exit(to_handler, CALLS);
     check_exit(to_handler, CALLS_NOTHING);
     check_exit(to_handler, HAS_SHADOW);
+    const void *freed = cairn_exit_target(to_handler);
     cairn_exit_destroy(to_handler);
-    check(cairn_runtime_quiesce(program.runtime) == 1, "the exit is gone");
+    cairn_runtime_quiesce(program.runtime);
+    check_ok(cairn_exit_create(program.runtime, note_exit, NULL, &to_handler, &error), &error,
+             "another exit is made");
+    check(cairn_exit_target(to_handler) == freed, "it has the memory of the destroyed one");
+    cairn_exit_destroy(to_handler);
 }
 
 static void check_list_of_changes(void)
@@ -530,7 +535,7 @@ int main(void)
         check_enter();
         cairn_signature_destroy(signature);
         cairn_module_retire(program.module);
-        check(cairn_runtime_quiesce(program.runtime) == 3, "the modules are gone");
+        check(cairn_runtime_quiesce(program.runtime) == 2, "the modules are gone");
     }
     cairn_runtime_destroy(program.runtime);
     printf("1..%d\n", checks);
