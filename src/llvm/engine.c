@@ -280,11 +280,9 @@ static void note_undefined(void *user, const char *name)
 
 /* ---- Finalising ---- */
 
-/* Compiles all modules, and adds their objects to the loader. The first object has the declarations
- * of all. */
+/* Compiles all modules, and adds their objects to the loader. */
 static enum cairn_status compile(const cairn_engine *engine, cairn_loader *loader,
-                                 struct linking *linking, const cairn_declarations *declarations,
-                                 struct cairn_error *error)
+                                 struct linking *linking, struct cairn_error *error)
 {
     const struct cairn_module_options *modules = &engine->options.modules;
     enum cairn_status status = CAIRN_OK;
@@ -295,11 +293,9 @@ static enum cairn_status compile(const cairn_engine *engine, cairn_loader *loade
     options.scope = engine;
     options.pc_section_count = 0; /* the objects' manifests name them */
     for (size_t i = 0; i < engine->module_count && status == CAIRN_OK; i++) {
-        bool declares = i == 0 && cairn_declarations_count(declarations) > 0;
-        const cairn_declarations *declared = declares ? declarations : NULL;
         LLVMMemoryBufferRef object;
-        if (declared != NULL || modules->capture_count > 0)
-            status = embed_declarations(engine->modules[i], declared, modules->captures,
+        if (modules->capture_count > 0)
+            status = embed_declarations(engine->modules[i], NULL, modules->captures,
                                         modules->capture_count, error);
         if (status != CAIRN_OK)
             break;
@@ -332,16 +328,13 @@ static enum cairn_status load(const cairn_engine *engine, cairn_module **module,
     cairn_loader *loader = NULL;
     struct linking linking = {.engine = engine};
     struct cairn_memory_range range;
-    cairn_declarations *declarations;
     *module = NULL;
     enum cairn_status status =
-        pending_merge(&engine->pending, engine->pending.first, &declarations, error);
-    if (status != CAIRN_OK)
-        return status;
-    status = cairn_loader_create(engine->runtime, engine->options.modules.name, &loader, error);
+        cairn_loader_create(engine->runtime, engine->options.modules.name, &loader, error);
     if (status == CAIRN_OK)
-        status = compile(engine, loader, &linking, declarations, error);
-    cairn_declarations_destroy(declarations);
+        status = pending_declare(&engine->pending, engine->pending.first, loader, error);
+    if (status == CAIRN_OK)
+        status = compile(engine, loader, &linking, error);
     if (status == CAIRN_OK)
         status = cairn_loader_finish(loader, module, error);
     if (linking.lacks_deoptimize)

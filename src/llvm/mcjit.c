@@ -134,13 +134,9 @@ static void declare_loaded(cairn_memory_manager *manager)
         manager->markers = markers->next;
         memory_free(&manager->dyld.allocator, markers, sizeof *markers + markers->size);
     }
-    cairn_declarations *declarations = NULL;
-    enum cairn_status status = pending_merge(&manager->pending, loaded, &declarations, &error);
-    if (status == CAIRN_OK && manager->load.loader != NULL)
-        status = cairn_loader_declare(manager->load.loader, declarations, &error);
-    if (status != CAIRN_OK && manager->load.loader != NULL)
+    if (manager->load.loader != NULL &&
+        pending_declare(&manager->pending, loaded, manager->load.loader, &error) != CAIRN_OK)
         dyld_keep_error(&manager->load, &error);
-    cairn_declarations_destroy(declarations);
     pending_destroy(&manager->pending, loaded);
 }
 

@@ -199,20 +199,23 @@ enum cairn_status pending_add(struct pending_list *list, LLVMModuleRef module, b
     return CAIRN_OK;
 }
 
-enum cairn_status pending_merge(const struct pending_list *list, const struct pending *first,
-                                cairn_declarations **declarations, struct cairn_error *error)
+enum cairn_status pending_declare(const struct pending_list *list, const struct pending *first,
+                                  cairn_loader *loader, struct cairn_error *error)
 {
     bool undeclares = list->id_conflicts == CAIRN_ID_CONFLICTS_UNDECLARED;
     cairn_declarations *merged;
+    if (first == NULL)
+        return CAIRN_OK;
+    if (first->next == NULL)
+        return cairn_loader_declare(loader, first->declarations, error);
     enum cairn_status status = cairn_declarations_create(&list->allocator, &merged, error);
     if (status != CAIRN_OK)
         return status;
     for (; first != NULL && status == CAIRN_OK; first = first->next)
         status = merge(merged, first->declarations, undeclares, error);
     if (status == CAIRN_OK)
-        *declarations = merged;
-    else
-        cairn_declarations_destroy(merged);
+        status = cairn_loader_declare(loader, merged, error);
+    cairn_declarations_destroy(merged);
     return status;
 }
 

@@ -82,10 +82,10 @@ bool pending_is_marker(const char *section_name);
 void pending_take(struct pending_list *list, const void *section, size_t size,
                   struct pending **taken);
 
-/* Creates a set of the declarations of modules: taken ones, or all of a list. The caller owns it.
- * Errors: MEMORY, CONFLICT. */
-enum cairn_status pending_merge(const struct pending_list *list, const struct pending *first,
-                                cairn_declarations **declarations, struct cairn_error *error);
+/* Passes the declarations of modules to a loader: of taken ones, or of all of a list. Errors:
+ * MEMORY, CONFLICT. */
+enum cairn_status pending_declare(const struct pending_list *list, const struct pending *first,
+                                  cairn_loader *loader, struct cairn_error *error);
 
 /* Frees modules: taken ones, or all of a list that is not used again. */
 void pending_destroy(const struct pending_list *list, struct pending *first);
