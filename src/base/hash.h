@@ -1,11 +1,11 @@
 /*
  * base/hash.h - hashing of numbers from input, with a key that the input cannot know.
  *
- * Each table has its own random key from the system. For any two different numbers, the probability
- * that the upper 32 bits of hash_u64 are the same is 2^-32 (Dietzfelbinger 1996, "Universal hashing
- * and k-wise independent random variables via integer arithmetic without primes"). So no input can
- * be constructed that puts many numbers into one bucket of a table, and lookups take expected O(1)
- * time.
+ * Each table has its own key, from a generator with a random seed from the system. For any two
+ * different numbers, the probability that the upper 32 bits of hash_u64 are the same is 2^-32
+ * (Dietzfelbinger 1996, "Universal hashing and k-wise independent random variables via integer
+ * arithmetic without primes"). So no input can be constructed that puts many numbers into one
+ * bucket of a table, and lookups take expected O(1) time.
  *
  * SPDX-License-Identifier: MIT
  */
