@@ -48,9 +48,9 @@ struct builder {
     struct hash_set rows; /* by the index of their first word */
     struct unwind_draft draft;
     struct eh_frame_description common_description;
-    struct call_frame common;        /* state after the last function's common information */
+    struct call_frame *common;       /* state after the last function's common information */
     enum cairn_status common_status; /* result of executing it */
-    struct call_frame call_frame;
+    struct call_frame *call_frame;
     struct call_frame_row row;
 };
 
@@ -130,10 +130,10 @@ static enum cairn_status add_rows(struct builder *builder,
         [CALL_FRAME_LETTER] = UNWIND_LETTER,
     };
     bool has_common = builder->common_status == CAIRN_OK;
-    struct call_frame *call_frame = has_common ? &builder->call_frame : &builder->common;
+    struct call_frame *call_frame = has_common ? builder->call_frame : builder->common;
     enum cairn_status status = builder->common_status;
     if (has_common)
-        call_frame_begin_after(call_frame, &builder->common, description);
+        call_frame_begin_after(call_frame, builder->common, description);
     while (status == CAIRN_OK) {
         bool found;
         status = call_frame_next(call_frame, &builder->row, &found, error);
@@ -173,9 +173,9 @@ static enum cairn_status add_function(struct builder *builder, const struct func
         return status;
     if (is_new) {
         builder->common_description = *description;
-        call_frame_begin(&builder->common, table, &builder->common_description,
+        call_frame_begin(builder->common, table, &builder->common_description,
                          builder->numbering.arch->signs_return_addresses);
-        builder->common_status = call_frame_run_common(&builder->common, error);
+        builder->common_status = call_frame_run_common(builder->common, error);
     }
     status = add_rows(builder, description, end, error);
     if (status == CAIRN_OK)
@@ -290,40 +290,50 @@ static enum cairn_status pack(const struct builder *builder, struct unwind **unw
     return CAIRN_OK;
 }
 
+/* Frees everything except the frames. */
+static void release(const struct builder *builder)
+{
+    const struct cairn_allocator *allocator = &builder->allocator;
+    size_t count = builder->function_count;
+    memory_free(allocator, builder->functions, count * sizeof *builder->functions);
+    memory_free(allocator, builder->order, count * sizeof *builder->order);
+    memory_free(allocator, builder->read.elements,
+                builder->read.capacity * sizeof *builder->read.elements);
+    memory_free(allocator, builder->entries.elements,
+                builder->entries.capacity * sizeof *builder->entries.elements);
+    memory_free(allocator, builder->words, builder->word_capacity * sizeof *builder->words);
+    hash_set_release(&builder->rows, allocator);
+}
+
 enum cairn_status unwind_create(const struct function_list *list, const struct cairn_arch *arch,
                                 struct unwind **unwind, struct cairn_error *error)
 {
     *unwind = NULL;
     if (arch == NULL || list->count == 0)
         return CAIRN_OK;
-    const struct cairn_allocator allocator = list->allocator;
-    struct builder *builder = memory_new(&allocator, 1, sizeof *builder);
-    if (builder == NULL)
-        return no_memory(error);
-    builder->allocator = allocator;
-    builder->base = list->entries[0].function.address;
-    builder->function_count = list->count;
-    builder->functions = memory_new(&allocator, list->count, sizeof *builder->functions);
-    builder->order = memory_new(&allocator, list->count, sizeof *builder->order);
-    unwind_numbering_create(arch, &builder->numbering);
+    /* Two frames are 20 KB, of which most functions use a few hundred bytes. */
+    struct call_frame common;
+    struct call_frame call_frame;
+    struct builder builder = {
+        .allocator = list->allocator,
+        .base = list->entries[0].function.address,
+        .function_count = list->count,
+        .common = &common,
+        .call_frame = &call_frame,
+    };
+    builder.functions = memory_new(&builder.allocator, list->count, sizeof *builder.functions);
+    builder.order = memory_new(&builder.allocator, list->count, sizeof *builder.order);
+    unwind_numbering_create(arch, &builder.numbering);
     enum cairn_status status = CAIRN_OK;
-    if (builder->functions == NULL || builder->order == NULL ||
-        !hash_set_init(&builder->rows, &allocator, ROWS_AT_FIRST))
+    if (!hash_set_init(&builder.rows, &builder.allocator, ROWS_AT_FIRST) ||
+        builder.functions == NULL || builder.order == NULL)
         status = no_memory(error);
     if (status == CAIRN_OK)
-        status = read_functions(builder, list, error);
+        status = read_functions(&builder, list, error);
     if (status == CAIRN_OK)
-        status = sort_entries(builder, error);
+        status = sort_entries(&builder, error);
     if (status == CAIRN_OK)
-        status = pack(builder, unwind, error);
-    memory_free(&allocator, builder->functions, list->count * sizeof *builder->functions);
-    memory_free(&allocator, builder->order, list->count * sizeof *builder->order);
-    memory_free(&allocator, builder->read.elements,
-                builder->read.capacity * sizeof *builder->read.elements);
-    memory_free(&allocator, builder->entries.elements,
-                builder->entries.capacity * sizeof *builder->entries.elements);
-    memory_free(&allocator, builder->words, builder->word_capacity * sizeof *builder->words);
-    hash_set_release(&builder->rows, &allocator);
-    memory_free(&allocator, builder, sizeof *builder);
+        status = pack(&builder, unwind, error);
+    release(&builder);
     return status;
 }
