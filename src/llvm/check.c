@@ -489,6 +489,19 @@ static enum cairn_status check_instruction(struct checker *checker, LLVMValueRef
     return status;
 }
 
+static enum cairn_status check_function(struct checker *checker, LLVMValueRef function)
+{
+    enum cairn_status status = CAIRN_OK;
+    checker->function = function;
+    checker->has_checked_liveness = false;
+    checker->has_checked_selection = false;
+    for (LLVMValueRef instruction = NULL;
+         status == CAIRN_OK && (instruction = ir_next_instruction(function, instruction)) != NULL;)
+        if (unsupported_may_be(LLVMGetInstructionOpcode(instruction)))
+            status = check_instruction(checker, instruction);
+    return status;
+}
+
 enum cairn_status cairn_check_module(LLVMModuleRef module,
                                      const struct cairn_check_options *options,
                                      struct cairn_error *error)
@@ -507,15 +520,10 @@ enum cairn_status cairn_check_module(LLVMModuleRef module,
          verify_module(module, checker.options, error) != CAIRN_OK))
         return CAIRN_ERROR_LLVM;
     enum cairn_status status = CAIRN_OK;
-    for (LLVMValueRef instruction = NULL;
-         status == CAIRN_OK && (instruction = ir_next_in_module(module, instruction)) != NULL;) {
-        LLVMValueRef function = ir_function_of(instruction);
-        checker.has_checked_liveness &= function == checker.function;
-        checker.has_checked_selection &= function == checker.function;
-        checker.function = function;
+    for (LLVMValueRef function = LLVMGetFirstFunction(module);
+         status == CAIRN_OK && function != NULL; function = LLVMGetNextFunction(function))
         if (LLVMGetLinkage(function) != LLVMAvailableExternallyLinkage) /* LLVM emits code */
-            status = check_instruction(&checker, instruction);
-    }
+            status = check_function(&checker, function);
     if (status != CAIRN_OK || checker.found == 0)
         return status;
     if (error != NULL && checker.found > 1) {

@@ -24,6 +24,10 @@ const struct problem *target_find_problem(LLVMValueRef target,
 /* Whether LLVM emits no-ops instead of a call for the target. */
 bool target_is_null(LLVMValueRef target);
 
+/* Whether there may be a reason not to compile an instruction with this opcode: calls, which may
+ * also make records, and instructions of exception handling. */
+bool unsupported_may_be(LLVMOpcode opcode);
+
 /* Returns the reason why LLVM has no code for an instruction that makes no record; NULL if it
  * has. */
 const struct problem *unsupported_find(LLVMValueRef instruction,

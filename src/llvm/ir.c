@@ -19,6 +19,9 @@ LLVMValueRef ir_next_instruction(LLVMValueRef function, LLVMValueRef previous)
 
 LLVMValueRef ir_next_in_module(LLVMModuleRef module, LLVMValueRef previous)
 {
+    LLVMValueRef next = previous == NULL ? NULL : LLVMGetNextInstruction(previous);
+    if (next != NULL)
+        return next;
     LLVMValueRef function =
         previous == NULL ? LLVMGetFirstFunction(module) : ir_function_of(previous);
     for (; function != NULL; function = LLVMGetNextFunction(function))

@@ -75,7 +75,9 @@ enum cairn_record_kind site_call_kind(LLVMValueRef instruction)
         {gc_statepoint, CAIRN_RECORD_STATEPOINT},
         {deoptimize, CAIRN_RECORD_STATEPOINT},
     };
-    LLVMValueRef function = ir_called_function(instruction);
+    if (!ir_is_call(instruction))
+        return CAIRN_RECORD_UNDECLARED;
+    LLVMValueRef function = LLVMIsAFunction(LLVMGetCalledValue(instruction));
     if (function == NULL || LLVMGetIntrinsicID(function) == 0)
         return site_call_has_deopt_bundle(instruction) ? CAIRN_RECORD_STATEPOINT
                                                        : CAIRN_RECORD_UNDECLARED;

@@ -19,13 +19,18 @@ struct use {
     LLVMValueRef call;
     enum cairn_architecture architecture;
     const struct cairn_check_options *options;
-    bool has_optnone; /* whether the function that contains the call has this attribute */
 };
+
+/* Whether the function that contains the call has the attribute optnone. */
+static bool has_optnone(const struct use *use)
+{
+    return ir_attribute(ir_function_of(use->call), IR_FUNCTION, "optnone") != NULL;
+}
 
 /* Whether no pass replaces the condition. Only optimisation runs that pass. */
 static bool is_not_optimised(const struct use *use)
 {
-    return use->options->optimisation_level == 0 || use->has_optnone;
+    return use->options->optimisation_level == 0 || has_optnone(use);
 }
 
 /* Whether the result is used. LLVM emits no code for the intrinsic otherwise. */
@@ -41,7 +46,7 @@ static bool is_returned_by_fast_isel(const struct use *use)
     LLVMTypeKind kind = LLVMGetTypeKind(type);
     bool is_vector = kind == LLVMVectorTypeKind || kind == LLVMScalableVectorTypeKind;
     return use->options->optimisation_level > 0 &&
-           (use->options->enable_fast_isel || use->has_optnone) &&
+           (use->options->enable_fast_isel || has_optnone(use)) &&
            (ir_is_integer(type, 64) || is_vector || types_fits_register(type, use->architecture));
 }
 
@@ -78,8 +83,7 @@ static const struct problem *find_in_call(LLVMValueRef call, enum cairn_architec
     LLVMValueRef function = LLVMIsAFunction(LLVMGetCalledValue(call));
     if (!ir_is_intrinsic(function, "llvm.experimental."))
         return NULL;
-    bool has_optnone = ir_attribute(ir_function_of(call), IR_FUNCTION, "optnone") != NULL;
-    const struct use use = {call, architecture, options, has_optnone};
+    const struct use use = {call, architecture, options};
     for (size_t i = 0; i < sizeof intrinsics / sizeof *intrinsics; i++)
         if (ir_is_intrinsic(function, intrinsics[i].prefix)) {
             bool is_problem =
@@ -128,6 +132,13 @@ static const struct problem *find_in_pad(LLVMValueRef pad)
     return fits ? NULL : &other;
 }
 
+bool unsupported_may_be(LLVMOpcode opcode)
+{
+    return opcode == LLVMCall || opcode == LLVMInvoke || opcode == LLVMLandingPad ||
+           opcode == LLVMCatchSwitch || opcode == LLVMCleanupPad;
+}
+
+/* ORDER unsupported_may_be */
 const struct problem *unsupported_find(LLVMValueRef instruction,
                                        enum cairn_architecture architecture,
                                        const struct cairn_check_options *options)
