@@ -483,9 +483,11 @@ static enum cairn_status check_instruction(struct checker *checker, LLVMValueRef
         if (LLVM_ENDS_AT_FOREIGN_BUNDLES && ir_is_call(instruction))
             check_bundles(checker);
     }
-    if (status == CAIRN_OK)
+    if (status == CAIRN_OK) {
         report_problem(checker,
                        unsupported_find(instruction, checker->architecture, checker->options));
+        report_problem(checker, foreign_type_find(instruction, checker->architecture));
+    }
     return status;
 }
 

@@ -34,6 +34,11 @@ const struct problem *unsupported_find(LLVMValueRef instruction,
                                        enum cairn_architecture architecture,
                                        const struct cairn_check_options *options);
 
+/* Returns the reason why LLVM has no code for the types of the instruction, or, at the first
+ * instruction of a function, for those of its parameters; NULL if it has. */
+const struct problem *foreign_type_find(LLVMValueRef instruction,
+                                        enum cairn_architecture architecture);
+
 /* Finds out whether GlobalISel, if LLVM tries it first, is known to leave the function to
  * SelectionDAG. MEMORY. */
 enum cairn_status selection_leaves_to_dag(LLVMValueRef function, bool *leaves,

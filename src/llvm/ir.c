@@ -48,6 +48,14 @@ bool ir_is_call(LLVMValueRef instruction)
     return opcode == LLVMCall || opcode == LLVMInvoke;
 }
 
+bool ir_is_float_arithmetic(LLVMOpcode opcode)
+{
+    return opcode == LLVMFAdd || opcode == LLVMFSub || opcode == LLVMFMul || opcode == LLVMFDiv ||
+           opcode == LLVMFRem || opcode == LLVMFCmp || opcode == LLVMFPTrunc ||
+           opcode == LLVMFPExt || opcode == LLVMSIToFP || opcode == LLVMUIToFP ||
+           opcode == LLVMFPToSI || opcode == LLVMFPToUI;
+}
+
 LLVMValueRef ir_called_function(LLVMValueRef instruction)
 {
     return ir_is_call(instruction) ? LLVMIsAFunction(LLVMGetCalledValue(instruction)) : NULL;

@@ -27,6 +27,10 @@ const char *ir_function_name(LLVMValueRef instruction);
 /* Whether the instruction is a call or an invoke. */
 bool ir_is_call(LLVMValueRef instruction);
 
+/* Whether the instruction computes with floating-point numbers, and so reads the floating-point
+ * control register. Instructions that only move a number or change its sign do not. */
+bool ir_is_float_arithmetic(LLVMOpcode opcode);
+
 /* Returns the function that a call or an invoke names; NULL for other callees and instructions. */
 LLVMValueRef ir_called_function(LLVMValueRef instruction);
 

@@ -59,16 +59,6 @@ static bool is_awkward(LLVMTypeRef type)
     return kind == LLVMX86_FP80TypeKind || kind == LLVMBFloatTypeKind;
 }
 
-/* Whether the instruction reads a floating-point control register. Instructions that only move a
- * number or change its sign do not. */
-static bool is_arithmetic(LLVMOpcode opcode)
-{
-    return opcode == LLVMFAdd || opcode == LLVMFSub || opcode == LLVMFMul || opcode == LLVMFDiv ||
-           opcode == LLVMFRem || opcode == LLVMFCmp || opcode == LLVMFPTrunc ||
-           opcode == LLVMFPExt || opcode == LLVMSIToFP || opcode == LLVMUIToFP ||
-           opcode == LLVMFPToSI || opcode == LLVMFPToUI;
-}
-
 /* ---- Calls ---- */
 
 /* Whether an operand is or contains the address of a thread-local variable, which a call may
@@ -146,12 +136,12 @@ static bool is_culprit(LLVMValueRef instruction, bool is_aarch64)
         return ir_is_intrinsic(function, "") && !is_hidden &&
                uses_type(instruction, LLVMGetNumArgOperands(instruction), is_floating_point);
     if (is_aarch64)
-        return is_arithmetic(opcode);
+        return ir_is_float_arithmetic(opcode);
     if (uses_type(instruction, (unsigned)LLVMGetNumOperands(instruction), is_awkward))
         return true;
     if (is_call)
         return !is_hidden;
-    return is_arithmetic(opcode) || calls_library(instruction, opcode) ||
+    return ir_is_float_arithmetic(opcode) || calls_library(instruction, opcode) ||
            uses_thread_local(instruction);
 }
 
