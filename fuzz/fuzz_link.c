@@ -245,7 +245,7 @@ static void link_objects(const struct made *made, size_t count,
                          enum cairn_architecture architecture, struct outcome *outcome)
 {
     const struct cairn_allocator allocator = {reallocate, outcome};
-    const struct object_host host = {allocate, is_pc_section, find_symbol, NULL, outcome};
+    const struct object_host host = {allocate, is_pc_section, find_symbol, NULL, outcome, 0};
     struct object_link *link = NULL;
     *outcome = (struct outcome){.next = 0x100000};
     require(object_link_create(arch_find(architecture), &allocator, &link, NULL) == CAIRN_OK);

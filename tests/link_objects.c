@@ -142,7 +142,7 @@ static const struct cairn_arch *arch_of(const void *bytes, size_t size)
 
 static struct object_link *link_file(struct linking *linking, const char *path)
 {
-    const struct object_host host = {allocate, is_pc_section, find_symbol, NULL, linking};
+    const struct object_host host = {allocate, is_pc_section, find_symbol, NULL, linking, 0};
     const struct cairn_allocator allocator = memory_allocator(NULL);
     struct cairn_error error;
     struct object_link *link;

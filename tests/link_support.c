@@ -180,8 +180,8 @@ enum cairn_status link_add_bytes(struct link_host *host, const struct cairn_arch
                                  const uint8_t *bytes, size_t size)
 {
     const struct cairn_allocator allocator = memory_allocator(NULL);
-    const struct object_host callbacks = {allocate, is_pc_section, find_symbol, note_undefined,
-                                          host};
+    const struct object_host callbacks = {allocate,       is_pc_section, find_symbol,
+                                          note_undefined, host,          0};
     if (host->link == NULL)
         ck_assert_int_eq(object_link_create(arch, &allocator, &host->link, &host->error), CAIRN_OK);
     return object_link_add(host->link, bytes, size, host->file, &callbacks, &host->error);

@@ -26,7 +26,8 @@
  *   1. the published modules of the runtime: the definition in the module that was published last,
  *      first of those with the same scope, then of those without a scope;
  *   2. the host's callback;
- *   3. the process.
+ *   3. the process, as dlsym finds them. Not there are functions that the C library adds to each
+ *      program, such as atexit and pthread_atfork, and most of libgcc's.
  *
  * Definitions that modules use of each other are global symbols without hidden visibility. They are
  * bound when the loader finishes, and stay bound: a definition that is published later is not used
@@ -112,9 +113,10 @@ struct cairn_load_options {
  *
  * Errors: TRUNCATED, CORRUPT; VERSION (also of the manifest); UNSUPPORTED (an object for another
  * architecture, or for a CPU with features that this one lacks, or see above); CONFLICT (a symbol
- * that two objects define; both are named); RANGE, MEMORY, STATE. cairn_loader_finish then returns,
- * in addition to its own errors: NOT_FOUND (undefined symbols); RANGE (a relocation's value does
- * not fit: the code model does not allow such distances).
+ * that two objects define; both are named); RANGE (also an alignment of more than a page), MEMORY,
+ * STATE. cairn_loader_finish then returns, in addition to its own errors: NOT_FOUND (undefined
+ * symbols); RANGE (a relocation's value does not fit: the code model does not allow such
+ * distances).
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_loader_add_object(
     cairn_loader *loader, const void *bytes, size_t size, const struct cairn_load_options *options,

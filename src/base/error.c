@@ -56,6 +56,16 @@ enum cairn_status error_set_system(struct cairn_error *error, int system_error, 
     return CAIRN_ERROR_SYSTEM;
 }
 
+enum cairn_status error_name(struct cairn_error *error, enum cairn_status status, const char *name)
+{
+    if (status == CAIRN_OK || error == NULL || *name == '\0')
+        return status;
+    const struct cairn_error failure = *error;
+    error_set(error, status, failure.offset, "%.60s: %s", name, failure.message);
+    error->system_error = failure.system_error;
+    return status;
+}
+
 static const char *const status_names[] = {
     [CAIRN_OK] = "OK",
     [CAIRN_ERROR_ARGUMENT] = "ARGUMENT",

@@ -18,6 +18,10 @@ enum cairn_status error_set(struct cairn_error *error, enum cairn_status status,
 enum cairn_status error_set_system(struct cairn_error *error, int system_error, const char *format,
                                    ...) __attribute__((format(printf, 3, 4)));
 
+/* Puts the name of an object, unless it is "", before the message of a failure. Returns `status`.
+ */
+enum cairn_status error_name(struct cairn_error *error, enum cairn_status status, const char *name);
+
 /* A static analyser does not read other files, so these macros show it the returned status. */
 #ifdef __clang_analyzer__
 #define error_set(error, status, ...) ((void)(error_set)((error), (status), __VA_ARGS__), (status))

@@ -59,6 +59,7 @@ struct object_host {
     /* Called with the name of each symbol that is not found; NULL is allowed. */
     void (*note_undefined)(void *user, const char *name);
     void *user;
+    uint64_t alignment_max; /* the largest alignment that `allocate` supports; 0: any */
 };
 
 enum { OBJECT_NOT_LOADED = -1 };

@@ -127,6 +127,28 @@ static struct object_memory memory_at(const struct object_area *area, uint64_t o
     return (struct object_memory){area->memory.bytes + offset, area->memory.address + offset};
 }
 
+/* Puts the name of the largest section of a kind before the message of a failure. */
+static enum cairn_status name_largest(const struct object_link *link, int kind,
+                                      enum cairn_status status, struct cairn_error *error)
+{
+    const struct elf_section_view *largest = NULL;
+    if (error == NULL)
+        return status;
+    for (size_t i = 0; i < link->image_count; i++)
+        for (uint32_t k = 1; k < link->images[i]->elf.section_count; k++) {
+            const struct object_section *section = &link->images[i]->sections[k];
+            if (section->kind == kind && (largest == NULL || section->header.size > largest->size))
+                largest = &section->header;
+        }
+    if (largest == NULL)
+        return status;
+    struct cairn_error failure = *error;
+    error_set(error, status, failure.offset, "section %u (%.40s), the largest of its kind: %s",
+              largest->number, largest->name, failure.message);
+    error->system_error = failure.system_error;
+    return status;
+}
+
 static enum cairn_status allocate_areas(struct object_link *link, struct cairn_error *error)
 {
     for (int kind = 0; kind < OBJECT_AREAS; kind++) {
@@ -138,7 +160,7 @@ static enum cairn_status allocate_areas(struct object_link *link, struct cairn_e
             host->allocate(host->user, (enum cairn_section_kind)kind, NULL, area->size,
                            area->alignment, &area->memory, error);
         if (status != CAIRN_OK)
-            return status;
+            return name_largest(link, kind, status, error);
         memset(area->memory.bytes, 0, area->size);
     }
     const struct object_area *constants = &link->areas[CAIRN_SECTION_READ_ONLY_DATA];
@@ -162,8 +184,6 @@ static enum cairn_status fill_section(const struct object_link *link,
     } else if (header->size > 0) {
         status = host->allocate(host->user, (enum cairn_section_kind)section->kind, header->name,
                                 header->size, header->alignment, &section->memory, error);
-        if (status == CAIRN_OK && header->bytes == NULL)
-            memset(section->memory.bytes, 0, header->size);
     }
     if (status != CAIRN_OK || header->bytes == NULL || header->size == 0)
         return status;

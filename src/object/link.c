@@ -98,17 +98,6 @@ void object_link_destroy(struct object_link *link)
     memory_free(&allocator, link, sizeof *link);
 }
 
-/* Puts the object's name, if it has one, before the message of a failure. */
-static enum cairn_status name_object(const struct object_image *image, enum cairn_status status,
-                                     struct cairn_error *error)
-{
-    if (status == CAIRN_OK || error == NULL || *image->name == '\0')
-        return status;
-    struct cairn_error failure = *error;
-    return error_set(error, failure.status, failure.offset, "%.60s: %s", image->name,
-                     failure.message);
-}
-
 /* ---- Adding ---- */
 
 /* Adds an empty image, with copies of the bytes and of the name. */
@@ -181,7 +170,7 @@ enum cairn_status object_link_add(struct object_link *link, const void *bytes, s
                          size);
     image->host = *host;
     image->names_left = (uint64_t)size * NAME_BYTES_PER_BYTE;
-    return name_object(image, read_image(link, image, error), error);
+    return error_name(error, read_image(link, image, error), image->name);
 }
 
 /* ---- Finishing ---- */
@@ -192,8 +181,8 @@ static enum cairn_status relocate(struct object_link *link, struct cairn_error *
     for (int descriptors = 1; descriptors >= 0; descriptors--)
         for (size_t i = 0; i < link->image_count && status == CAIRN_OK; i++)
             status =
-                name_object(link->images[i],
-                            object_relocate(link, link->images[i], descriptors != 0, error), error);
+                error_name(error, object_relocate(link, link->images[i], descriptors != 0, error),
+                           link->images[i]->name);
     return status;
 }
 

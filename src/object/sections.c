@@ -33,11 +33,15 @@ static bool is_constant(const struct elf_section_view *section)
     return false;
 }
 
+static bool is_loaded(const struct elf_section_view *section)
+{
+    return (section->flags & ELF_ALLOC) != 0 && (section->flags & ELF_EXCLUDE) == 0 &&
+           section->type != ELF_NOTE && strcmp(section->name, MANIFEST_SECTION) != 0;
+}
+
+/* Returns the kind of a loaded section. */
 static int choose_kind(const struct object_host *host, const struct elf_section_view *section)
 {
-    if ((section->flags & ELF_ALLOC) == 0 || (section->flags & ELF_EXCLUDE) != 0 ||
-        section->type == ELF_NOTE || strcmp(section->name, MANIFEST_SECTION) == 0)
-        return OBJECT_NOT_LOADED;
     if (section->size == 0)
         return CAIRN_SECTION_READ_ONLY_DATA; /* symbols may be in it */
     if (strcmp(section->name, ".llvm_stackmaps") == 0)
@@ -71,6 +75,25 @@ static enum cairn_status check_supported(const struct elf_section_view *section,
                          "section %u (%.60s): writable and executable", section->number,
                          section->name);
     return CAIRN_OK;
+}
+
+/* Checks what depends on the kind. Only code and data may have no contents in the file: the size of
+ * tables, which the loader reads, is that of their contents. */
+static enum cairn_status check_loaded(const struct object_host *host,
+                                      const struct object_section *section,
+                                      struct cairn_error *error)
+{
+    const struct elf_section_view *header = &section->header;
+    if (section->kind >= OBJECT_AREAS && header->bytes == NULL)
+        return error_set(error, CAIRN_ERROR_CORRUPT, header->file_offset,
+                         "section %u (%.60s): %llu bytes without contents in the file",
+                         header->number, header->name, (unsigned long long)header->size);
+    if (host->alignment_max == 0 || header->alignment <= host->alignment_max)
+        return CAIRN_OK;
+    return error_set(error, CAIRN_ERROR_RANGE, header->file_offset,
+                     "section %u (%.60s): aligned to %llu bytes; at most %llu are possible",
+                     header->number, header->name, (unsigned long long)header->alignment,
+                     (unsigned long long)host->alignment_max);
 }
 
 /* ---- Contents that overlap ---- */
@@ -214,19 +237,11 @@ static enum cairn_status create_range(struct object_link *link, struct object_se
     return CAIRN_OK;
 }
 
-/* Adds a loaded section to the range of its name, if the name is an identifier. */
-static enum cairn_status add_to_range(struct object_link *link, struct object_image *image,
-                                      struct object_section *section, struct cairn_error *error)
+/* Adds a loaded section to the range of its name, of `length` bytes, if that is an identifier. */
+static enum cairn_status add_to_range(struct object_link *link, struct object_section *section,
+                                      size_t length, struct cairn_error *error)
 {
     const char *name = section->header.name;
-    size_t length;
-    if (!is_letter(*name))
-        return CAIRN_OK;
-    if (!object_take_name(image, name, &length))
-        return error_set(error, CAIRN_ERROR_CORRUPT, section->header.file_offset,
-                         "section %u (%.60s): the names of sections and symbols are too long in "
-                         "total",
-                         section->header.number, name);
     if (!is_identifier(name, length))
         return CAIRN_OK;
     struct object_range *range =
@@ -249,14 +264,23 @@ static enum cairn_status read_section(struct object_link *link, struct object_im
                                       uint32_t number, struct cairn_error *error)
 {
     struct object_section *section = &image->sections[number];
+    size_t length;
     enum cairn_status status = check_supported(&section->header, error);
     if (status != CAIRN_OK)
         return status;
-    section->kind = choose_kind(&image->host, &section->header);
+    section->kind = OBJECT_NOT_LOADED;
     if (section->header.type == ELF_GROUP)
         return mark_group(image, &section->header, error);
-    return section->kind == OBJECT_NOT_LOADED ? CAIRN_OK
-                                              : add_to_range(link, image, section, error);
+    if (!is_loaded(&section->header))
+        return CAIRN_OK;
+    if (!object_take_name(image, section->header.name, &length))
+        return error_set(error, CAIRN_ERROR_CORRUPT, section->header.file_offset,
+                         "section %u (%.60s): the names of sections and symbols are too long in "
+                         "total",
+                         number, section->header.name);
+    section->kind = choose_kind(&image->host, &section->header);
+    status = check_loaded(&image->host, section, error);
+    return status == CAIRN_OK ? add_to_range(link, section, length, error) : status;
 }
 
 enum cairn_status object_choose_sections(struct object_link *link, struct object_image *image,

@@ -19,8 +19,8 @@
  *
  * Errors: UNSUPPORTED (thread-local storage; a section that is writable and executable, or
  * compressed; code and data of one name that is an identifier), CORRUPT (sections that share bytes
- * of the file; a group with a member that does not exist; names that are too long in total),
- * MEMORY.
+ * of the file; a table without contents; a group with a member that does not exist; names that are
+ * too long in total), RANGE (an alignment that the host does not support), MEMORY.
  */
 CAIRN_MUST_CHECK enum cairn_status object_choose_sections(struct object_link *link,
                                                           struct object_image *image,

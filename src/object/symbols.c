@@ -36,6 +36,14 @@ static enum cairn_status check_symbol(const struct object_image *image,
                          "%llu is not a power of two",
                          image->elf.symbol_section, symbol->number, symbol->name,
                          (unsigned long long)symbol->value);
+    if (symbol->section == ELF_COMMON && image->host.alignment_max != 0 &&
+        symbol->value > image->host.alignment_max)
+        return error_set(error, CAIRN_ERROR_RANGE, symbol->number,
+                         "section %u (symbols), entry %u (%.80s): aligned to %llu bytes; at most "
+                         "%llu are possible",
+                         image->elf.symbol_section, symbol->number, symbol->name,
+                         (unsigned long long)symbol->value,
+                         (unsigned long long)image->host.alignment_max);
     if (!is_in_section(symbol))
         return CAIRN_OK;
     uint64_t size = image->sections[symbol->section].header.size;
@@ -242,8 +250,9 @@ struct missing {
 
 static void add_missing(struct missing *missing, const char *name)
 {
+    enum { FIRST_MAX = 120 };
     size_t left = sizeof missing->text - missing->length;
-    size_t length = strnlen(name, left);
+    size_t length = strnlen(name, missing->count == 0 ? FIRST_MAX : left);
     missing->count++;
     if (length + 3 > left || missing->listed + 1 != missing->count)
         return;

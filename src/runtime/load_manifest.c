@@ -10,16 +10,35 @@
 
 #include <string.h>
 
-/* Reads a PC section, and adds it to the list, if there is one. */
+/* Whether the list has an entry that names the same sections. The first one is used. */
+static bool has_entry(const struct object_pc_sections *sections,
+                      const struct manifest_pc_section *entry)
+{
+    for (size_t i = 0; i < sections->count; i++)
+        if (sections->entries[i].is_prefix == entry->is_prefix &&
+            strcmp(sections->entries[i].name, entry->name) == 0)
+            return true;
+    return false;
+}
+
+/* Reads a PC section, and adds it to the list, if there is one. Each section of the object is
+ * compared with the whole list, whose length is therefore limited. */
 static enum cairn_status add_pc_section(const struct cairn_allocator *allocator,
                                         struct manifest_reader *reader,
                                         struct object_pc_sections *sections,
                                         struct cairn_error *error)
 {
+    enum { ENTRIES_MAX = 1024 };
     struct manifest_pc_section pc_section;
+    size_t begin = reader->offset;
     enum cairn_status status = manifest_read_pc_section(reader, &pc_section, error);
-    if (status != CAIRN_OK || sections == NULL)
+    if (status != CAIRN_OK || sections == NULL || has_entry(sections, &pc_section))
         return status;
+    if (sections->count == ENTRIES_MAX)
+        return error_set(error, CAIRN_ERROR_RANGE, begin,
+                         "section " MANIFEST_SECTION ", offset %zu: more than %d names of PC "
+                         "sections",
+                         begin, ENTRIES_MAX);
     struct manifest_pc_section *entries = array_reserve(
         allocator, sections->entries, sections->count, 1, &sections->capacity, sizeof *entries);
     if (entries != NULL)

@@ -12,6 +12,7 @@
 #include <cairn/load.h>
 #include <dlfcn.h>
 #include <string.h>
+#include <unistd.h>
 
 /* What the loader does for one object. */
 struct request {
@@ -40,6 +41,15 @@ static struct cairn_pcsection_schema without_options(struct cairn_pcsection_sche
     return schema;
 }
 
+/* Whether an entry of a manifest names a section. Takes time in proportion to the shorter name. */
+static bool is_named(const struct manifest_pc_section *entry, const char *name, size_t length)
+{
+    size_t same = 0;
+    while (same < length && entry->name[same] == name[same])
+        same++;
+    return entry->name[same] == '\0' && (entry->is_prefix || same == length);
+}
+
 /* Finds the schema of a PC section: among the options, and then in the object's manifest. Sets
  * `*length` to the length of the name without what LLVM 16 has added. */
 static bool find_pc_section(const struct request *request, const char *name, size_t *length,
@@ -55,9 +65,7 @@ static bool find_pc_section(const struct request *request, const char *name, siz
     *length = strcspn(name, "!");
     for (size_t i = 0; i < request->pc_sections.count; i++) {
         const struct manifest_pc_section *entry = &request->pc_sections.entries[i];
-        size_t wanted = strlen(entry->name);
-        if ((entry->is_prefix ? *length < wanted : *length != wanted) ||
-            memcmp(name, entry->name, wanted) != 0)
+        if (!is_named(entry, name, *length))
             continue;
         *schema = name[*length] == '\0' ? entry->schema : without_options(entry->schema);
         return true;
@@ -230,10 +238,11 @@ static enum cairn_status add_object(cairn_loader *loader, const void *bytes, siz
                                      .is_pc_section = is_pc_section,
                                      .find_symbol = find_symbol,
                                      .note_undefined = note_undefined,
-                                     .user = request};
+                                     .user = request,
+                                     .alignment_max = (uint64_t)sysconf(_SC_PAGESIZE)};
     status = load_manifest(loader, bytes, size, options, &request->pc_sections, error);
     if (status != CAIRN_OK)
-        return status;
+        return error_name(error, status, options->name == NULL ? "" : options->name);
     int rights = write_key_open(write_key(loader));
     status = object_link_add(objects->link, bytes, size, options->name, &host, error);
     write_key_close(write_key(loader), rights);
