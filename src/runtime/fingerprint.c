@@ -4,6 +4,7 @@
 #include "arch/features.h"
 #include "base/error.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -66,13 +67,19 @@ enum cairn_status fingerprint_compare(const struct manifest_target *target,
         available.length > 60 ? "..." : "");
 }
 
+static uint64_t host_words[ARCH_FEATURE_WORDS];
+
+static void read_host(void) { arch_host_features(host_words); }
+
+/* CPUID traps on virtual machines, and takes 70 us in total there, so it is executed once in a
+ * process, and not for objects that need nothing. */
 enum cairn_status fingerprint_check(const struct manifest_target *target,
                                     const struct cairn_load_options *options,
                                     struct cairn_error *error)
 {
-    uint64_t words[ARCH_FEATURE_WORDS];
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     if (target->features[0] == '\0' && target->architecture == cairn_architecture_host())
-        return CAIRN_OK; /* so that CPUID, which is slow on virtual machines, is not executed */
-    arch_host_features(words);
-    return fingerprint_compare(target, cairn_architecture_host(), words, options, error);
+        return CAIRN_OK;
+    pthread_once(&once, read_host);
+    return fingerprint_compare(target, cairn_architecture_host(), host_words, options, error);
 }
