@@ -240,7 +240,7 @@ START_TEST(pc_sections_have_the_schemas_of_the_manifest)
         .section = "notes",
         .is_prefix = true,
         .has_schema = true,
-        .schema = {.address_bytes = 4, .constant_count = 1, .constant_bytes = {4}},
+        .schema = {.constant_count = 1, .constant_bytes = {4}},
     };
     struct cairn_pc_table_entry entry;
     LLVMModuleRef module = support_parse(context, text);

@@ -415,8 +415,8 @@ struct cairn_embed_options {
      *  "target-cpu" and "target-features" are compiled for its CPU and features. */
     LLVMTargetMachineRef machine;
     enum cairn_id_conflicts id_conflicts;
-    /** The PC sections to keep. `address_bytes` 0 means 4, which is right for the small code model;
-     *  the medium and the large one have 8. */
+    /** The PC sections to keep. `address_bytes` 0 means the size in the default code model: 8 on
+     *  PPC64, otherwise 4. In the medium and large code models it is 8. */
     const struct cairn_capture *captures;
     size_t capture_count;
 };

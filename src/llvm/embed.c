@@ -65,10 +65,20 @@ enum cairn_status embed_manifest(LLVMModuleRef module, const struct manifest *ma
     return status;
 }
 
+/* The size of addresses in the PC sections of a machine's default code model: medium on PPC64,
+ * otherwise small. */
+static uint8_t default_address_bytes(enum cairn_architecture architecture)
+{
+    return architecture == CAIRN_ARCHITECTURE_PPC64_ELFV1 ||
+                   architecture == CAIRN_ARCHITECTURE_PPC64_ELFV2
+               ? 8
+               : 4;
+}
+
 /* Makes the manifest's list of PC sections, which the caller frees. Returns false if memory runs
  * out. */
 static bool list_pc_sections(const struct cairn_capture *captures, size_t count,
-                             const struct cairn_allocator *allocator,
+                             uint8_t address_bytes, const struct cairn_allocator *allocator,
                              struct manifest_pc_section **listed)
 {
     *listed = count == 0 ? NULL : memory_new(allocator, count, sizeof **listed);
@@ -83,7 +93,7 @@ static bool list_pc_sections(const struct cairn_capture *captures, size_t count,
             continue;
         (*listed)[i].schema = captures[i].schema;
         if (captures[i].schema.address_bytes == 0)
-            (*listed)[i].schema.address_bytes = 4; /* the small code model */
+            (*listed)[i].schema.address_bytes = address_bytes;
     }
     return true;
 }
@@ -96,7 +106,8 @@ static enum cairn_status embed(LLVMModuleRef module, const struct manifest_targe
 {
     struct cairn_allocator allocator = memory_allocator(NULL);
     struct manifest_pc_section *pc_sections;
-    if (!list_pc_sections(captures, capture_count, &allocator, &pc_sections))
+    uint8_t address_bytes = default_address_bytes(target->architecture);
+    if (!list_pc_sections(captures, capture_count, address_bytes, &allocator, &pc_sections))
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %zu PC sections",
                          capture_count);
     const struct manifest manifest = {
