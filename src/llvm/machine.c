@@ -15,6 +15,7 @@
 #include "base/memory.h"
 #include "llvm/compile.h"
 #include "llvm/modules.h"
+#include "llvm/types.h"
 #include "llvm/version.h"
 
 #include <llvm-c/Error.h>
@@ -115,13 +116,15 @@ enum cairn_status machine_create(const struct cairn_allocator *allocator, const 
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a target machine");
     *created = (struct machine){.allocator = *allocator, .code_model = options->code_model};
     pthread_once(&initialised, initialise_llvm);
-    if (options->liveness == CAIRN_LIVENESS_OFF)
-        compile_set_option(COMPILE_WITHOUT_LIVENESS, cairn_architecture_host());
-    if (options->implicit_null_checks)
-        compile_set_option(COMPILE_IMPLICIT_NULL_CHECKS, cairn_architecture_host());
     char *host = LLVMGetDefaultTargetTriple();
-    enum cairn_status status =
-        create_llvm(created, *triple == '\0' ? host : triple, options, error);
+    if (*triple == '\0')
+        triple = host;
+    enum cairn_architecture architecture = types_triple_architecture(triple);
+    if (options->liveness == CAIRN_LIVENESS_OFF)
+        compile_set_option(COMPILE_WITHOUT_LIVENESS, architecture);
+    if (options->implicit_null_checks)
+        compile_set_option(COMPILE_IMPLICIT_NULL_CHECKS, architecture);
+    enum cairn_status status = create_llvm(created, triple, options, error);
     LLVMDisposeMessage(host);
     if (status != CAIRN_OK) {
         machine_destroy(created);
@@ -145,6 +148,8 @@ void machine_destroy(struct machine *machine)
         LLVMDisposeTargetMachine(machine->llvm);
     memory_free(&allocator, machine, sizeof *machine);
 }
+
+LLVMTargetMachineRef machine_llvm(const struct machine *machine) { return machine->llvm; }
 
 uint8_t machine_address_bytes(const struct machine *machine)
 {
@@ -178,7 +183,7 @@ enum cairn_status machine_check_layout(const struct machine *machine, LLVMModule
 }
 
 /* Passes ask the module for the sizes of types and for the names of library functions. */
-static void set_target(const struct machine *machine, LLVMModuleRef module)
+void machine_set_target(const struct machine *machine, LLVMModuleRef module)
 {
     LLVMSetModuleDataLayout(module, machine->layout);
     if (*LLVMGetTarget(module) != '\0')
@@ -194,7 +199,7 @@ enum cairn_status machine_run_passes(const struct machine *machine, LLVMModuleRe
     struct cairn_error reported = {0};
     struct diagnostics diagnostics;
     enum cairn_status status = CAIRN_OK;
-    set_target(machine, module);
+    machine_set_target(machine, module);
     diagnostics_begin(&diagnostics, LLVMGetModuleContext(module), &reported);
     LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
     LLVMErrorRef failure = LLVMRunPasses(module, passes, machine->llvm, options);

@@ -1,6 +1,5 @@
 /*
- * llvm/machine.h - LLVM's target machine for this host: runs passes, and compiles modules to
- * objects in memory.
+ * llvm/machine.h - LLVM's target machine: runs passes, and compiles modules to objects in memory.
  *
  * A machine must be used by one thread at a time. Machines of several threads work concurrently, if
  * their modules have different contexts.
@@ -14,8 +13,8 @@
 
 struct machine;
 
-/* Creates a machine for `triple`, whose architecture must be the host's; "" means the host's own.
- * Initialises LLVM's native target, and sets the process-wide options that `options` asks for.
+/* Creates a machine for `triple`; "" means the host's own. Initialises LLVM's native target; any
+ * other must be initialised. Sets the process-wide options that `options` asks for.
  * Errors: LLVM, MEMORY. */
 CAIRN_MUST_CHECK enum cairn_status machine_create(const struct cairn_allocator *allocator,
                                                   const char *triple,
@@ -26,7 +25,9 @@ CAIRN_MUST_CHECK enum cairn_status machine_create(const struct cairn_allocator *
 /* NULL is allowed. */
 void machine_destroy(struct machine *machine);
 
-/* Returns the size of an address in PC sections that the machine emits. */
+LLVMTargetMachineRef machine_llvm(const struct machine *machine);
+
+/* Returns the size of an address in PC sections that the machine emits for this host. */
 uint8_t machine_address_bytes(const struct machine *machine);
 
 /* Checks that the module's data layout is empty or the machine's. Errors: LLVM. */
@@ -34,8 +35,12 @@ CAIRN_MUST_CHECK enum cairn_status machine_check_layout(const struct machine *ma
                                                         LLVMModuleRef module,
                                                         struct cairn_error *error);
 
-/* Runs a pipeline of passes, in the syntax of LLVM's command opt. Errors: ARGUMENT (LLVM does not
- * know the pipeline; then the module is unchanged), LLVM (an error that a pass has reported). */
+/* Sets the module's data layout, and its triple if it has none. */
+void machine_set_target(const struct machine *machine, LLVMModuleRef module);
+
+/* Sets the module's target, and runs a pipeline of passes, in the syntax of LLVM's command opt.
+ * Errors: ARGUMENT (LLVM does not know the pipeline; then the module is unchanged), LLVM (an error
+ * that a pass has reported). */
 CAIRN_MUST_CHECK enum cairn_status machine_run_passes(const struct machine *machine,
                                                       LLVMModuleRef module, const char *passes,
                                                       struct cairn_error *error);

@@ -9,10 +9,12 @@
 #include "llvm/program.h"
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "llvm/check.h"
 #include "llvm/compile.h"
 #include "llvm/invocation.h"
 #include "llvm/ir.h"
+#include "llvm/machine.h"
 #include "llvm/types.h"
 #include "llvm/version.h"
 
@@ -21,7 +23,6 @@
 #include <llvm-c/IRReader.h>
 #include <llvm-c/Target.h>
 #include <llvm-c/TargetMachine.h>
-#include <llvm-c/Transforms/PassBuilder.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,16 +116,17 @@ void program_on_fatal_error(void (*handler)(const char *reason))
 
 /* ---- Targets ---- */
 
-static enum cairn_status find_target(const char *triple, LLVMTargetRef *target,
-                                     struct cairn_error *error)
+/* Initialises all of LLVM's targets. Errors: UNSUPPORTED (there is none for the triple). */
+static enum cairn_status initialise_target(const char *triple, struct cairn_error *error)
 {
+    LLVMTargetRef target;
     char *message = NULL;
     LLVMInitializeAllTargetInfos();
     LLVMInitializeAllTargets();
     LLVMInitializeAllTargetMCs();
     LLVMInitializeAllAsmPrinters();
     LLVMInitializeAllAsmParsers();
-    if (LLVMGetTargetFromTriple(triple, target, &message) == 0)
+    if (LLVMGetTargetFromTriple(triple, &target, &message) == 0)
         return CAIRN_OK;
     LLVMDisposeMessage(message);
     return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
@@ -145,9 +147,8 @@ enum cairn_status program_set_target(struct program *program, const char *triple
     static const char *const of_processor[] = {"target-cpu", "tune-cpu", "target-features"};
     LLVMModuleRef module = program->module;
     enum cairn_architecture before = types_architecture(module);
-    LLVMTargetRef target;
     char *normalised = LLVMNormalizeTargetTriple(triple);
-    enum cairn_status status = find_target(normalised, &target, error);
+    enum cairn_status status = initialise_target(normalised, error);
     if (status == CAIRN_OK) {
         LLVMSetTarget(module, normalised);
         LLVMSetDataLayout(module, "");
@@ -171,11 +172,11 @@ enum cairn_status program_set_target(struct program *program, const char *triple
 
 /* ---- Compiling ---- */
 
-/* Creates a target machine for the module's triple; for the host's if it has none. */
+/* Creates a machine for the module's triple; for the host's if it has none. */
 static enum cairn_status create_machine(LLVMModuleRef module, const struct program_options *options,
-                                        LLVMTargetMachineRef *machine, struct cairn_error *error)
+                                        struct machine **machine, struct cairn_error *error)
 {
-    LLVMTargetRef target;
+    const struct cairn_allocator allocator = memory_allocator(NULL);
     char *host_triple = LLVMGetDefaultTargetTriple();
     if (*LLVMGetTarget(module) == '\0')
         LLVMSetTarget(module, host_triple);
@@ -185,72 +186,43 @@ static enum cairn_status create_machine(LLVMModuleRef module, const struct progr
         return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
                          "the module is for '%.100s', an architecture that Cairn does not know",
                          triple);
-    enum cairn_status status = find_target(triple, &target, error);
+    enum cairn_status status = initialise_target(triple, error);
     if (status != CAIRN_OK)
         return status;
     bool is_host = strcmp(options->cpu, "host") == 0;
     char *cpu = is_host ? LLVMGetHostCPUName() : LLVMCreateMessage(options->cpu);
     char *features = is_host && *options->features == '\0' ? LLVMGetHostCPUFeatures()
                                                            : LLVMCreateMessage(options->features);
-    compile_set_option(COMPILE_WITHOUT_LIVENESS, types_architecture(module));
-    *machine = LLVMCreateTargetMachine(target, triple, cpu, features,
-                                       (LLVMCodeGenOptLevel)options->optimisation_level,
-                                       LLVMRelocPIC, LLVMCodeModelDefault);
+    const struct cairn_engine_options engine = {
+        .optimisation_level = options->optimisation_level,
+        .cpu = cpu,
+        .features = features,
+    };
+    status = machine_create(&allocator, triple, &engine, machine, error);
     LLVMDisposeMessage(cpu);
     LLVMDisposeMessage(features);
-    return *machine != NULL ? CAIRN_OK
-                            : error_set(error, CAIRN_ERROR_LLVM, 0,
-                                        "LLVM has no code generator for '%.100s'", triple);
-}
-
-/* Sets the module's data layout; one that is not the machine's leads to wrong code. */
-static enum cairn_status set_layout(LLVMModuleRef module, LLVMTargetMachineRef machine,
-                                    struct cairn_error *error)
-{
-    LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(machine);
-    char *text = LLVMCopyStringRepOfTargetData(layout);
-    const char *own = LLVMGetDataLayoutStr(module);
-    enum cairn_status status = CAIRN_OK;
-    if (own != NULL && *own != '\0' && strcmp(own, text) != 0)
-        status = error_set(error, CAIRN_ERROR_LLVM, 0,
-                           "the module's data layout \"%s\" is not this machine's \"%s\": leave it "
-                           "out, or set LLVM's",
-                           own, text);
-    else
-        LLVMSetModuleDataLayout(module, layout);
-    LLVMDisposeMessage(text);
-    LLVMDisposeTargetData(layout);
     return status;
 }
 
-static enum cairn_status run_passes(struct program *program, LLVMTargetMachineRef machine,
-                                    const char *passes, struct cairn_error *error)
+/* Sets the module's data layout; one that is not the machine's leads to wrong code. */
+static enum cairn_status set_layout(LLVMModuleRef module, const struct machine *machine,
+                                    struct cairn_error *error)
 {
-    LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
-    LLVMErrorRef failure = LLVMRunPasses(program->module, passes, machine, options);
-    LLVMDisposePassBuilderOptions(options);
-    if (failure == NULL)
-        return program_status(program, error);
-    char *message = LLVMGetErrorMessage(failure);
-    error_set(error, CAIRN_ERROR_ARGUMENT, 0, "LLVM cannot run the passes \"%.80s\": %s", passes,
-              message);
-    LLVMDisposeErrorMessage(message);
-    return CAIRN_ERROR_ARGUMENT;
+    enum cairn_status status = machine_check_layout(machine, module, error);
+    if (status == CAIRN_OK)
+        machine_set_target(machine, module);
+    return status;
 }
 
-static enum cairn_status emit(struct program *program, LLVMTargetMachineRef machine,
+static enum cairn_status emit(const struct program *program, const struct machine *machine,
                               struct compiled *compiled, struct cairn_error *error)
 {
-    char *message = NULL;
-    if (LLVMTargetMachineEmitToMemoryBuffer(machine, program->module, LLVMObjectFile, &message,
-                                            &compiled->buffer) != 0) {
-        error_set(error, CAIRN_ERROR_LLVM, 0, "LLVM: %s", message);
-        LLVMDisposeMessage(message);
-        return CAIRN_ERROR_LLVM;
-    }
+    enum cairn_status status = machine_emit(machine, program->module, &compiled->buffer, error);
+    if (status != CAIRN_OK)
+        return status;
     compiled->bytes = LLVMGetBufferStart(compiled->buffer);
     compiled->size = LLVMGetBufferSize(compiled->buffer);
-    enum cairn_status status = program_status(program, error);
+    status = program_status(program, error);
     if (status != CAIRN_OK)
         compiled_release(compiled);
     return status;
@@ -260,7 +232,7 @@ enum cairn_status program_compile(struct program *program, const struct program_
                                   struct compiled *compiled, struct cairn_error *error)
 {
     LLVMModuleRef module = program->module;
-    LLVMTargetMachineRef machine = NULL;
+    struct machine *machine = NULL;
     const struct cairn_check_options check = {
         .optimisation_level = options->optimisation_level,
         .is_verified = options->passes == NULL, /* program_read has verified the module */
@@ -270,11 +242,11 @@ enum cairn_status program_compile(struct program *program, const struct program_
     enum cairn_status status = create_machine(module, options, &machine, error);
     if (status != CAIRN_OK)
         return status;
-    const struct cairn_embed_options embed = {.machine = machine,
+    const struct cairn_embed_options embed = {.machine = machine_llvm(machine),
                                               .id_conflicts = options->id_conflicts};
     status = set_layout(module, machine, error);
     if (status == CAIRN_OK && options->passes != NULL)
-        status = run_passes(program, machine, options->passes, error);
+        status = machine_run_passes(machine, module, options->passes, error);
     if (status == CAIRN_OK)
         status = cairn_check_module(module, &check, error);
     if (status == CAIRN_OK)
@@ -283,7 +255,7 @@ enum cairn_status program_compile(struct program *program, const struct program_
         status = cairn_embed_manifest(module, &embed, error);
     if (status == CAIRN_OK)
         status = emit(program, machine, compiled, error);
-    LLVMDisposeTargetMachine(machine);
+    machine_destroy(machine);
     return status;
 }
 
