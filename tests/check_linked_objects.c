@@ -121,6 +121,27 @@ START_TEST(definitions_are_visible_global_symbols_with_memory)
 }
 END_TEST
 
+/* LLVM writes no code for a function that cannot be called. Relocations refer to it nevertheless.
+ */
+START_TEST(symbols_of_empty_sections_have_addresses_and_name_no_code)
+{
+    uint32_t empty = link_object_section(&one, ".text.dead", SHT_PROGBITS, CODE, 0);
+    uint32_t text = link_object_section(&one, ".text.f", SHT_PROGBITS, CODE, 64);
+    uint32_t data = link_object_section(&one, ".data.nothing", SHT_PROGBITS, WRITABLE, 0);
+    link_object_symbol(&one, "dead", STB_GLOBAL, STT_FUNC, empty, 0, 0);
+    link_object_symbol(&one, "f", STB_GLOBAL, STT_FUNC, text, 0, 64);
+    uint32_t nothing = link_object_symbol(&one, "nothing", STB_GLOBAL, STT_OBJECT, data, 0, 0);
+    link_object_symbol(&one, "common", STB_GLOBAL, STT_OBJECT, SHN_COMMON, 1, 0);
+    link_object_relocation(&one, text, 0, R_X86_64_PC32, nothing, 0);
+    read_symbols();
+    uint64_t code = section_address(0, text);
+    ck_assert_str_eq(name_at(code), "f");
+    ck_assert_uint_eq(address_of("dead"), code);
+    ck_assert_uint_ne(address_of("nothing"), 0);
+    ck_assert_uint_ne(address_of("common"), 0);
+}
+END_TEST
+
 START_TEST(symbols_of_all_objects_are_kept)
 {
     uint32_t text = link_object_section(&one, ".text", SHT_PROGBITS, CODE, 16);
@@ -269,6 +290,7 @@ int main(void)
     tcase_add_test(tests, local_functions_have_names_and_are_no_definitions);
     tcase_add_test(tests, local_labels_have_no_names);
     tcase_add_test(tests, definitions_are_visible_global_symbols_with_memory);
+    tcase_add_test(tests, symbols_of_empty_sections_have_addresses_and_name_no_code);
     tcase_add_test(tests, symbols_of_all_objects_are_kept);
     tcase_add_test(tests, functions_with_descriptors_are_named_at_their_code);
     tcase_add_test(tests, a_descriptor_that_leads_elsewhere_names_nothing);

@@ -119,10 +119,10 @@ static enum cairn_status set_offsets(struct object_link *link, struct cairn_erro
 
 /* ---- Memory ---- */
 
-/* Of an area without memory, in which only empty sections are: no memory. */
+/* No area has memory if all sections are empty. */
 static struct object_memory memory_at(const struct object_area *area, uint64_t offset)
 {
-    if (area->size == 0)
+    if (area->memory.bytes == NULL)
         return (struct object_memory){NULL, 0};
     return (struct object_memory){area->memory.bytes + offset, area->memory.address + offset};
 }
@@ -149,6 +149,20 @@ static enum cairn_status name_largest(const struct object_link *link, int kind,
     return status;
 }
 
+/* Gives the areas without memory, in which only empty sections are, the address of one with memory,
+ * so that symbols in them are in reach of the others: LLVM writes no code for a function that
+ * cannot be called. */
+static void place_empty_areas(struct object_link *link)
+{
+    struct object_memory memory = {NULL, 0};
+    for (int kind = OBJECT_AREAS - 1; kind >= 0; kind--)
+        if (link->areas[kind].size > 0)
+            memory = link->areas[kind].memory;
+    for (int kind = 0; kind < OBJECT_AREAS; kind++)
+        if (link->areas[kind].size == 0)
+            link->areas[kind].memory = memory;
+}
+
 static enum cairn_status allocate_areas(struct object_link *link, struct cairn_error *error)
 {
     for (int kind = 0; kind < OBJECT_AREAS; kind++) {
@@ -163,6 +177,7 @@ static enum cairn_status allocate_areas(struct object_link *link, struct cairn_e
             return name_largest(link, kind, status, error);
         memset(area->memory.bytes, 0, area->size);
     }
+    place_empty_areas(link);
     const struct object_area *constants = &link->areas[CAIRN_SECTION_READ_ONLY_DATA];
     if (link->slot_count > 0)
         link->slots = memory_at(constants, link->slots_offset);

@@ -42,8 +42,9 @@ static bool is_loaded(const struct elf_section_view *section)
 /* Returns the kind of a loaded section. */
 static int choose_kind(const struct object_host *host, const struct elf_section_view *section)
 {
-    if (section->size == 0)
-        return CAIRN_SECTION_READ_ONLY_DATA; /* symbols may be in it */
+    bool is_code = (section->flags & ELF_EXECUTE) != 0;
+    if (section->size == 0) /* symbols may be in it */
+        return is_code ? CAIRN_SECTION_CODE : CAIRN_SECTION_READ_ONLY_DATA;
     if (strcmp(section->name, ".llvm_stackmaps") == 0)
         return CAIRN_SECTION_STACKMAP;
     if (strcmp(section->name, CAIRN_FAULTMAP_SECTION) == 0)
@@ -52,7 +53,7 @@ static int choose_kind(const struct object_host *host, const struct elf_section_
         return CAIRN_SECTION_UNWIND_TABLE;
     if (host->is_pc_section(host->user, section->name))
         return CAIRN_SECTION_PC_SECTION;
-    if ((section->flags & ELF_EXECUTE) != 0)
+    if (is_code)
         return CAIRN_SECTION_CODE;
     return is_constant(section) ? CAIRN_SECTION_READ_ONLY_DATA : CAIRN_SECTION_DATA;
 }

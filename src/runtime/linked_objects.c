@@ -34,15 +34,16 @@ static bool is_code(const struct object_link *link, uint64_t address)
     return address - code->memory.address < code->size;
 }
 
-/* Returns the first byte of a function's code, or 0 if the symbol is not a function's. Labels
- * without a type, which assemblers write, are functions if they are global. */
+/* Returns the first byte of a function's code, or 0 if the symbol is not a function's, or if the
+ * function is empty. Labels without a type, which assemblers write, are functions if they are
+ * global. */
 static uint64_t code_of(const struct object_link *link, const struct object_symbol *symbol)
 {
     const struct object_section *section = section_of(symbol);
     uint64_t code = symbol->address;
     bool is_function =
         symbol->type == ELF_FUNCTION || (symbol->type == ELF_NO_TYPE && symbol->name != NULL);
-    if (!is_function || !is_in_area(section))
+    if (!is_function || !is_in_area(section) || section->header.size == 0)
         return 0;
     if (link->arch->has_descriptors && section->kind == CAIRN_SECTION_READ_ONLY_DATA &&
         section->header.size >= WORD_BYTES && symbol->value <= section->header.size - WORD_BYTES)
