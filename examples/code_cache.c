@@ -128,8 +128,10 @@ static void compile(const char *path)
         fail(error.message);
     snprintf(temporary, sizeof temporary, "%s.%ld", path, (long)getpid());
     if (LLVMTargetMachineEmitToFile(options.machine, parsed, temporary, LLVMObjectFile, &message) !=
-        0)
+        0) {
+        fprintf(stderr, "%s: ", temporary);
         fail(message);
+    }
     if (rename(temporary, path) != 0)
         fail("cannot write the object");
     LLVMDisposeTargetMachine(options.machine);

@@ -46,8 +46,12 @@ static size_t read_file(const char *name, char *bytes, size_t capacity)
 {
     FILE *file = fopen(name, "rb");
     size_t size = file == NULL ? 0 : fread(bytes, 1, capacity, file);
-    if (file == NULL || fclose(file) != 0)
-        fail("cannot read the object");
+    if (file == NULL || ferror(file) || fclose(file) != 0) {
+        perror(name);
+        exit(1);
+    }
+    if (size == capacity)
+        fail("the object is too large for this example");
     return size;
 }
 
@@ -72,6 +76,8 @@ int main(int argument_count, char **arguments)
 {
     static char bytes[1 << 20];
     const struct cairn_load_options options = {.find_symbol = find_symbol};
+    if (argument_count == 2)
+        fail("usage: load_object [FILE.o FUNCTION]");
     const char *file = argument_count > 2 ? arguments[1] : compile();
     const char *name = argument_count > 2 ? arguments[2] : "compute";
     size_t size = read_file(file, bytes, sizeof bytes);
