@@ -6,30 +6,14 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "arch/relocation.h"
+#define RELOCATION_PREFIX "R_AARCH64_"
+#include "arch/relocation_entries.h"
 
-/* TYPE(number, name, target, origin, range, size): an integer of `size` bytes. */
-#define TYPE(number, text, to, from, checked, size)                                                \
-    {                                                                                              \
-        .type = (number), .name = "R_AARCH64_" text, .target = ARCH_TARGET_##to,                   \
-        .origin = ARCH_ORIGIN_##from, .range = ARCH_RANGE_##checked, .bytes = (size),              \
-        .bits = 8 * (size)                                                                         \
-    }
 /* CODE(number, name, target, origin, range, form, low, bits, position, aligned): `bits` bits of the
  * value from bit `low` on, at `position` in an instruction. */
 #define CODE(number, text, to, from, checked, how, first, width, at, zeros)                        \
-    {                                                                                              \
-        .type = (number), .name = "R_AARCH64_" text, .target = ARCH_TARGET_##to,                   \
-        .origin = ARCH_ORIGIN_##from, .range = ARCH_RANGE_##checked, .form = ARCH_FORM_##how,      \
-        .bytes = 4, .low = (first), .bits = (width), .position = (at), .aligned = (zeros)          \
-    }
-#define REFUSED(number, text, why)                                                                 \
-    {                                                                                              \
-        .type = (number), .name = "R_AARCH64_" text, .reason = (why),                              \
-        .target = ARCH_TARGET_REFUSED                                                              \
-    }
-#define TLS "thread-local storage is not supported"
-#define DYNAMIC "only linked files have such relocations"
+    ENTRY(number, text, to, from, checked, .form = ARCH_FORM_##how, .bytes = 4, .low = (first),    \
+          .bits = (width), .position = (at), .aligned = (zeros))
 #define AUTHENTICATED "authenticated pointers are not supported"
 
 static const struct arch_relocation entries[] = {

@@ -11,54 +11,26 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "arch/relocation.h"
+#define RELOCATION_PREFIX "R_PPC64_"
+#include "arch/relocation_entries.h"
 
-/* TYPE(number, name, target, origin, range, size): an integer of `size` bytes. */
-#define TYPE(number, text, to, from, checked, size)                                                \
-    {                                                                                              \
-        .type = (number), .name = "R_PPC64_" text, .target = ARCH_TARGET_##to,                     \
-        .origin = ARCH_ORIGIN_##from, .range = ARCH_RANGE_##checked, .bytes = (size),              \
-        .bits = 8 * (size)                                                                         \
-    }
 /* HALF(number, name, target, origin, range, low): 16 bits of the value from bit `low` on. */
 #define HALF(number, text, to, from, checked, first)                                               \
-    {                                                                                              \
-        .type = (number), .name = "R_PPC64_" text, .target = ARCH_TARGET_##to,                     \
-        .origin = ARCH_ORIGIN_##from, .range = ARCH_RANGE_##checked, .bytes = 2, .low = (first),   \
-        .bits = 16                                                                                 \
-    }
+    ENTRY(number, text, to, from, checked, .bytes = 2, .low = (first), .bits = 16)
 /* The same, adjusted. */
 #define ADJUSTED(number, text, to, from, checked, first)                                           \
-    {                                                                                              \
-        .type = (number), .name = "R_PPC64_" text, .target = ARCH_TARGET_##to,                     \
-        .origin = ARCH_ORIGIN_##from, .range = ARCH_RANGE_##checked, .bytes = 2, .low = (first),   \
-        .bits = 16, .is_adjusted = 1                                                               \
-    }
+    ENTRY(number, text, to, from, checked, .bytes = 2, .low = (first), .bits = 16, .is_adjusted = 1)
 /* CODE(number, name, target, origin, range, size, width, at): bits of the value from bit `at` on,
  * at `at` in an integer of `size` bytes; the lower bits of the value are 0. */
 #define CODE(number, text, to, from, checked, size, width, at)                                     \
-    {                                                                                              \
-        .type = (number), .name = "R_PPC64_" text, .target = ARCH_TARGET_##to,                     \
-        .origin = ARCH_ORIGIN_##from, .range = ARCH_RANGE_##checked, .bytes = (size), .low = (at), \
-        .bits = (width), .position = (at), .aligned = (at)                                         \
-    }
+    ENTRY(number, text, to, from, checked, .bytes = (size), .low = (at), .bits = (width),          \
+          .position = (at), .aligned = (at))
 /* PREFIXED(number, name, target, origin, range): 34 bits in a prefixed instruction. */
 #define PREFIXED(number, text, to, from, checked)                                                  \
-    {                                                                                              \
-        .type = (number), .name = "R_PPC64_" text, .target = ARCH_TARGET_##to,                     \
-        .origin = ARCH_ORIGIN_##from, .range = ARCH_RANGE_##checked, .form = ARCH_FORM_PREFIXED,   \
-        .bytes = 8, .bits = 34                                                                     \
-    }
-#define REFUSED(number, text, why)                                                                 \
-    {                                                                                              \
-        .type = (number), .name = "R_PPC64_" text, .reason = (why), .target = ARCH_TARGET_REFUSED  \
-    }
-#define TLS "thread-local storage is not supported"
-#define DYNAMIC "only linked files have such relocations"
+    ENTRY(number, text, to, from, checked, .form = ARCH_FORM_PREFIXED, .bytes = 8, .bits = 34)
 #define PLT "calls through linkage tables are not supported; compile without -mlongcall, -fno-plt"
 #define SECTION "offsets in the section of a symbol are not supported"
 #define UNUSED "no known compiler writes such relocations"
-#define COLLECTED "the removal of unused virtual tables is not supported"
 
 static const struct arch_relocation entries[] = {
     TYPE(0, "NONE", NONE, ZERO, ANY, 0),

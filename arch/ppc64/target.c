@@ -393,6 +393,27 @@ static const struct arch_unwind_slot elfv1_unwind_slots[] = {
     {70, 0},
 };
 
+/* The members that are the same for both ABIs. */
+#define OF_BOTH_ABIS                                                                               \
+    .word_bytes = WORDS_BYTES, .instruction_bytes = WORDS_BYTES,                                   \
+    .instruction_bytes_max = WORDS_BYTES, .fixed_instruction_bytes = WORDS_BYTES,                  \
+    .call_bytes = CALL_BYTES, .reach_bytes = REACH_BYTES,                                          \
+    .slab_bytes_default = SLAB_BYTES_DEFAULT, .veneer_alignment = VENEER_ALIGNMENT,                \
+    .exit_bytes = EXIT_BYTES, .calls_need_veneer = true, .toc_register = DWARF_TOC,                \
+    .has_link_register = true, .has_back_chain = true,                                             \
+    .results = {.general = {3, 4},                                                                 \
+                .floating = {33, 34},                                                              \
+                .vector = {79, 80},                                                                \
+                .halves_are_in_either = true},                                                     \
+    .entry_frame = ENTRY_FRAME, .new_code_needs_barrier = true, .recognise = words_recognise,      \
+    .place = words_place, .arm = words_arm, .encode_branch = words_encode_branch,                  \
+    .decode_branch = words_decode_branch, .fill_nops = words_fill_nops,                            \
+    .leading_nops = words_leading_nops, .call_length = words_call_length,                          \
+    .may_be_exchanged = words_may_be_exchanged, .encode_veneer = encode_veneer,                    \
+    .encode_framed_veneer = encode_framed_veneer, .encode_exit = encode_exit,                      \
+    .encode_entry = encode_entry, .encode_cache = ppc64_encode_cache,                              \
+    .encode_self_test = encode_self_test
+
 /*
  * Spilled vectors: on little-endian POWER8, LLVM always spills with stxvd2x, which swaps the
  * doublewords (PPCInstrInfo::storeRegToStackSlot). For POWER9 and later, selected by "target-cpu",
@@ -401,97 +422,31 @@ static const struct arch_unwind_slot elfv1_unwind_slots[] = {
  * Linux also has big-endian ELFv2, which would need one more table.
  */
 const struct cairn_arch ppc64_elfv2_arch = {
+    OF_BOTH_ABIS,
     .architecture = CAIRN_ARCHITECTURE_PPC64_ELFV2,
     .byte_order = CAIRN_LITTLE_ENDIAN,
-    .word_bytes = WORDS_BYTES,
-    .instruction_bytes = WORDS_BYTES,
-    .instruction_bytes_max = WORDS_BYTES,
-    .fixed_instruction_bytes = WORDS_BYTES,
     .words = &elfv2_words,
-    .call_bytes = CALL_BYTES,
-    .reach_bytes = REACH_BYTES,
-    .slab_bytes_default = SLAB_BYTES_DEFAULT,
     .veneer_bytes = ELFV2_VENEER_BYTES,
-    .veneer_alignment = VENEER_ALIGNMENT,
     .framed_veneer_bytes = ELFV2_FRAMED_VENEER_BYTES,
     .veneer_frame = &elfv2_veneer_frame,
-    .exit_bytes = EXIT_BYTES,
-    .calls_need_veneer = true,
     .toc_save_offset = ELFV2_TOC_SAVE,
-    .toc_register = DWARF_TOC,
     .unwind_slots = elfv2_unwind_slots,
     .unwind_slot_count = sizeof elfv2_unwind_slots / sizeof *elfv2_unwind_slots,
-    .has_link_register = true,
-    .has_back_chain = true,
-    .results = {.general = {3, 4},
-                .floating = {33, 34},
-                .vector = {79, 80},
-                .halves_are_in_either = true},
     .arguments = {ARGUMENTS_OF_BOTH, .structures = ARCH_STRUCTURES_OF_ONE_KIND},
-    .entry_frame = ENTRY_FRAME,
     .swaps_spilled_vectors = true,
-    .new_code_needs_barrier = true,
-    .recognise = words_recognise,
-    .place = words_place,
-    .arm = words_arm,
-    .encode_branch = words_encode_branch,
-    .decode_branch = words_decode_branch,
-    .fill_nops = words_fill_nops,
-    .leading_nops = words_leading_nops,
-    .call_length = words_call_length,
-    .may_be_exchanged = words_may_be_exchanged,
-    .encode_veneer = encode_veneer,
-    .encode_framed_veneer = encode_framed_veneer,
-    .encode_exit = encode_exit,
-    .encode_entry = encode_entry,
-    .encode_cache = ppc64_encode_cache,
-    .encode_self_test = encode_self_test,
 };
 
 const struct cairn_arch ppc64_elfv1_arch = {
+    OF_BOTH_ABIS,
     .architecture = CAIRN_ARCHITECTURE_PPC64_ELFV1,
     .byte_order = CAIRN_BIG_ENDIAN,
-    .word_bytes = WORDS_BYTES,
-    .instruction_bytes = WORDS_BYTES,
-    .instruction_bytes_max = WORDS_BYTES,
-    .fixed_instruction_bytes = WORDS_BYTES,
     .words = &elfv1_words,
-    .call_bytes = CALL_BYTES,
-    .reach_bytes = REACH_BYTES,
-    .slab_bytes_default = SLAB_BYTES_DEFAULT,
     .veneer_bytes = ELFV1_VENEER_BYTES,
-    .veneer_alignment = VENEER_ALIGNMENT,
     .framed_veneer_bytes = ELFV1_FRAMED_VENEER_BYTES,
     .veneer_frame = &elfv1_veneer_frame,
-    .exit_bytes = EXIT_BYTES,
     .has_descriptors = true,
-    .calls_need_veneer = true,
     .toc_save_offset = ELFV1_TOC_SAVE,
-    .toc_register = DWARF_TOC,
     .unwind_slots = elfv1_unwind_slots,
     .unwind_slot_count = sizeof elfv1_unwind_slots / sizeof *elfv1_unwind_slots,
-    .has_link_register = true,
-    .has_back_chain = true,
-    .results = {.general = {3, 4},
-                .floating = {33, 34},
-                .vector = {79, 80},
-                .halves_are_in_either = true},
     .arguments = {ARGUMENTS_OF_BOTH, .structures = ARCH_STRUCTURES_NONE},
-    .entry_frame = ENTRY_FRAME,
-    .new_code_needs_barrier = true,
-    .recognise = words_recognise,
-    .place = words_place,
-    .arm = words_arm,
-    .encode_branch = words_encode_branch,
-    .decode_branch = words_decode_branch,
-    .fill_nops = words_fill_nops,
-    .leading_nops = words_leading_nops,
-    .call_length = words_call_length,
-    .may_be_exchanged = words_may_be_exchanged,
-    .encode_veneer = encode_veneer,
-    .encode_framed_veneer = encode_framed_veneer,
-    .encode_exit = encode_exit,
-    .encode_entry = encode_entry,
-    .encode_cache = ppc64_encode_cache,
-    .encode_self_test = encode_self_test,
 };

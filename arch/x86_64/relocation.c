@@ -6,22 +6,8 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "arch/relocation.h"
-
-/* TYPE(number, name, target, origin, range, size): an integer of `size` bytes. */
-#define TYPE(number, text, to, from, checked, size)                                                \
-    {                                                                                              \
-        .type = (number), .name = "R_X86_64_" text, .target = ARCH_TARGET_##to,                    \
-        .origin = ARCH_ORIGIN_##from, .range = ARCH_RANGE_##checked, .bytes = (size),              \
-        .bits = 8 * (size)                                                                         \
-    }
-#define REFUSED(number, text, why)                                                                 \
-    {                                                                                              \
-        .type = (number), .name = "R_X86_64_" text, .reason = (why), .target = ARCH_TARGET_REFUSED \
-    }
-#define TLS "thread-local storage is not supported"
-#define DYNAMIC "only linked files have such relocations"
-#define COLLECTED "the removal of unused virtual tables is not supported"
+#define RELOCATION_PREFIX "R_X86_64_"
+#include "arch/relocation_entries.h"
 
 static const struct arch_relocation entries[] = {
     TYPE(0, "NONE", NONE, ZERO, ANY, 0),

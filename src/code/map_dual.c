@@ -270,32 +270,14 @@ static enum cairn_status open_shared(struct code_slab *slab, struct cairn_error 
     return open_views(slab, view_shared(slab->size, error), error);
 }
 
+/* The members that are the same for both kinds of memory. */
+#define OF_BOTH_KINDS                                                                              \
+    .mode = CAIRN_CODE_MODE_DUAL, .after_fork = after_fork, .detach = detach,                      \
+    .make_own = make_own, .add = add, .open_pages = open_pages, .close_pages = close_pages,        \
+    .abandon_pages = abandon_pages, .discard = discard, .write = write_alias
+
 const struct code_map code_map_dual_file = {
-    .name = "two views of a memory file",
-    .mode = CAIRN_CODE_MODE_DUAL,
-    .open = open_file,
-    .after_fork = after_fork,
-    .detach = detach,
-    .make_own = make_own,
-    .add = add,
-    .open_pages = open_pages,
-    .close_pages = close_pages,
-    .abandon_pages = abandon_pages,
-    .discard = discard,
-    .write = write_alias,
-};
+    .name = "two views of a memory file", .open = open_file, OF_BOTH_KINDS};
 
 const struct code_map code_map_dual_shared = {
-    .name = "two views of shared memory",
-    .mode = CAIRN_CODE_MODE_DUAL,
-    .open = open_shared,
-    .after_fork = after_fork,
-    .detach = detach,
-    .make_own = make_own,
-    .add = add,
-    .open_pages = open_pages,
-    .close_pages = close_pages,
-    .abandon_pages = abandon_pages,
-    .discard = discard,
-    .write = write_alias,
-};
+    .name = "two views of shared memory", .open = open_shared, OF_BOTH_KINDS};
