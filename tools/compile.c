@@ -21,6 +21,10 @@ static const char help[] =
     "\n"
     "  -o OBJECT        write this file\n"
     "  --target TRIPLE  compile for this target, such as powerpc64le-linux-gnu\n" COMPILE_HELP
+    "  --section NAME, --schema SCHEMA\n"
+    "                   name this PC section in the manifest, so that it is kept with the code\n"
+    "                   (cairn_module_pc_table); see 'cairn pcsections --help'. May be given\n"
+    "                   several times, in pairs, or with one schema for all\n"
     "  --help           print this text\n";
 
 /* ---- Error messages ---- */
@@ -57,11 +61,23 @@ static void complain_about_llvm(const char *reason)
 
 /* ---- Compiling ---- */
 
+/* Returns the number of sections. */
+static size_t list_captures(const struct wanted_sections *wanted, struct cairn_capture *captures)
+{
+    size_t count = wanted == NULL ? 0 : wanted->count;
+    for (size_t i = 0; i < count; i++)
+        captures[i] = (struct cairn_capture){.section = wanted->sections[i].name,
+                                             .has_schema = true,
+                                             .schema = wanted->sections[i].schema};
+    return count;
+}
+
 static enum cairn_status compile(struct program *program, const struct compile_options *options,
                                  struct findings *findings, struct compiled *compiled,
                                  struct cairn_error *error)
 {
     const char *conflicts = options->id_conflicts;
+    struct cairn_capture captures[OPTION_VALUES_MAX];
     struct program_options program_options = {
         .optimisation_level = options->level == NULL ? 2 : (unsigned)(options->level[0] - '0'),
         .cpu = options->cpu == NULL ? "" : options->cpu,
@@ -69,6 +85,8 @@ static enum cairn_status compile(struct program *program, const struct compile_o
         .passes = options->passes,
         .finding = complain_about_finding,
         .user = findings,
+        .captures = captures,
+        .capture_count = list_captures(options->pc_sections, captures),
     };
     if (conflicts != NULL)
         program_options.id_conflicts = strcmp(conflicts, "renumber") == 0
@@ -152,9 +170,12 @@ static enum exit_status write_file(const char *path, const void *bytes, size_t s
 enum exit_status command_compile(int argc, char **argv)
 {
     struct compile_options options = {.level = NULL};
+    struct section_options sections = {.names = {.count = 0}};
+    struct wanted_sections wanted;
     const char *output = NULL;
     const struct option known[] = {
         COMPILE_OPTIONS(&options),
+        SECTION_OPTIONS(&sections),
         {.name = "-o", .value = &output, .needs = "the name of an object"},
     };
     struct command_line line = {.command = "compile",
@@ -168,8 +189,10 @@ enum exit_status command_compile(int argc, char **argv)
     size_t size;
     if (!parse_command_line(argc, argv, &line, &status))
         return status;
-    if (!check_compile_options("compile", &options))
+    if (!check_compile_options("compile", &options) ||
+        !parse_wanted_sections("compile", &sections, &wanted))
         return EXIT_BAD_USAGE;
+    options.pc_sections = &wanted;
     if (output == NULL) {
         complain("compile: no output is given: -o OBJECT");
         return EXIT_BAD_USAGE;

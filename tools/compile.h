@@ -7,8 +7,10 @@
 #define TOOLS_COMPILE_H
 
 #include "tools/command.h"
+#include "tools/pcsection_entries.h"
 
-/* The options of `cairn compile` and `cairn run`. NULL where an option was not given. */
+/* The options of `cairn compile` and `cairn run`. NULL where an option was not given. `cairn run` has
+ * no option for PC sections. */
 struct compile_options {
     const char *level;        /* "0" to "3" */
     const char *id_conflicts; /* "renumber" or "undeclared" */
@@ -16,6 +18,7 @@ struct compile_options {
     const char *cpu;
     const char *features;
     const char *passes;
+    const struct wanted_sections *pc_sections; /* to name in the manifest */
 };
 
 /* The elements of an array of struct option for these options. */

@@ -243,7 +243,9 @@ enum cairn_status program_compile(struct program *program, const struct program_
     if (status != CAIRN_OK)
         return status;
     const struct cairn_embed_options embed = {.machine = machine_llvm(machine),
-                                              .id_conflicts = options->id_conflicts};
+                                              .id_conflicts = options->id_conflicts,
+                                              .captures = options->captures,
+                                              .capture_count = options->capture_count};
     status = set_layout(module, machine, error);
     if (status == CAIRN_OK && options->passes != NULL)
         status = machine_run_passes(machine, module, options->passes, error);
