@@ -365,7 +365,7 @@ typedef struct cairn_memory_manager cairn_memory_manager;
 
 /**
  * Creates a memory manager for one MCJIT engine. What LLVM finalises together becomes one module:
- * its stack maps are decoded after relocation, its sites armed, its pages protected, and it is
+ * its stack maps are decoded after relocation, its sites armed, its code protected, and it is
  * published. `options` may be NULL. Errors: UNSUPPORTED (a code model that may not reach code
  * memory, which can be anywhere in the address space), MEMORY, ARGUMENT.
  *

@@ -239,7 +239,7 @@ static inline bool code_space_is_own(const struct code_space *space)
     return code_space_stage(space) == CODE_SPACE_OWN;
 }
 
-/* ---- Blocks: the pages of one module ---- */
+/* ---- Blocks: the memory of one module ---- */
 
 enum cairn_status code_block_create(struct code_space *space, struct code_block **block,
                                     struct cairn_error *error);
@@ -294,9 +294,10 @@ void code_block_retire(struct code_block *block, void *owner);
 /* Releases the block's memory and veneers. No thread may execute them any more. NULL is allowed. */
 void code_block_destroy(struct code_block *block);
 
+struct code_space *code_block_space(const struct code_block *block);
+
 /* Returns a range of the block's memory with its current protection; false if `index` is past the
  * last. The range does not overlap that of another block. */
-struct code_space *code_block_space(const struct code_block *block);
 bool code_block_memory_range(const struct code_block *block, uint32_t index,
                              struct cairn_memory_range *range);
 /* Whether `size` bytes at `address` are in the block's code. Async-signal-safe. */

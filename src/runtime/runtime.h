@@ -5,7 +5,7 @@
  *  - `modules` holds every module that exists and is not retired; `retired` holds those that are
  *    retired and not freed yet. Both are read and changed with `lock` held.
  *  - A module's IDs are in `ids`, and its definitions in `symbols`, exactly while it is published.
- *    Its index owns its pages in the code space from then until it is freed; while it is retired,
+ *    Its index owns its memory in the code space from then until it is freed; while it is retired,
  *    only frames find it there.
  *  - The runtime is valid as long as `references` is above 0. The host, each loader and each engine
  *    have one reference.
