@@ -325,7 +325,7 @@ static double time_many(const struct bench_module *module, const void *target,
     for (int i = 0; i < SITES; i++)
         changes[i] = (struct cairn_site_change){module->sites[i], CAIRN_SITE_CHANGE_CALL, target};
     enum cairn_status status = cairn_sites_change(changes, SITES, strength, NULL);
-    return status == CAIRN_OK ? (bench_now() - begun) / SITES : 0;
+    return status == CAIRN_OK ? (bench_now() - begun) / (double)SITES : 0;
 }
 
 static bool can_synchronise(cairn_runtime *runtime)

@@ -85,7 +85,7 @@ static void time_lookups(const struct subject *subject, measured *function, bool
         samples[i] = bench_now_of_thread() - begin;
     }
     (void)sink;
-    print(name, bench_percentile(samples, SAMPLES, 0.5) / SAMPLE, "ns");
+    print(name, bench_percentile(samples, SAMPLES, 0.5) / (double)SAMPLE, "ns");
 }
 
 /* ---- Building ---- */

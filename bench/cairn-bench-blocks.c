@@ -215,7 +215,7 @@ static inline __attribute__((always_inline)) double time_lookups(const cairn_blo
             wait = found >> 63;
     }
     *sum = found;
-    return (bench_now_of_thread() - begin) / LOOKUPS;
+    return (bench_now_of_thread() - begin) / (double)LOOKUPS;
 }
 
 static double time_each(const cairn_block_table *table, const uint64_t *pcs, uint64_t *sum)
@@ -245,7 +245,7 @@ static inline __attribute__((always_inline)) double time_plain(const struct plai
             wait = found >> 63;
     }
     *sum = found;
-    return (bench_now_of_thread() - begin) / LOOKUPS;
+    return (bench_now_of_thread() - begin) / (double)LOOKUPS;
 }
 
 static double time_plain_each(const struct plain *plain, const uint64_t *pcs, uint64_t *sum)

@@ -211,16 +211,16 @@ static void measure(const char *name, int object_count)
     }
     bench_print(&options, &(struct bench_figure){
                               .name = name,
-                              .value = bench_percentile(loading, ROUNDS, 0.5) / NANOSECONDS,
+                              .value = bench_percentile(loading, ROUNDS, 0.5) / (double)NANOSECONDS,
                               .unit = "ms",
                               .peer = "compiling at -O2",
-                              .peer_value = compiling / NANOSECONDS,
+                              .peer_value = compiling / (double)NANOSECONDS,
                               .ratio_limit = 1.0 / 200,
                           });
     char text[64];
     snprintf(text, sizeof text, "%s.object_bytes", name);
     bench_print(&options, &(struct bench_figure){.name = text,
-                                                 .value = (double)bytes / FUNCTIONS,
+                                                 .value = (double)bytes / (double)FUNCTIONS,
                                                  .unit = "bytes/function"});
     LLVMDisposeTargetMachine(machine);
     LLVMContextDispose(context);

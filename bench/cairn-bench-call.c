@@ -37,7 +37,7 @@ static double time_direct(void)
     double begun = bench_now();
     for (int i = 0; i < GROUP; i++)
         sum += function(i, 2, values, 4, 5, 6, values, 8);
-    return (bench_now() - begun) / GROUP;
+    return (bench_now() - begun) / (double)GROUP;
 }
 
 /* Measures calls with the interpreter's values, of which one changes. */
@@ -52,7 +52,7 @@ static double time_call(const void *target)
             abort();
         sum += cairn_value_double(&result);
     }
-    return (bench_now() - begun) / GROUP;
+    return (bench_now() - begun) / (double)GROUP;
 }
 
 static void handle(const struct cairn_value *arguments, struct cairn_value *results, void *user)

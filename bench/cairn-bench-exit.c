@@ -31,7 +31,7 @@ static double time_exit(void (*stub)(void))
     double begun = bench_now();
     for (int i = 0; i < GROUP; i++)
         stub();
-    return (bench_now() - begun) / GROUP;
+    return (bench_now() - begun) / (double)GROUP;
 }
 
 static double time_setjmp(void (*unused)(void))
@@ -43,7 +43,7 @@ static double time_setjmp(void (*unused)(void))
     for (; i < GROUP; i++)
         if (_setjmp(buffer) == 0)
             longjmp(buffer, 1);
-    return (bench_now() - begun) / GROUP;
+    return (bench_now() - begun) / (double)GROUP;
 }
 
 static double time_capture(void (*unused)(void))
@@ -55,7 +55,7 @@ static double time_capture(void (*unused)(void))
     for (; i < GROUP; i++)
         if (cairn_context_save(&context) == 0)
             cairn_context_resume(&context);
-    return (bench_now() - begun) / GROUP;
+    return (bench_now() - begun) / (double)GROUP;
 }
 
 /* ---- Figures ---- */

@@ -246,7 +246,7 @@ static double time_find_id(const cairn_runtime *runtime)
     for (uint32_t i = 0; i < LOOKUPS; i++)
         sum += cairn_runtime_find_id(runtime, wanted[i], &record, 1) + record.index;
     sink += sum;
-    return (bench_now_of_thread() - start) / LOOKUPS;
+    return (bench_now_of_thread() - start) / (double)LOOKUPS;
 }
 
 static double time_peer_find(const struct peer_map *peer)
@@ -258,7 +258,7 @@ static double time_peer_find(const struct peer_map *peer)
     for (uint32_t i = 0; i < LOOKUPS; i++)
         sum += peer_map_find(peer, wanted[i], &table, &index) + index;
     sink += sum;
-    return (bench_now_of_thread() - start) / LOOKUPS;
+    return (bench_now_of_thread() - start) / (double)LOOKUPS;
 }
 
 static void bench_find_id(const struct modules *modules, uint32_t count, double limit)
@@ -295,7 +295,7 @@ static double time_find_pc(const cairn_runtime *runtime)
     for (uint32_t i = 0; i < LOOKUPS; i++)
         sum += cairn_runtime_find_address(runtime, wanted[i], &record) + record.index;
     sink += sum;
-    return (bench_now_of_thread() - start) / LOOKUPS;
+    return (bench_now_of_thread() - start) / (double)LOOKUPS;
 }
 
 static double time_table(const cairn_table *table, const uint64_t *addresses)
@@ -306,7 +306,7 @@ static double time_table(const cairn_table *table, const uint64_t *addresses)
     for (uint32_t i = 0; i < LOOKUPS; i++)
         sum += cairn_table_find_address(table, addresses[i], &record) + record.index;
     sink += sum;
-    return (bench_now_of_thread() - start) / LOOKUPS;
+    return (bench_now_of_thread() - start) / (double)LOOKUPS;
 }
 
 static void bench_find_pc(const struct modules *modules)
@@ -354,7 +354,7 @@ static void bench_load(void)
         double start = bench_now_of_thread();
         for (uint32_t j = 0; j < GROUP; j++)
             load(modules, (uint32_t)(i + 1) * GROUP + j);
-        times[i] = (bench_now_of_thread() - start) / GROUP / 1e3;
+        times[i] = (bench_now_of_thread() - start) / (double)GROUP / 1e3;
     }
     bench_print(&options, &(struct bench_figure){.name = "modules.load-an-object-of-one-function",
                                                  .value = bench_percentile(times, REPEATS, 0.5),
@@ -402,8 +402,8 @@ static void bench_stubs(const char *what, bool (*make)(cairn_runtime *, const ca
     double start = bench_now_of_thread();
     for (int i = 0; i < STUBS && done; i++)
         done = make(modules->runtime, signature);
-    double time = (bench_now_of_thread() - start) / STUBS / 1e3;
-    double bytes = (used_bytes() - before) / STUBS;
+    double time = (bench_now_of_thread() - start) / (double)STUBS / 1e3;
+    double bytes = (used_bytes() - before) / (double)STUBS;
     snprintf(name, sizeof name, "modules.%s-time", what);
     bench_print(&options,
                 &(struct bench_figure){.name = name, .value = time, .unit = "us", .limit = 5});

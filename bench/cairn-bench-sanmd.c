@@ -202,21 +202,23 @@ int main(void)
     bench_print(&options, &reading);
     add();
     print_size(&options);
-    double access = median_of(ask_accesses) / QUERIES;
+    double access = median_of(ask_accesses) / (double)QUERIES;
     const struct bench_figure against_table = {.name = "sanmd.atomic",
                                                .value = access,
                                                .unit = "ns",
                                                .peer = "hash table",
-                                               .peer_value = median_of(ask_hash_table) / QUERIES};
+                                               .peer_value =
+                                                   median_of(ask_hash_table) / (double)QUERIES};
     bench_print(&options, &against_table);
     const struct bench_figure against_scan = {.name = "sanmd.atomic-scan",
                                               .value = access,
                                               .unit = "ns",
                                               .peer = "scan",
-                                              .peer_value = median_of(ask_scans) / SCANS};
+                                              .peer_value = median_of(ask_scans) / (double)SCANS};
     bench_print(&options, &against_scan);
-    const struct bench_figure function = {
-        .name = "sanmd.function", .value = median_of(ask_functions) / QUERIES, .unit = "ns"};
+    const struct bench_figure function = {.name = "sanmd.function",
+                                          .value = median_of(ask_functions) / (double)QUERIES,
+                                          .unit = "ns"};
     bench_print(&options, &function);
     forget();
     bench_end(&options);

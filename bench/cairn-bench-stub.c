@@ -109,15 +109,15 @@ static void measure(const struct subject *subject)
                 bench_print_missing(&options, subject->name, "it cannot be created here");
                 return;
             }
-        creating[batch] = (bench_now_of_thread() - begun) / BATCH / 1000;
+        creating[batch] = (bench_now_of_thread() - begun) / (double)BATCH / 1000;
     }
-    double bytes = (double)(bytes_of(runtime) - before) / COUNT;
+    double bytes = (double)(bytes_of(runtime) - before) / (double)COUNT;
     for (int batch = 0; batch < BATCHES; batch++) {
         double begun = bench_now_of_thread();
         for (int i = 0; i < BATCH; i++)
             subject->destroy(created[batch * BATCH + i]);
         cairn_runtime_quiesce(runtime);
-        destroying[batch] = (bench_now_of_thread() - begun) / BATCH / 1000;
+        destroying[batch] = (bench_now_of_thread() - begun) / (double)BATCH / 1000;
     }
     print(subject->name, "create", bench_percentile(creating, BATCHES, 0.5), "us", 5);
     print(subject->name, "destroy", bench_percentile(destroying, BATCHES, 0.5), "us", 5);

@@ -127,7 +127,7 @@ static double time_backtrace(size_t frames)
         if (counter.count != frames)
             fail("_Unwind_Backtrace does not find all frames");
     }
-    return (bench_now_of_thread() - begun) / GROUP;
+    return (bench_now_of_thread() - begun) / (double)GROUP;
 }
 
 /* Returns the number of frames of a walk up to the first compiled one. */
@@ -148,7 +148,7 @@ static __attribute__((noinline)) double time_system(size_t before)
 {
     double all = time_backtrace(before + DEPTH);
     double begin = time_backtrace(before);
-    return (all - begin) / DEPTH;
+    return (all - begin) / (double)DEPTH;
 }
 
 #ifdef WITH_LIBUNWIND
