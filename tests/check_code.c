@@ -494,7 +494,7 @@ START_TEST(empty_block_is_a_block)
                      CAIRN_ERROR_STATE);
     ck_assert_ok(code_block_protect(block, NULL));
     ck_assert_ok(code_block_publish(block, block, NULL));
-    code_block_retire(block, block);
+    code_block_retire(block);
     code_block_destroy(block);
     code_block_destroy(NULL);
     code_space_destroy(space);
@@ -754,7 +754,7 @@ START_TEST(owner_is_found_for_every_page_while_published)
     ck_assert_ptr_null(code_space_find_owner(space, number(code) - 1));
     ck_assert_ptr_null(code_space_find_owner(space, number(code) + size));
     ck_assert_ptr_eq(code_space_find_frame_owner(space, number(code)), &owner);
-    code_block_retire(block, &owner);
+    code_block_retire(block);
     ck_assert_ptr_null(code_space_find_owner(space, number(code)));
     ck_assert_ptr_null(code_space_find_owner(space, number(data)));
     ck_assert_ptr_eq(code_space_find_frame_owner(space, number(code)), &owner);
@@ -1096,7 +1096,7 @@ static enum cairn_status use_everything(struct code_space *space, struct code_bl
 {
     for (int i = 0; i < count; i++) {
         void *address;
-        enum cairn_status status = code_block_create(space, &blocks[i], NULL);
+        enum cairn_status status = code_block_create(space, 0, &blocks[i], NULL);
         for (int k = 0; status == CAIRN_OK && k < 20; k++)
             status = code_block_allocate(blocks[i], uses[k % 3], 600, 16, &address, NULL);
         for (int k = 0; status == CAIRN_OK && k < 20; k++) {

@@ -1001,7 +1001,7 @@ static void patch_and_load(struct loaded *loaded)
     }
     struct code_block *block = NULL;
     void *address;
-    if (code_block_create(loaded->space, &block, &error) == CAIRN_OK)
+    if (code_block_create(loaded->space, 0, &block, &error) == CAIRN_OK)
         for (int i = 0; i < 20; i++)
             if (code_block_allocate(block, PAGES_FOR_CODE, 9000, 16, &address, &error) == CAIRN_OK)
                 memset(address, 1, 9000);
@@ -1082,7 +1082,7 @@ static enum cairn_status load_and_unload(struct code_space *space, struct cairn_
     struct code_block *block = NULL;
     struct code_veneer veneer;
     void *data = NULL, *code = NULL;
-    enum cairn_status status = code_block_create(space, &block, error);
+    enum cairn_status status = code_block_create(space, 0, &block, error);
     if (status == CAIRN_OK)
         status = code_block_allocate(block, PAGES_FOR_DATA, 5000, 8, &data, error);
     if (status == CAIRN_OK)

@@ -345,7 +345,7 @@ static void *load_and_unload(void *user)
         if (code_space_find_owner(loading->space, number(code) + 5000) != loading ||
             support_call(code) != i)
             loading->wrong++;
-        code_block_retire(block, loading);
+        code_block_retire(block);
         if (code_space_find_owner(loading->space, number(code)) != NULL)
             loading->wrong++;
         code_block_destroy(block);

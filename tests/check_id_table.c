@@ -25,7 +25,7 @@
 struct module {
     struct cairn_allocator allocator;
     cairn_table *records;
-    struct id_entries *entries;
+    struct id_entry *entries;
     uint64_t ids[64];
     uint32_t count;
 };
@@ -54,7 +54,7 @@ static void create_module(struct module *module, const struct cairn_allocator *a
     module->allocator = *allocator;
     module->count = count;
     module->records = new_records(allocator, ids, count);
-    ck_assert_ok(id_entries_create(allocator, module->records, &module->entries, NULL));
+    ck_assert_ok(id_entries_create(allocator, module->records, NULL, &module->entries, NULL));
 }
 
 static void destroy_module(const struct module *module)
@@ -195,9 +195,9 @@ START_TEST(many_modules_with_one_id_take_linear_time)
     struct fixture fixture;
     set_up(&fixture, memory_allocator(NULL));
     cairn_table *records = new_records(NULL, (const uint64_t[]){3}, 1);
-    struct id_entries **entries = calloc(MODULES, sizeof *entries);
+    struct id_entry **entries = calloc(MODULES, sizeof *entries);
     for (size_t i = 0; i < MODULES; i++) {
-        ck_assert_ok(id_entries_create(&fixture.allocator, records, &entries[i], NULL));
+        ck_assert_ok(id_entries_create(&fixture.allocator, records, NULL, &entries[i], NULL));
         ck_assert_ok(id_table_reserve(fixture.ids, entries[i], NULL));
         id_table_add(fixture.ids, entries[i]);
     }
@@ -254,7 +254,8 @@ START_TEST(without_memory_nothing_changes)
             uint64_t ids[] = {published, 1000, published};
             module->allocator = fixture.allocator;
             module->records = new_records(NULL, ids, 3);
-            status = id_entries_create(&fixture.allocator, module->records, &module->entries, NULL);
+            status = id_entries_create(&fixture.allocator, module->records, NULL, &module->entries,
+                                       NULL);
             if (status == CAIRN_OK)
                 status = id_table_reserve(fixture.ids, module->entries, NULL);
             if (status != CAIRN_OK)

@@ -75,7 +75,7 @@ struct code_space *support_space(enum cairn_code_mode mode, size_t slab_size, ui
 struct code_block *support_block(struct code_space *space)
 {
     struct code_block *block = NULL;
-    support_expect(code_block_create(space, &block, NULL) == CAIRN_OK);
+    support_expect(code_block_create(space, 0, &block, NULL) == CAIRN_OK);
     return block;
 }
 

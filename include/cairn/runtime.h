@@ -156,7 +156,8 @@ struct cairn_runtime_statistics {
     size_t code_bytes;  /**< pages that hold code and stubs */
     size_t data_bytes;  /**< pages that hold data */
     size_t free_bytes;  /**< free address space in the slabs */
-    size_t table_bytes; /**< tables of all modules */
+    size_t table_bytes; /**< the modules' own tables */
+    size_t index_bytes; /**< the tables that modules share: by address, ID and name */
     /** The mode in use; never AUTOMATIC. */
     enum cairn_code_mode code_mode;
     /** Why AUTOMATIC has selected SINGLE; otherwise "". Valid as long as the runtime. */

@@ -24,59 +24,98 @@
 /* Maximum number of pages by which a span grows beyond what is needed. */
 enum { GROWTH_PAGES_MAX = 256 };
 
-/* Neighbouring bytes of one use. Offsets are counted from the start of the slab. */
+/* A slab has fewer units than that many bits can count. */
+enum { SPAN_UNIT_BITS = 28, SPAN_UNITS_MASK = (1 << SPAN_UNIT_BITS) - 1 };
+
+/* Neighbouring bytes of one use. */
 struct code_span {
-    uint32_t offset;
-    uint32_t size; /* what belongs to the span: whole pages, or a part in whole ranges */
-    uint32_t used; /* bytes with contents */
-    uint8_t use;   /* enum page_use */
-    bool is_part;  /* a part of pages (code/parts.h); otherwise whole pages */
-    bool is_open;  /* pages that are open */
+    uint32_t first_unit : SPAN_UNIT_BITS; /* from the start of the slab, in OWNERS_UNIT_BYTES */
+    uint32_t use : 2;                     /* enum page_use */
+    uint32_t is_part : 1; /* a part of pages (code/parts.h); otherwise whole pages */
+    uint32_t is_open : 1; /* pages that are open */
+    uint32_t size;        /* what belongs to the span: whole pages, or a part in whole units */
+    uint32_t used;        /* bytes with contents */
 };
 
-/* A small module has three spans, and there may be a hundred thousand of them, so that their spans
- * need no memory of their own. */
+/* There may be a hundred thousand small modules. They have up to three spans and no veneers. */
 enum { FIRST_SPANS = 3 };
+
+/* What a large block has in addition. */
+struct block_lists {
+    struct code_span *spans; /* the spans after the first ones */
+    size_t span_capacity;
+    struct veneer *veneers;
+    size_t veneer_count;
+    size_t veneer_capacity;
+};
 
 struct code_block {
     struct code_space *space;
-    struct code_slab *slab;  /* NULL until the first allocation */
-    struct code_span *spans; /* `first_spans`, or an array that was allocated */
-    struct veneer *veneers;
+    struct code_slab *slab;    /* NULL until the first allocation */
+    struct block_lists *lists; /* NULL if there are none */
+    struct code_span first_spans[FIRST_SPANS];
     uint32_t span_count;
-    uint32_t span_capacity;
-    uint32_t veneer_count;
-    uint32_t veneer_capacity;
+    uint32_t user_bytes;
     bool is_growing;  /* whether the block is counted in the slab's `open_blocks` */
     bool reuses_code; /* whether some code is at addresses that may have held other code before */
     bool is_protected;
     bool is_published;
-    struct code_span first_spans[FIRST_SPANS];
+    uint64_t user[]; /* the caller's memory */
 };
 
-enum cairn_status code_block_create(struct code_space *space, struct code_block **block,
-                                    struct cairn_error *error)
+enum cairn_status code_block_create(struct code_space *space, size_t user_bytes,
+                                    struct code_block **block, struct cairn_error *error)
 {
-    struct code_block *created = memory_new(&space->allocator, 1, sizeof *created);
+    struct code_block *created = NULL;
+    if (user_bytes <= UINT32_MAX)
+        created = memory_new(&space->allocator, 1, sizeof *created + user_bytes);
     if (created == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a block of code");
     created->space = space;
-    created->spans = created->first_spans;
-    created->span_capacity = FIRST_SPANS;
+    created->user_bytes = (uint32_t)user_bytes;
     *block = created;
     return CAIRN_OK;
 }
 
+void *code_block_user(struct code_block *block) { return block->user; }
+
+struct code_block *code_block_of_user(const void *user)
+{
+    return (struct code_block *)(uintptr_t)((const char *)user - offsetof(struct code_block, user));
+}
+
 /* ---- Spans ---- */
+
+static struct code_span *span_at(const struct code_block *block, size_t index)
+{
+    const struct code_span *span = index < FIRST_SPANS ? &block->first_spans[index]
+                                                       : &block->lists->spans[index - FIRST_SPANS];
+    return (struct code_span *)(uintptr_t)span;
+}
+
+static size_t span_offset(const struct code_span *span)
+{
+    return (size_t)span->first_unit * OWNERS_UNIT_BYTES;
+}
+
+/* Adds a span; reserve_span has made space for it. */
+static struct code_span *add_span(struct code_block *block, size_t offset, enum page_use use)
+{
+    struct code_span *span = span_at(block, block->span_count++);
+    *span = (struct code_span){.first_unit = (offset / OWNERS_UNIT_BYTES) & SPAN_UNITS_MASK,
+                               .use = use};
+    assert(span_offset(span) == offset);
+    return span;
+}
 
 static uint8_t *span_address(const struct code_block *block, const struct code_span *span)
 {
-    return block->slab->base + span->offset;
+    return block->slab->base + span_offset(span);
 }
 
 static size_t first_page(const struct code_block *block, const struct code_span *span)
 {
-    return span->offset / block->slab->page_size;
+    return span_offset(span) / block->slab->page_size;
 }
 
 static size_t page_count(const struct code_block *block, const struct code_span *span)
@@ -101,22 +140,26 @@ static size_t pages_for(const struct code_space *space, size_t size)
 
 /* ---- Allocating ---- */
 
+static bool reserve_lists(struct code_block *block)
+{
+    if (block->lists == NULL)
+        block->lists = memory_new(&block->space->allocator, 1, sizeof *block->lists);
+    return block->lists != NULL;
+}
+
 /* Makes sure that the block has memory for one more span. */
 static enum cairn_status reserve_span(struct code_block *block, struct cairn_error *error)
 {
-    const struct cairn_allocator *allocator = &block->space->allocator;
-    size_t bytes = block->span_capacity * sizeof *block->spans;
-    bool is_first = block->spans == block->first_spans;
-    if (block->span_count < block->span_capacity)
+    struct code_span *spans = NULL;
+    if (block->span_count < FIRST_SPANS)
         return CAIRN_OK;
-    struct code_span *spans =
-        memory_resize(allocator, is_first ? NULL : block->spans, is_first ? 0 : bytes, 2 * bytes);
+    if (reserve_lists(block))
+        spans = array_reserve(&block->space->allocator, block->lists->spans,
+                              block->span_count - FIRST_SPANS, 1, &block->lists->span_capacity,
+                              sizeof *spans);
     if (spans == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to note a section's pages");
-    if (is_first)
-        memcpy(spans, block->first_spans, bytes);
-    block->spans = spans;
-    block->span_capacity *= 2;
+    block->lists->spans = spans;
     return CAIRN_OK;
 }
 
@@ -154,9 +197,8 @@ static enum cairn_status take_pages(struct code_block *block, enum page_use use,
     if (status != CAIRN_OK || !*found)
         return status;
     if (span == NULL) {
-        span = &block->spans[block->span_count++];
-        *span = (struct code_span){
-            .offset = (uint32_t)(first * slab->page_size), .use = (uint8_t)use, .is_open = true};
+        span = add_span(block, first * slab->page_size, use);
+        span->is_open = true;
     }
     span->size += (uint32_t)(count * slab->page_size);
     if (use == PAGES_FOR_CODE && first < code_end)
@@ -168,9 +210,10 @@ static enum cairn_status take_pages(struct code_block *block, enum page_use use,
 static size_t count_open_pages(const struct code_block *block, enum page_use use)
 {
     size_t bytes = 0;
-    for (size_t i = 0; i < block->span_count; i++)
-        if (block->spans[i].use == use && block->spans[i].is_open)
-            bytes += block->spans[i].size;
+    for (size_t i = 0; i < block->span_count; i++) {
+        const struct code_span *span = span_at(block, i);
+        bytes += span->use == use && span->is_open ? span->size : 0;
+    }
     return bytes / block->slab->page_size;
 }
 
@@ -199,12 +242,14 @@ static enum cairn_status allocate_in_span(struct code_block *block, enum page_us
                                           struct cairn_error *error)
 {
     size_t index = block->span_count;
-    while (index > 0 && (block->spans[index - 1].use != use || !block->spans[index - 1].is_open))
-        index--;
+    struct code_span *span = NULL;
+    while (index > 0 && span == NULL) {
+        struct code_span *last = span_at(block, --index);
+        span = last->use == use && last->is_open ? last : NULL;
+    }
     *found = false;
-    if (index == 0)
+    if (span == NULL)
         return CAIRN_OK;
-    struct code_span *span = &block->spans[index - 1];
     size_t offset = (span->used + alignment - 1) & ~(alignment - 1);
     size_t bytes = span->size;
     *found = offset <= bytes && size <= bytes - offset;
@@ -232,7 +277,7 @@ static enum cairn_status allocate_new_span(struct code_block *block, enum page_u
         status = refuse_full(block, use, size, error);
     if (status != CAIRN_OK)
         return status;
-    struct code_span *span = &block->spans[block->span_count - 1];
+    struct code_span *span = span_at(block, block->span_count - 1);
     span->used = (uint32_t)size;
     *address = span_address(block, span);
     return CAIRN_OK;
@@ -264,19 +309,15 @@ static enum cairn_status allocate_part(struct code_block *block, enum page_use u
         status = refuse_full(block, use, size, error);
     if (status != CAIRN_OK)
         return status;
-    struct code_span *last = block->span_count == 0 ? NULL : &block->spans[block->span_count - 1];
+    struct code_span *last = block->span_count == 0 ? NULL : span_at(block, block->span_count - 1);
     *address = block->slab->base + offset;
-    if (last != NULL && last->is_part && last->use == use && last->offset + last->size == offset) {
-        last->used = last->size + (uint32_t)size;
-        last->size += (uint32_t)part_bytes(size);
-        return CAIRN_OK;
+    if (last == NULL || !last->is_part || last->use != use ||
+        span_offset(last) + last->size != offset) {
+        last = add_span(block, offset, use);
+        last->is_part = true;
     }
-    assert(block->spans != NULL);
-    block->spans[block->span_count++] = (struct code_span){.offset = (uint32_t)offset,
-                                                           .size = (uint32_t)part_bytes(size),
-                                                           .used = (uint32_t)size,
-                                                           .use = (uint8_t)use,
-                                                           .is_part = true};
+    last->used = last->size + (uint32_t)size;
+    last->size += (uint32_t)part_bytes(size);
     block->reuses_code |= use == PAGES_FOR_CODE;
     return CAIRN_OK;
 }
@@ -389,7 +430,7 @@ static void finish_part(const struct code_block *block, const struct code_span *
     if (span->use != PAGES_FOR_CODE)
         return;
     int rights = write_key_open(block->space->write_key);
-    arch_host_code_written(block->slab->alias + span->offset, span_address(block, span),
+    arch_host_code_written(block->slab->alias + span_offset(span), span_address(block, span),
                            span->used);
     write_key_close(block->space->write_key, rights);
 }
@@ -402,7 +443,7 @@ enum cairn_status code_block_protect(struct code_block *block, struct cairn_erro
     if (status != CAIRN_OK)
         return status;
     for (size_t i = 0; i < block->span_count && status == CAIRN_OK; i++) {
-        struct code_span *span = &block->spans[i];
+        struct code_span *span = span_at(block, i);
         if (span->is_open)
             status = close_span(block, span, error);
         else
@@ -417,24 +458,22 @@ enum cairn_status code_block_protect(struct code_block *block, struct cairn_erro
 
 /* ---- Publishing ---- */
 
-static size_t first_unit(const struct code_span *span) { return span->offset / OWNERS_UNIT_BYTES; }
-
 static size_t unit_count(const struct code_span *span) { return span->size / OWNERS_UNIT_BYTES; }
 
 static enum cairn_status reserve_owner(struct code_block *block, struct cairn_error *error)
 {
     enum cairn_status status = CAIRN_OK;
     for (size_t i = 0; i < block->span_count && status == CAIRN_OK; i++)
-        status = owners_reserve(&block->slab->owners, first_unit(&block->spans[i]),
-                                unit_count(&block->spans[i]), error);
+        status = owners_reserve(&block->slab->owners, span_at(block, i)->first_unit,
+                                unit_count(span_at(block, i)), error);
     return status;
 }
 
 static void set_owner(struct code_block *block, void *owner)
 {
     for (size_t i = 0; i < block->span_count; i++)
-        owners_set(&block->slab->owners, first_unit(&block->spans[i]), unit_count(&block->spans[i]),
-                   owner);
+        owners_set(&block->slab->owners, span_at(block, i)->first_unit,
+                   unit_count(span_at(block, i)), owner);
 }
 
 enum cairn_status code_block_publish(struct code_block *block, void *owner,
@@ -459,10 +498,19 @@ enum cairn_status code_block_publish(struct code_block *block, void *owner,
     return CAIRN_OK;
 }
 
-void code_block_retire(struct code_block *block, void *owner)
+void *code_block_owner(const struct code_block *block)
+{
+    if (!block->is_published || block->span_count == 0)
+        return NULL;
+    const struct code_span *span = &block->first_spans[0];
+    uintptr_t owner = (uintptr_t)owners_find(block->slab->owners.pages, span->first_unit);
+    return (void *)(owner & ~(uintptr_t)CODE_OWNER_RETIRED);
+}
+
+void code_block_retire(struct code_block *block)
 {
     assert(block->is_published);
-    set_owner(block, (void *)((uintptr_t)owner | CODE_OWNER_RETIRED));
+    set_owner(block, (void *)((uintptr_t)code_block_owner(block) | CODE_OWNER_RETIRED));
 }
 
 /* ---- Destroying ---- */
@@ -470,7 +518,7 @@ void code_block_retire(struct code_block *block, void *owner)
 static void release_span(struct code_block *block, const struct code_span *span)
 {
     if (span->is_part)
-        parts_give(block->slab, span->use, span->offset, span->size);
+        parts_give(block->slab, span->use, span_offset(span), span->size);
     else
         slab_release(block->slab, span->use, first_page(block, span), page_count(block, span));
 }
@@ -480,21 +528,25 @@ void code_block_destroy(struct code_block *block)
     if (block == NULL)
         return;
     struct code_space *space = block->space;
+    struct block_lists *lists = block->lists;
     if (block->is_published)
         set_owner(block, NULL);
     /* A forked child that could not get its own pages must not change its parent's pages. */
     if (space_enter(space, NULL) == CAIRN_OK) {
-        for (size_t i = 0; i < block->veneer_count; i++)
-            veneer_release(space, block->slab, &block->veneers[i]);
+        for (size_t i = 0; lists != NULL && i < lists->veneer_count; i++)
+            veneer_release(space, block->slab, &lists->veneers[i]);
         for (size_t i = 0; i < block->span_count; i++)
-            release_span(block, &block->spans[i]);
+            release_span(block, span_at(block, i));
         close_block(block);
         space_leave(space);
     }
-    if (block->spans != block->first_spans)
-        memory_free(&space->allocator, block->spans, block->span_capacity * sizeof *block->spans);
-    memory_free(&space->allocator, block->veneers, block->veneer_capacity * sizeof *block->veneers);
-    memory_free(&space->allocator, block, sizeof *block);
+    if (lists != NULL) {
+        memory_free(&space->allocator, lists->spans, lists->span_capacity * sizeof *lists->spans);
+        memory_free(&space->allocator, lists->veneers,
+                    lists->veneer_capacity * sizeof *lists->veneers);
+    }
+    memory_free(&space->allocator, lists, sizeof *lists);
+    memory_free(&space->allocator, block, sizeof *block + block->user_bytes);
 }
 
 /* ---- Memory ranges ---- */
@@ -508,7 +560,7 @@ bool code_block_memory_range(const struct code_block *block, uint32_t index,
 {
     if (index >= block->span_count)
         return false;
-    const struct code_span *span = &block->spans[index];
+    const struct code_span *span = span_at(block, index);
     range->address = (uint64_t)(uintptr_t)span_address(block, span);
     range->size = span->size;
     range->executable = block->is_protected && span->use == PAGES_FOR_CODE;
@@ -520,7 +572,7 @@ bool code_block_memory_range(const struct code_block *block, uint32_t index,
 static uint64_t find_end(const struct code_block *block, bool is_code, uint64_t address)
 {
     for (size_t i = 0; i < block->span_count; i++) {
-        const struct code_span *span = &block->spans[i];
+        const struct code_span *span = span_at(block, i);
         uint64_t start = (uintptr_t)span_address(block, span);
         if ((span->use == PAGES_FOR_CODE) == is_code && address - start < span->used)
             return start + span->used;
@@ -547,6 +599,21 @@ bool code_block_holds_data(const struct code_block *block, uint64_t address, siz
 
 /* ---- Veneers ---- */
 
+/* Returns where the next veneer is noted, or NULL if memory runs out. */
+static struct veneer *reserve_veneer(struct code_block *block)
+{
+    if (!reserve_lists(block))
+        return NULL;
+    struct block_lists *lists = block->lists;
+    struct veneer *veneers =
+        array_reserve(&block->space->allocator, lists->veneers, lists->veneer_count, 1,
+                      &lists->veneer_capacity, sizeof *veneers);
+    if (veneers == NULL)
+        return NULL;
+    lists->veneers = veneers;
+    return veneers + lists->veneer_count;
+}
+
 enum cairn_status code_block_add_veneer(struct code_block *block, enum code_veneer_kind kind,
                                         uint64_t target, struct code_veneer *veneer,
                                         struct cairn_error *error)
@@ -557,21 +624,13 @@ enum cairn_status code_block_add_veneer(struct code_block *block, enum code_vene
     enum cairn_status status = space_enter(block->space, error);
     if (status != CAIRN_OK)
         return status;
-    size_t capacity = block->veneer_capacity;
-    struct veneer *veneers = array_reserve(&block->space->allocator, block->veneers,
-                                           block->veneer_count, 1, &capacity, sizeof *veneers);
-    if (veneers == NULL) {
-        status = error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to note a veneer");
-    } else {
-        block->veneers = veneers;
-        block->veneer_capacity = (uint32_t)capacity;
-        veneers += block->veneer_count;
-        status = veneer_take(block->space, block->slab, kind, veneers, error);
-    }
+    struct veneer *added = reserve_veneer(block);
+    status = added == NULL ? error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to note a veneer")
+                           : veneer_take(block->space, block->slab, kind, added, error);
     if (status == CAIRN_OK) {
-        block->veneer_count++;
-        *veneer = (struct code_veneer){veneer_address(block->slab, veneers),
-                                       veneer_slot(block->slab, veneers)};
+        block->lists->veneer_count++;
+        *veneer = (struct code_veneer){veneer_address(block->slab, added),
+                                       veneer_slot(block->slab, added)};
         atomic_store_explicit(veneer->slot, target, memory_order_seq_cst);
     }
     space_leave(block->space);
@@ -610,7 +669,7 @@ enum cairn_status code_block_make_all_own(struct code_block *block, struct cairn
     if (code_space_is_own(block->space))
         return CAIRN_OK;
     for (size_t i = 0; i < block->span_count && status == CAIRN_OK; i++) {
-        const struct code_span *span = &block->spans[i];
+        const struct code_span *span = span_at(block, i);
         if (span->is_part && span->use != PAGES_FOR_DATA)
             status =
                 code_block_make_own(block, (uintptr_t)span_address(block, span), span->size, error);
@@ -621,9 +680,9 @@ enum cairn_status code_block_make_all_own(struct code_block *block, struct cairn
 uint8_t *code_block_load_address(const struct code_block *block, uint64_t address)
 {
     for (size_t i = 0; i < block->span_count; i++) {
-        const struct code_span *span = &block->spans[i];
+        const struct code_span *span = span_at(block, i);
         size_t offset = slab_offset(block, address);
-        if (span->use != PAGES_FOR_DATA && span->is_part && offset - span->offset < span->size)
+        if (span->use != PAGES_FOR_DATA && span->is_part && offset - span_offset(span) < span->size)
             return block->slab->alias + offset;
     }
     return (uint8_t *)(uintptr_t)address;

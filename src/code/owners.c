@@ -62,6 +62,7 @@ enum cairn_status owners_reserve(struct owners *owners, size_t first, size_t cou
                              "no memory for the index of code by address");
         atomic_store_explicit(&owners->pages[part.page], (uintptr_t)table | OWNERS_IS_TABLE,
                               memory_order_release);
+        owners->table_count++;
     }
     return CAIRN_OK;
 }

@@ -44,6 +44,7 @@ struct owners {
     struct cairn_allocator allocator;
     _Atomic uintptr_t *pages; /* the entries */
     size_t page_count;
+    size_t table_count;
 };
 
 /* Returns the size of the entries of so many pages. */

@@ -412,8 +412,10 @@ void code_space_statistics(struct code_space *space, struct cairn_runtime_statis
     code_space_renew_locks(space);
     pthread_mutex_lock(&space->lock);
     statistics->slab_count = space->slab_count;
-    for (const struct code_slab *slab = space->slabs; slab != NULL; slab = slab->next)
+    for (const struct code_slab *slab = space->slabs; slab != NULL; slab = slab->next) {
         slab_count_states(slab, counts);
+        statistics->index_bytes += slab->owners.table_count * sizeof(struct owners_table);
+    }
     space_leave(space);
     size_t code = counts[PAGE_CODE] + counts[PAGE_OPEN_CODE];
     size_t data = counts[PAGE_DATA] + counts[PAGE_READ_ONLY] + counts[PAGE_OPEN_READ_ONLY];

@@ -241,8 +241,13 @@ static inline bool code_space_is_own(const struct code_space *space)
 
 /* ---- Blocks: the memory of one module ---- */
 
-enum cairn_status code_block_create(struct code_space *space, struct code_block **block,
-                                    struct cairn_error *error);
+/* Creates a block, together with `user_bytes` bytes of memory for the caller, which are filled with
+ * zeros and valid as long as the block. Errors: MEMORY. */
+enum cairn_status code_block_create(struct code_space *space, size_t user_bytes,
+                                    struct code_block **block, struct cairn_error *error);
+/* Return the caller's memory of a block, and the block of that memory. */
+void *code_block_user(struct code_block *block);
+struct code_block *code_block_of_user(const void *user);
 
 /* Purpose of pages. It determines their protection, and the part of the slab in which they are
  * searched first. */
@@ -289,7 +294,9 @@ enum cairn_status code_block_protect(struct code_block *block, struct cairn_erro
 enum cairn_status code_block_publish(struct code_block *block, void *owner,
                                      struct cairn_error *error);
 /* Makes the owner of a published block one that only frames find. */
-void code_block_retire(struct code_block *block, void *owner);
+void code_block_retire(struct code_block *block);
+/* Returns the owner of a published block, retired or not; NULL if the block has no memory. */
+void *code_block_owner(const struct code_block *block);
 
 /* Releases the block's memory and veneers. No thread may execute them any more. NULL is allowed. */
 void code_block_destroy(struct code_block *block);

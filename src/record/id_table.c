@@ -26,25 +26,9 @@
 #include "base/error.h"
 #include "base/hash.h"
 
-#include <stdatomic.h>
-#include <stdbool.h>
 #include <stddef.h>
 
 enum { SLOT_BITS_MIN = 4, HASH_BITS = 64 };
-
-/* Invariant: `previous` of the first entry of a list is its last entry. Only writers use it. */
-struct id_entry {
-    _Atomic(struct id_entry *) next;
-    struct id_entry *previous;
-    const cairn_table *records;
-    uint32_t index; /* of the first record with the ID */
-    bool is_only;   /* whether no other record of the table has the ID */
-};
-
-struct id_entries {
-    size_t count;
-    struct id_entry entries[];
-};
 
 struct slot {
     uint64_t id;
@@ -74,35 +58,59 @@ struct id_table {
 
 /* ---- The entries of one module ---- */
 
-static size_t entries_bytes(size_t count)
+static size_t count_entries(const struct id_entry *entries)
 {
-    return sizeof(struct id_entries) + count * sizeof(struct id_entry);
+    size_t count = entries != NULL;
+    while (entries != NULL && !entries[count - 1].is_last)
+        count++;
+    return count;
+}
+
+/* Returns the module's entry after this one, or NULL. */
+static struct id_entry *entry_after(struct id_entry *entry)
+{
+    return entry->is_last ? NULL : entry + 1;
+}
+
+size_t id_entries_size_bytes(const struct id_entry *entries)
+{
+    return count_entries(entries) * sizeof *entries;
 }
 
 static void add_first(struct cairn_record record, bool is_only, void *user)
 {
-    struct id_entries *entries = user;
-    struct id_entry *entry = &entries->entries[entries->count++];
+    struct id_entry **end = user;
+    struct id_entry *entry = (*end)++;
+    atomic_init(&entry->next, NULL);
+    entry->previous = NULL;
     entry->records = record.table;
     entry->index = record.index;
     entry->is_only = is_only;
+    entry->is_last = false;
 }
 
 enum cairn_status id_entries_create(const struct cairn_allocator *allocator,
-                                    const cairn_table *records, struct id_entries **entries,
-                                    struct cairn_error *error)
+                                    const cairn_table *records, struct id_entry *only,
+                                    struct id_entry **entries, struct cairn_error *error)
 {
     const uint32_t capacity = cairn_table_record_count(records);
-    struct id_entries *created = memory_new(allocator, 1, entries_bytes(capacity));
+    *entries = NULL;
+    if (capacity == 0)
+        return CAIRN_OK;
+    struct id_entry *created =
+        capacity == 1 && only != NULL ? only : memory_new(allocator, capacity, sizeof *created);
     if (created == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for the IDs of %u records",
                          capacity);
-    table_visit_ids(records, add_first, created);
-    if (created->count < capacity) {
-        struct id_entries *smaller = memory_resize(allocator, created, entries_bytes(capacity),
-                                                   entries_bytes(created->count));
+    struct id_entry *end = created;
+    table_visit_ids(records, add_first, &end);
+    end[-1].is_last = true;
+    size_t count = (size_t)(end - created);
+    if (count < capacity) {
+        struct id_entry *smaller =
+            memory_resize(allocator, created, capacity * sizeof *created, count * sizeof *created);
         if (smaller == NULL) {
-            memory_free(allocator, created, entries_bytes(capacity));
+            memory_free(allocator, created, capacity * sizeof *created);
             return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for the IDs of %u records",
                              capacity);
         }
@@ -112,15 +120,9 @@ enum cairn_status id_entries_create(const struct cairn_allocator *allocator,
     return CAIRN_OK;
 }
 
-void id_entries_destroy(const struct cairn_allocator *allocator, struct id_entries *entries)
+void id_entries_destroy(const struct cairn_allocator *allocator, struct id_entry *entries)
 {
-    if (entries != NULL)
-        memory_free(allocator, entries, entries_bytes(entries->count));
-}
-
-size_t id_entries_size_bytes(const struct id_entries *entries)
-{
-    return entries == NULL ? 0 : entries_bytes(entries->count);
+    memory_free(allocator, entries, id_entries_size_bytes(entries));
 }
 
 static uint64_t id_of(const struct id_entry *entry)
@@ -226,13 +228,14 @@ size_t id_table_size_bytes(const struct id_table *ids)
 static size_t used_max(const struct slots *slots) { return (slots->mask + 1) / 4 * 3; }
 
 /* Returns how many of the entries have an ID without other entries. */
-static size_t count_new_ids(const struct id_table *ids, const struct id_entries *entries)
+static size_t count_new_ids(const struct id_table *ids, const struct id_entry *entries,
+                            size_t entry_count)
 {
     struct slots *slots = writer_slots(ids);
     size_t count = 0;
-    for (size_t i = 0; i < entries->count; i++) {
+    for (size_t i = 0; i < entry_count; i++) {
         struct id_entry *first;
-        find_slot(ids, slots, id_of(&entries->entries[i]), &first);
+        find_slot(ids, slots, id_of(&entries[i]), &first);
         count += !has_entries(first);
     }
     return count;
@@ -263,13 +266,14 @@ static bool replace_slots(struct id_table *ids, size_t count)
     return true;
 }
 
-enum cairn_status id_table_reserve(struct id_table *ids, const struct id_entries *entries,
+enum cairn_status id_table_reserve(struct id_table *ids, const struct id_entry *entries,
                                    struct cairn_error *error)
 {
     const struct slots *slots = writer_slots(ids);
-    if (slots->used + entries->count <= used_max(slots))
+    size_t count = count_entries(entries);
+    if (slots->used + count <= used_max(slots))
         return CAIRN_OK;
-    size_t count = count_new_ids(ids, entries);
+    count = count_new_ids(ids, entries, count);
     if (slots->used + count <= used_max(slots) || replace_slots(ids, ids->live + count))
         return CAIRN_OK;
     return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to publish %zu more IDs", count);
@@ -296,10 +300,10 @@ static void add_entry(struct id_table *ids, struct slots *slots, struct id_entry
     atomic_store_explicit(&slot->first, entry, memory_order_release); /* (A, B) */
 }
 
-void id_table_add(struct id_table *ids, struct id_entries *entries)
+void id_table_add(struct id_table *ids, struct id_entry *entries)
 {
-    for (size_t i = 0; i < entries->count; i++)
-        add_entry(ids, writer_slots(ids), &entries->entries[i]);
+    for (struct id_entry *entry = entries; entry != NULL; entry = entry_after(entry))
+        add_entry(ids, writer_slots(ids), entry);
 }
 
 static void remove_entry(struct id_table *ids, struct id_entry *entry)
@@ -320,10 +324,10 @@ static void remove_entry(struct id_table *ids, struct id_entry *entry)
     atomic_store_explicit(&slot->first, next != NULL ? next : REMOVED, memory_order_release);
 }
 
-void id_table_remove(struct id_table *ids, struct id_entries *entries)
+void id_table_remove(struct id_table *ids, struct id_entry *entries)
 {
-    for (size_t i = 0; i < entries->count; i++)
-        remove_entry(ids, &entries->entries[i]);
+    for (struct id_entry *entry = entries; entry != NULL; entry = entry_after(entry))
+        remove_entry(ids, entry);
 }
 
 /* ---- Readers ---- */

@@ -24,20 +24,32 @@
 #include "record/table.h"
 
 #include <cairn/table.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 
 /* ---- The entries of one module ---- */
 
-struct id_entries;
+/* The entry of an ID. Invariant: `previous` of the first entry of a list is its last entry. Only
+ * writers use it. */
+struct id_entry {
+    _Atomic(struct id_entry *) next;
+    struct id_entry *previous;
+    const cairn_table *records;
+    uint32_t index; /* of the first record with the ID */
+    bool is_only;   /* whether no other record of the table has the ID */
+    bool is_last;   /* whether it is the module's last entry */
+};
 
-/* Creates the entries for a table of records, which must be valid as long as the entries. Errors:
- * MEMORY. */
+/* Creates the entries for a table of records, which must be valid as long as the entries. They are
+ * an array; NULL if there are no records. `only`, if it is not NULL, becomes the entry of a table
+ * with one record. Errors: MEMORY. */
 enum cairn_status id_entries_create(const struct cairn_allocator *allocator,
-                                    const cairn_table *records, struct id_entries **entries,
-                                    struct cairn_error *error);
-/* Frees them with the allocator that they were created with. NULL is allowed. */
-void id_entries_destroy(const struct cairn_allocator *allocator, struct id_entries *entries);
+                                    const cairn_table *records, struct id_entry *only,
+                                    struct id_entry **entries, struct cairn_error *error);
+/* Frees them with the allocator that they were created with; not the caller's. NULL is allowed. */
+void id_entries_destroy(const struct cairn_allocator *allocator, struct id_entry *entries);
 
-size_t id_entries_size_bytes(const struct id_entries *entries);
+size_t id_entries_size_bytes(const struct id_entry *entries);
 
 /* ---- The table ---- */
 
@@ -54,14 +66,14 @@ size_t id_table_size_bytes(const struct id_table *ids);
 
 /* Makes space for the entries, so that id_table_add cannot fail. The space is lost if other entries
  * are added before. Errors: MEMORY. */
-enum cairn_status id_table_reserve(struct id_table *ids, const struct id_entries *entries,
+enum cairn_status id_table_reserve(struct id_table *ids, const struct id_entry *entries,
                                    struct cairn_error *error);
 
 /* Adds entries that are in no table, and have never been. */
-void id_table_add(struct id_table *ids, struct id_entries *entries);
+void id_table_add(struct id_table *ids, struct id_entry *entries);
 
 /* Removes entries that were added. */
-void id_table_remove(struct id_table *ids, struct id_entries *entries);
+void id_table_remove(struct id_table *ids, struct id_entry *entries);
 
 /* Finds all records with the ID: those of the module that was published first come first, and
  * those of one module are in the order of cairn_table_find_id. */

@@ -40,8 +40,9 @@ struct section {
 
 struct cairn_loader {
     cairn_runtime *runtime;
-    char *name;
+    const char *name; /* in `module` */
     struct code_block *block;
+    cairn_module *module;             /* in `block` */
     cairn_declarations *declarations; /* NULL before the first is added */
     struct loader_objects *objects;
     struct loader_linked linked;
@@ -71,15 +72,15 @@ enum cairn_status cairn_loader_create(cairn_runtime *runtime, const char *name,
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a loader");
     created->runtime = runtime;
     cairn_runtime_retain(runtime);
-    created->name = memory_copy_string(allocator, name, strlen(name));
-    if (created->name == NULL)
-        status = error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a loader's name");
-    if (status == CAIRN_OK)
-        status = code_block_create(runtime->space, &created->block, error);
+    status = code_block_create(runtime->space, offsetof(cairn_module, name) + strlen(name) + 1,
+                               &created->block, error);
     if (status != CAIRN_OK) {
         cairn_loader_destroy(created);
         return status;
     }
+    created->module = code_block_user(created->block);
+    created->module->runtime = runtime;
+    created->name = strcpy(created->module->name, name);
     *loader = created;
     return CAIRN_OK;
 }
@@ -111,7 +112,6 @@ void cairn_loader_destroy(cairn_loader *loader)
     attachment_list_release(&loader->linked.attached, allocator);
     cairn_declarations_destroy(loader->declarations);
     code_block_destroy(loader->block);
-    memory_free_string(allocator, loader->name);
     memory_free(allocator, loader, sizeof *loader);
     cairn_runtime_destroy(runtime);
 }
@@ -489,15 +489,14 @@ static enum cairn_status build_functions(cairn_loader *loader, const struct inpu
 }
 
 static enum cairn_status build_faults(const cairn_loader *loader, const struct inputs *inputs,
-                                      cairn_module *module, struct cairn_error *error)
+                                      cairn_fault_table **faults, struct cairn_error *error)
 {
-    enum cairn_status status =
-        fault_table_create(inputs->faultmaps, inputs->faultmap_count, &loader->runtime->allocator,
-                           true, &module->faults, error);
+    enum cairn_status status = fault_table_create(inputs->faultmaps, inputs->faultmap_count,
+                                                  &loader->runtime->allocator, true, faults, error);
     if (status != CAIRN_OK)
         return status;
     struct cairn_fault_entry entry;
-    for (uint32_t i = 0; cairn_fault_table_entry(module->faults, i, &entry); i++)
+    for (uint32_t i = 0; cairn_fault_table_entry(*faults, i, &entry); i++)
         if (!code_block_holds_code(loader->block, entry.address, 1) ||
             !code_block_holds_code(loader->block, entry.handler_address, 1))
             return error_set(
@@ -525,10 +524,10 @@ static enum cairn_status read_manifests(cairn_loader *loader, struct cairn_error
     return status;
 }
 
-/* Decodes the sections, arms the sites, and protects the code. On failure, `module` holds what was
- * built; the caller must destroy it. */
+/* Decodes the sections, arms the sites, and protects the code. On failure, `module` and `extras`
+ * hold what was built; the caller must release it. */
 static enum cairn_status build_module(cairn_loader *loader, cairn_module *module,
-                                      struct cairn_error *error)
+                                      struct module_extras *extras, struct cairn_error *error)
 {
     struct inputs inputs = {0};
     void *memory = loader->section_count == 0 ? NULL : sort_sections(loader, &inputs);
@@ -541,12 +540,12 @@ static enum cairn_status build_module(cairn_loader *loader, cairn_module *module
     if (status == CAIRN_OK)
         status = build_functions(loader, &inputs, module, error);
     if (status == CAIRN_OK && inputs.faultmap_count > 0)
-        status = build_faults(loader, &inputs, module, error);
+        status = build_faults(loader, &inputs, &extras->faults, error);
     const struct cairn_pc_table_options options = {
         .allocator = loader->runtime->allocator, .is_code = is_code, .user = loader->block};
     if (status == CAIRN_OK && inputs.pc_section_count > 0)
         status = cairn_pc_table_create(inputs.pc_sections, inputs.pc_section_count, &options,
-                                       &module->pcs, error);
+                                       &extras->pcs, error);
     memory_free(&loader->runtime->allocator, memory, loader->section_count * INPUT_BYTES);
     if (status != CAIRN_OK)
         return status;
@@ -557,6 +556,37 @@ static enum cairn_status build_module(cairn_loader *loader, cairn_module *module
     if (module->sites != NULL)
         module->sites->ics = &loader->runtime->ics;
     return code_block_protect(loader->block, error);
+}
+
+/* Copies the extras to the module, if there are any. */
+static enum cairn_status keep_extras(cairn_module *module, const struct module_extras *extras,
+                                     struct cairn_error *error)
+{
+    if (extras->pcs == NULL && extras->faults == NULL && extras->attachments == NULL &&
+        extras->scope == NULL)
+        return CAIRN_OK;
+    module->extras = memory_new(&module->runtime->allocator, 1, sizeof *extras);
+    if (module->extras == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a module");
+    *module->extras = *extras;
+    return CAIRN_OK;
+}
+
+/* Moves to the module what it keeps of the loader, and frees the loader. */
+static cairn_module *take_module(cairn_loader *loader)
+{
+    cairn_module *module = loader->module;
+    module->declarations = loader->declarations;
+    module->symbols = loader->linked.symbols;
+    if (module->symbols != NULL)
+        module->symbols->owner = module;
+    table_set_owner(module->table, module);
+    module_add(module);
+    loader->block = NULL;
+    loader->declarations = NULL;
+    loader->linked.symbols = NULL;
+    cairn_loader_destroy(loader);
+    return module;
 }
 
 enum cairn_status cairn_loader_finish(cairn_loader *loader, cairn_module **module,
@@ -576,34 +606,20 @@ enum cairn_status cairn_loader_finish(cairn_loader *loader, cairn_module **modul
         status = loader_link_objects(loader, error);
     if (status != CAIRN_OK)
         return status;
-    cairn_module *built = memory_new(&loader->runtime->allocator, 1, sizeof *built);
-    if (built == NULL)
-        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a module");
-    built->runtime = loader->runtime;
-    status = build_module(loader, built, error);
+    cairn_module *built = loader->module;
+    struct module_extras extras = {.scope = loader->linked.scope};
+    status = build_module(loader, built, &extras, error);
     if (status == CAIRN_OK)
-        status = attachments_create(&loader->linked.attached, loader->runtime, &built->attachments,
+        status = attachments_create(&loader->linked.attached, loader->runtime, &extras.attachments,
                                     error);
+    if (status == CAIRN_OK)
+        status = keep_extras(built, &extras, error);
     if (status != CAIRN_OK) {
-        module_destroy(built);
+        module_release(built, &extras);
+        attachments_destroy(extras.attachments, loader->runtime);
         loader->incomplete = true;
         return status;
     }
-    /* Moves to the module what it keeps of the loader, and frees the loader. */
-    built->name = loader->name;
-    built->block = loader->block;
-    built->declarations = loader->declarations;
-    built->symbols = loader->linked.symbols;
-    built->scope = loader->linked.scope;
-    if (built->symbols != NULL)
-        built->symbols->owner = built;
-    table_set_owner(built->table, built);
-    module_add(built);
-    loader->name = NULL;
-    loader->block = NULL;
-    loader->declarations = NULL;
-    loader->linked.symbols = NULL;
-    cairn_loader_destroy(loader);
-    *module = built;
+    *module = take_module(loader);
     return CAIRN_OK;
 }

@@ -36,14 +36,16 @@ static void remove_from(cairn_module **list, cairn_module *module)
         module->next->previous = module->previous;
 }
 
-/* Returns the size of the module's tables, which changes only when the module is published. */
+/* Returns the size of the module's own tables, which changes only when it is published. */
 static size_t table_bytes(const cairn_module *module)
 {
     return cairn_table_size_bytes(module->table, NULL) + functions_size_bytes(module->functions) +
-           unwind_size(module->unwind).bytes + pc_table_size_bytes(module->pcs) +
-           fault_table_size_bytes(module->faults) + declarations_bound_bytes(module->declarations) +
-           site_table_bound_bytes(module->sites) + id_entries_size_bytes(module->ids) +
-           module_symbols_size_bytes(module->symbols) + attachments_size_bytes(module->attachments);
+           unwind_size(module->unwind).bytes + pc_table_size_bytes(cairn_module_pc_table(module)) +
+           fault_table_size_bytes(cairn_module_fault_table(module)) +
+           declarations_bound_bytes(module->declarations) + site_table_bound_bytes(module->sites) +
+           id_entries_size_bytes(module->ids) + module_symbols_size_bytes(module->symbols) +
+           attachments_size_bytes(module_attachments(module)) +
+           (code_block_owner(module_block(module)) == NULL ? 0 : sizeof(struct address_index));
 }
 
 void module_add(cairn_module *module)
@@ -76,42 +78,81 @@ static void forget(cairn_module *module)
     remove_from(&runtime->retired, module);
 }
 
-static void free_index(cairn_module *module)
+/* Creates the entries of the module's IDs. */
+static enum cairn_status create_ids(const cairn_module *module, struct id_entry **ids,
+                                    struct cairn_error *error)
 {
-    runtime_lock(module->runtime);
-    pool_give(&module->runtime->indexes, module->index);
-    runtime_unlock(module->runtime);
+    cairn_runtime *runtime = module->runtime;
+    struct id_entry *only = NULL;
+    if (cairn_table_record_count(module->table) == 1) {
+        runtime_lock(runtime);
+        only = pool_take(&runtime->only_ids);
+        runtime_unlock(runtime);
+        if (only == NULL)
+            return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for the ID of a record");
+    }
+    return id_entries_create(&runtime->allocator, module->table, only, ids, error);
 }
 
-void module_destroy(cairn_module *module)
+static void free_ids(const cairn_module *module, struct id_entry *ids)
 {
-    struct cairn_allocator allocator = module->runtime->allocator;
-    attachments_detach(module->attachments, module->runtime);
+    cairn_runtime *runtime = module->runtime;
+    if (cairn_table_record_count(module->table) != 1) {
+        id_entries_destroy(&runtime->allocator, ids);
+        return;
+    }
+    runtime_lock(runtime);
+    pool_give(&runtime->only_ids, ids);
+    runtime_unlock(runtime);
+}
+
+static void free_index(cairn_runtime *runtime, struct address_index *index)
+{
+    runtime_lock(runtime);
+    pool_give(&runtime->indexes, index);
+    runtime_unlock(runtime);
+}
+
+void module_release(cairn_module *module, struct module_extras *extras)
+{
+    const struct cairn_allocator *allocator = &module->runtime->allocator;
+    if (extras != NULL) {
+        attachments_detach(extras->attachments, module->runtime);
+        cairn_pc_table_destroy(extras->pcs);
+        cairn_fault_table_destroy(extras->faults);
+    }
     site_table_destroy(module->sites);
-    cairn_pc_table_destroy(module->pcs);
-    cairn_fault_table_destroy(module->faults);
     unwind_destroy(module->unwind);
     functions_destroy(module->functions);
     cairn_table_destroy(module->table);
     cairn_declarations_destroy(module->declarations);
-    id_entries_destroy(&allocator, module->ids);
-    module_symbols_destroy(module->symbols, &allocator);
-    code_block_destroy(module->block);
-    free_index(module);
-    attachments_destroy(module->attachments, module->runtime);
-    memory_free_string(&allocator, module->name);
-    memory_free(&allocator, module, sizeof *module);
+    module_symbols_destroy(module->symbols, allocator);
+}
+
+void module_destroy(cairn_module *module)
+{
+    cairn_runtime *runtime = module->runtime;
+    struct module_extras *extras = module->extras;
+    struct address_index *index = code_block_owner(module_block(module));
+    free_ids(module, module->ids);
+    module_release(module, extras);
+    code_block_destroy(module_block(module));
+    free_index(runtime, index);
+    if (extras != NULL)
+        attachments_destroy(extras->attachments, runtime);
+    memory_free(&runtime->allocator, extras, sizeof *extras);
 }
 
 /* ---- Publishing and retiring ---- */
 
 /* Makes the module visible by PC and by ID. Nothing is visible before everything that may fail is
  * done. Called with the runtime's lock held. */
-static enum cairn_status publish_locked(cairn_module *module, struct id_entries *ids,
+static enum cairn_status publish_locked(cairn_module *module, struct id_entry *ids,
                                         struct cairn_error *error)
 {
     cairn_runtime *runtime = module->runtime;
     struct address_index *index = NULL;
+    const size_t unpublished_bytes = table_bytes(module);
     if (module->state != MODULE_LOADED)
         return error_set(error, CAIRN_ERROR_STATE, 0, "module '%s' has been %s already",
                          module->name, module->state == MODULE_PUBLISHED ? "published" : "retired");
@@ -123,20 +164,21 @@ static enum cairn_status publish_locked(cairn_module *module, struct id_entries 
         status = error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to publish a module");
     if (status == CAIRN_OK) {
         address_index_init(index, module->table);
-        status = code_block_publish(module->block, index, error);
+        status = code_block_publish(module_block(module), index, error);
     }
     if (status != CAIRN_OK) {
         pool_give(&runtime->indexes, index);
         return status;
     }
-    module->index = index;
+    if (code_block_owner(module_block(module)) == NULL)
+        pool_give(&runtime->indexes, index); /* nothing leads to a module without memory */
     module->ids = ids;
     id_table_add(runtime->ids, ids);
     symbol_table_add(&runtime->symbols, module->symbols);
     site_table_publish(module->sites);
     module->state = MODULE_PUBLISHED;
     runtime->published_count++;
-    runtime->table_bytes += id_entries_size_bytes(ids);
+    runtime->table_bytes += table_bytes(module) - unpublished_bytes;
     return CAIRN_OK;
 }
 
@@ -147,15 +189,15 @@ enum cairn_status cairn_module_publish(cairn_module *module, struct cairn_error 
     enum cairn_status status = runtime_enter(module->runtime, error);
     if (status != CAIRN_OK)
         return status;
-    struct id_entries *ids;
-    status = id_entries_create(&module->runtime->allocator, module->table, &ids, error);
+    struct id_entry *ids;
+    status = create_ids(module, &ids, error);
     if (status != CAIRN_OK)
         return status;
     runtime_lock(module->runtime);
     status = publish_locked(module, ids, error);
     runtime_unlock(module->runtime);
     if (status != CAIRN_OK)
-        id_entries_destroy(&module->runtime->allocator, ids);
+        free_ids(module, ids);
     return status;
 }
 
@@ -196,7 +238,7 @@ void cairn_module_retire(cairn_module *module)
         return;
     enter_and_lock(module);
     if (module->state == MODULE_PUBLISHED) {
-        code_block_retire(module->block, module->index);
+        code_block_retire(module_block(module));
         id_table_remove(module->runtime->ids, module->ids);
         symbol_table_remove(&module->runtime->symbols, module->symbols);
     }
@@ -236,7 +278,7 @@ enum cairn_status cairn_module_run_constructors(cairn_module *module, struct cai
     if (module == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
                          "there is no module whose constructors can be run");
-    struct attachments *attachments = module->attachments;
+    struct attachments *attachments = module_attachments(module);
     enter_and_lock(module);
     bool is_retired = module->state == MODULE_RETIRED;
     bool runs = !is_retired && attachments != NULL && attachments->state == CONSTRUCTORS_NOT_RUN;
@@ -257,7 +299,7 @@ void cairn_module_run_destructors(cairn_module *module)
 {
     if (module == NULL)
         return;
-    struct attachments *attachments = module->attachments;
+    struct attachments *attachments = module_attachments(module);
     enter_and_lock(module);
     bool runs = attachments != NULL && attachments->state == CONSTRUCTORS_RUN;
     if (runs)
@@ -279,18 +321,18 @@ const cairn_table *cairn_module_table(const cairn_module *module) { return modul
 
 const cairn_pc_table *cairn_module_pc_table(const cairn_module *module)
 {
-    return module == NULL ? NULL : module->pcs;
+    return module == NULL || module->extras == NULL ? NULL : module->extras->pcs;
 }
 
 const cairn_fault_table *cairn_module_fault_table(const cairn_module *module)
 {
-    return module == NULL ? NULL : module->faults;
+    return module == NULL || module->extras == NULL ? NULL : module->extras->faults;
 }
 
 bool cairn_module_memory_range(const cairn_module *module, uint32_t index,
                                struct cairn_memory_range *range)
 {
-    return code_block_memory_range(module->block, index, range);
+    return code_block_memory_range(module_block(module), index, range);
 }
 
 uint32_t cairn_module_site_count(const cairn_module *module)
@@ -324,7 +366,7 @@ bool module_find_function(const cairn_module *module, uint64_t pc, struct cairn_
 {
     const char *name = NULL;
     uint64_t address = 0;
-    if (!code_block_holds_code(module->block, pc, 1))
+    if (!code_block_holds_code(module_block(module), pc, 1))
         return false;
     bool is_named = module_symbols_find_function(module->symbols, pc, &name, &address);
     bool is_known = functions_find(module->functions, module->table, pc, function);
@@ -350,9 +392,10 @@ const struct definition *module_find_definition(const cairn_runtime *runtime, co
     const struct definition *found = symbol_table_find(&runtime->symbols, name);
     for (; found != NULL; found = found->older) {
         const cairn_module *module = definition_symbols(found)->owner;
-        if (module->scope == scope)
+        const void *own_scope = module->extras == NULL ? NULL : module->extras->scope;
+        if (own_scope == scope)
             return found;
-        if (module->scope == NULL && for_all == NULL)
+        if (own_scope == NULL && for_all == NULL)
             for_all = found;
     }
     return for_all;

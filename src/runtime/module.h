@@ -26,32 +26,48 @@
 
 enum module_state { MODULE_LOADED, MODULE_PUBLISHED, MODULE_RETIRED };
 
+/* What few modules have. */
+struct module_extras {
+    cairn_pc_table *pcs;
+    cairn_fault_table *faults;
+    struct attachments *attachments; /* NULL if it has none */
+    const void *scope;               /* of its definitions; NULL: they are seen by all modules */
+};
+
+/* A module is in the memory of its block (code_block_user), and valid as long as it. There may be a
+ * hundred thousand modules, so it has no gaps. */
 struct cairn_module {
     cairn_runtime *runtime;
-    char *name;
     uint64_t number; /* unique in the runtime */
-    struct code_block *block;
     cairn_table *table;
     struct functions *functions;
     struct unwind *unwind;
-    cairn_pc_table *pcs;
-    cairn_fault_table *faults;
     struct site_table *sites;
     cairn_declarations *declarations;
-    const void *scope;               /* of its definitions; NULL: they are seen by all modules */
-    struct module_symbols *symbols;  /* NULL if it has none */
-    struct attachments *attachments; /* NULL if it has none */
-    struct id_entries *ids;          /* NULL before it is published */
-    struct address_index *index;     /* the same */
+    struct module_symbols *symbols; /* NULL if it has none */
+    struct module_extras *extras;   /* NULL if it has none of them */
+    struct id_entry *ids;           /* NULL before it is published */
     struct grace_entry waiting;
-    enum module_state state; /* with the runtime's lock held */
-    uint32_t shares;         /* references that keep it from being freed; with the lock held */
-    /* Whether its grace period has ended, and only references keep it; with the lock held. */
-    bool is_due;
     /* Links in the runtime's `modules` or `retired`. */
     cairn_module *next;
     cairn_module *previous;
+    uint32_t shares; /* references that keep it from being freed; with the runtime's lock held */
+    uint8_t state;   /* enum module_state; with the lock held */
+    /* Whether its grace period has ended, and only references keep it; with the lock held. */
+    bool is_due;
+    char name[];
 };
+
+/* Returns the block that the module is in. */
+static inline struct code_block *module_block(const cairn_module *module)
+{
+    return code_block_of_user(module);
+}
+
+static inline struct attachments *module_attachments(const cairn_module *module)
+{
+    return module->extras == NULL ? NULL : module->extras->attachments;
+}
 
 /* Same as cairn_runtime_find_function, for a PC in the module's memory. Lock-free,
  * async-signal-safe. */
@@ -71,7 +87,11 @@ const struct definition *module_find_definition(const cairn_runtime *runtime, co
 /* Adds a new module to its runtime's list. */
 void module_add(cairn_module *module);
 
-/* Frees a module that is in no list. No thread may use it any more. */
+/* Frees the parts of a module that is in no list, and of `extras`, which may be NULL. Does not free
+ * what is in the module's block, nor what must be valid until the block has been freed. */
+void module_release(cairn_module *module, struct module_extras *extras);
+
+/* Frees a module that is in no list, and its block. No thread may use it any more. */
 void module_destroy(cairn_module *module);
 
 #endif

@@ -56,6 +56,7 @@ enum cairn_status cairn_runtime_create(const struct cairn_runtime_options *optio
         return status;
     }
     pool_init(&created->indexes, &allocator, sizeof(struct address_index));
+    pool_init(&created->only_ids, &allocator, sizeof(struct id_entry));
     cache_set_init(&created->ics, &allocator, created->space);
     symbol_table_init(&created->symbols);
     created->vector_level = arch_host_vector_level();
@@ -78,7 +79,7 @@ static void destroy_modules(cairn_module **list)
 static void detach_modules(const cairn_module *list, cairn_runtime *runtime)
 {
     for (const cairn_module *module = list; module != NULL; module = module->next)
-        attachments_detach(module->attachments, runtime);
+        attachments_detach(module_attachments(module), runtime);
 }
 
 void cairn_runtime_retain(cairn_runtime *runtime)
@@ -102,6 +103,7 @@ void cairn_runtime_destroy(cairn_runtime *runtime)
     cache_set_destroy(&runtime->ics);
     id_table_destroy(runtime->ids);
     pool_release(&runtime->indexes);
+    pool_release(&runtime->only_ids);
     symbol_table_release(&runtime->symbols, &runtime->allocator);
     code_space_destroy(runtime->space);
     pthread_mutex_destroy(&runtime->lock);
@@ -127,6 +129,8 @@ void cairn_runtime_statistics(cairn_runtime *runtime, struct cairn_runtime_stati
     statistics->module_count = runtime->published_count;
     statistics->retired_count = runtime->retired_count;
     statistics->table_bytes = runtime->table_bytes;
+    statistics->index_bytes +=
+        id_table_size_bytes(runtime->ids) + symbol_table_size_bytes(&runtime->symbols);
     runtime_unlock(runtime);
 }
 

@@ -33,8 +33,10 @@ struct cairn_runtime {
     struct cairn_allocator allocator;
     struct code_space *space;
     struct id_table *ids;
-    struct pool
-        indexes; /* struct address_index of published and retired modules; with `lock` held */
+    /* Of published and retired modules, with `lock` held: each has a struct address_index, and
+     * those with one record a struct id_entry. */
+    struct pool indexes;
+    struct pool only_ids;
     struct symbol_table symbols; /* with `lock` held */
     struct unwinder unwinder;    /* if a module has registered unwind tables; with `lock` held */
     struct cache_set ics;
