@@ -150,7 +150,8 @@ static double contents_bytes(const cairn_module *module)
     return bytes;
 }
 
-/* Memory that was freed before is given back first, so that memory which is used again counts. */
+/* What was freed is given back to the system before each measurement, so that only what is in use
+ * counts, whatever was allocated before. */
 static void bench_memory(struct modules *modules)
 {
     struct cairn_runtime_statistics empty;
@@ -164,6 +165,7 @@ static void bench_memory(struct modules *modules)
     double before = used_bytes();
     uint32_t count = fill(modules, MODULES);
     cairn_runtime_quiesce(modules->runtime); /* frees the tables that were replaced */
+    malloc_trim(0);
     double used = (used_bytes() - before) / count;
     cairn_runtime_statistics(modules->runtime, &statistics);
     double tables = (double)statistics.table_bytes / count;
