@@ -10,6 +10,7 @@
 #include "runtime_support.h"
 #include "tests/allocator_support.h"
 #include "tests/machine.h"
+#include "tests/mode_support.h"
 
 #include <llvm-c/Support.h>
 #include <signal.h>
@@ -30,14 +31,18 @@ static void begin(const struct cairn_orc_options *options)
     jit = orc_create_jit(orc);
 }
 
-static void set_up(void)
+static void set_up(enum cairn_code_mode mode)
 {
     allocator = (struct support_allocator){.fail_at = 0};
-    const struct cairn_runtime_options options = {.allocator = support_counting(&allocator)};
+    const struct cairn_runtime_options options = {.allocator = support_counting(&allocator),
+                                                  .code_mode = mode};
     ck_assert_ok(cairn_runtime_create(&options, &runtime, NULL));
     orc = NULL;
     jit = NULL;
 }
+
+static void set_up_dual(void) { set_up(CAIRN_CODE_MODE_DUAL); }
+static void set_up_single(void) { set_up(CAIRN_CODE_MODE_SINGLE); }
 
 static void tear_down(void)
 {
@@ -590,7 +595,7 @@ END_TEST
 
 static void add_tests(TCase *tests)
 {
-    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_set_timeout(tests, 60);
     tcase_add_test(tests, looking_a_function_up_loads_its_module);
     tcase_add_test(tests, modules_call_each_other_and_the_host);
     tcase_add_test(tests, modules_of_the_same_ids_have_their_own_declarations);
@@ -616,6 +621,18 @@ static void add_tests(TCase *tests)
     tcase_add_test(tests, arguments_are_checked);
 }
 
+static void add_cases(Suite *suite)
+{
+    static void (*const set_ups[SITE_MODES])(void) = {set_up_dual, set_up_single};
+    static const char *const names[SITE_MODES] = {"dual mapping", "single mapping"};
+    for (int i = site_first_mode(); i < SITE_MODES; i++) {
+        TCase *tests = tcase_create(names[i]);
+        tcase_add_checked_fixture(tests, set_ups[i], tear_down);
+        add_tests(tests);
+        suite_add_tcase(suite, tests);
+    }
+}
+
 #else
 
 START_TEST(an_old_llvm_is_named)
@@ -631,16 +648,18 @@ START_TEST(an_old_llvm_is_named)
 }
 END_TEST
 
-static void add_tests(TCase *tests) { tcase_add_test(tests, an_old_llvm_is_named); }
+static void add_cases(Suite *suite)
+{
+    TCase *tests = tcase_create("old LLVM");
+    tcase_add_test(tests, an_old_llvm_is_named);
+    suite_add_tcase(suite, tests);
+}
 
 #endif
 
 int main(void)
 {
     Suite *suite = suite_create("ORC");
-    TCase *tests = tcase_create("orc");
-    tcase_set_timeout(tests, 60);
-    add_tests(tests);
-    suite_add_tcase(suite, tests);
+    add_cases(suite);
     return support_main(suite);
 }

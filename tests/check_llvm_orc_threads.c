@@ -8,6 +8,7 @@
 #include "orc_support.h"
 
 #include "tests/allocator_support.h"
+#include "tests/mode_support.h"
 
 #include <llvm-c/Error.h>
 #include <pthread.h>
@@ -84,7 +85,8 @@ static void *work(void *user)
 START_TEST(threads_load_patch_and_remove_at_the_same_time)
 {
     struct worker workers[THREADS];
-    ck_assert_ok(cairn_runtime_create(NULL, &runtime, NULL));
+    const struct cairn_runtime_options options = {.code_mode = site_modes[_i]};
+    ck_assert_ok(cairn_runtime_create(&options, &runtime, NULL));
     ck_assert_ok(cairn_orc_create(runtime, NULL, &orc, NULL));
     for (unsigned i = 0; i < THREADS; i++) {
         workers[i] = (struct worker){.number = i};
@@ -131,7 +133,8 @@ static void *compile_function(void *user)
 START_TEST(threads_compile_objects_for_one_jit)
 {
     struct compiler compilers[THREADS];
-    ck_assert_ok(cairn_runtime_create(NULL, &runtime, NULL));
+    const struct cairn_runtime_options options = {.code_mode = site_modes[_i]};
+    ck_assert_ok(cairn_runtime_create(&options, &runtime, NULL));
     ck_assert_ok(cairn_orc_create(runtime, NULL, &orc, NULL));
     LLVMOrcLLJITRef jit = orc_create_jit(orc);
     for (unsigned i = 0; i < THREADS; i++) {
@@ -155,6 +158,127 @@ START_TEST(threads_compile_objects_for_one_jit)
     orc_dispose(jit);
     cairn_orc_destroy(orc);
     cairn_runtime_destroy(runtime);
+}
+END_TEST
+
+/* ---- Trackers that are removed while other threads look up ---- */
+
+enum { REMOVALS = 120 };
+
+/* One JIT. Each looker adds objects and looks their functions up, while its remover removes the
+ * objects' trackers at any moment of that. */
+struct pair {
+    pthread_t looker;
+    pthread_t remover;
+    LLVMMemoryBufferRef object;
+    LLVMOrcLLJITRef jit;
+    LLVMOrcResourceTrackerRef tracker; /* between the barriers: of the object that is looked up */
+    pthread_barrier_t barrier;
+    unsigned number;
+    unsigned found;
+    unsigned lost;
+    unsigned wrong;
+};
+
+static void *remove_trackers(void *user)
+{
+    struct pair *pair = user;
+    for (unsigned round = 0; round < REMOVALS; round++) {
+        pthread_barrier_wait(&pair->barrier);
+        for (volatile unsigned i = 0; i < round * 6000; i++)
+            continue;
+        pair->wrong += LLVMOrcResourceTrackerRemove(pair->tracker) != LLVMErrorSuccess;
+        pthread_barrier_wait(&pair->barrier);
+    }
+    return NULL;
+}
+
+static LLVMMemoryBufferRef copy_of(LLVMMemoryBufferRef object)
+{
+    return LLVMCreateMemoryBufferWithMemoryRangeCopy(LLVMGetBufferStart(object),
+                                                     LLVMGetBufferSize(object), "f");
+}
+
+/* A function that was found can be called, even if its module is retired meanwhile. */
+static void use_while_removed(struct pair *pair)
+{
+    char name[NAME_MAX_BYTES];
+    uint64_t address = 0;
+    snprintf(name, sizeof name, "f_%u", pair->number);
+    enum cairn_status status =
+        cairn_orc_status(orc, LLVMOrcLLJITLookup(pair->jit, &address, name), NULL);
+    pair->found += status == CAIRN_OK;
+    pair->lost += status == CAIRN_ERROR_LLVM;
+    if (status == CAIRN_OK && ((orc_function *)(uintptr_t)address)(1) != 1)
+        pair->wrong++;
+}
+
+/* The JIT refuses the object of a tracker that has been removed already, and consumes it. */
+static void *look_up(void *user)
+{
+    struct pair *pair = user;
+    for (unsigned round = 0; round < REMOVALS; round++) {
+        pair->tracker =
+            LLVMOrcJITDylibCreateResourceTracker(LLVMOrcLLJITGetMainJITDylib(pair->jit));
+        LLVMErrorRef failure =
+            LLVMOrcLLJITAddObjectFileWithRT(pair->jit, pair->tracker, copy_of(pair->object));
+        pair->wrong += failure != LLVMErrorSuccess;
+        LLVMConsumeError(failure);
+        pthread_barrier_wait(&pair->barrier);
+        use_while_removed(pair);
+        pthread_barrier_wait(&pair->barrier);
+        LLVMOrcReleaseResourceTracker(pair->tracker);
+        pair->wrong += cairn_runtime_find_site(runtime, pair->number, NULL) != NULL;
+    }
+    return NULL;
+}
+
+static void start_pair(struct pair *pair, unsigned number, LLVMOrcLLJITRef jit)
+{
+    struct compiler compiler = {.number = number};
+    compile_function(&compiler);
+    ck_assert_ptr_nonnull(compiler.object);
+    *pair = (struct pair){.number = number, .jit = jit, .object = compiler.object};
+    ck_assert_int_eq(pthread_barrier_init(&pair->barrier, NULL, 2), 0);
+    ck_assert_int_eq(pthread_create(&pair->looker, NULL, look_up, pair), 0);
+    ck_assert_int_eq(pthread_create(&pair->remover, NULL, remove_trackers, pair), 0);
+}
+
+START_TEST(trackers_are_removed_while_their_functions_are_looked_up)
+{
+    static struct pair pairs[THREADS];
+    if (!LLVM_MAY_REMOVE_WHILE_LINKING) {
+        printf("skipped: LLVM %d uses an object's memory after it has freed it\n",
+               LLVM_VERSION_MAJOR);
+        return;
+    }
+    struct support_allocator allocator = {.fail_at = 0};
+    const struct cairn_runtime_options options = {.allocator = support_counting(&allocator),
+                                                  .code_mode = site_modes[_i]};
+    ck_assert_ok(cairn_runtime_create(&options, &runtime, NULL));
+    ck_assert_ok(cairn_orc_create(runtime, NULL, &orc, NULL));
+    LLVMOrcLLJITRef jit = orc_create_jit(orc);
+    orc_add(jit, orc_parse_site("kept", 100), NULL);
+    orc_function *kept = orc_lookup(orc, jit, "kept");
+    for (unsigned i = 0; i < THREADS; i++)
+        start_pair(&pairs[i], i, jit);
+    for (unsigned i = 0; i < THREADS; i++) {
+        struct pair *pair = &pairs[i];
+        pthread_join(pair->looker, NULL);
+        pthread_join(pair->remover, NULL);
+        printf("%u found, %u removed before\n", pair->found, pair->lost);
+        ck_assert_uint_eq(pair->wrong, 0);
+        ck_assert_uint_eq(pair->found + pair->lost, REMOVALS);
+        pthread_barrier_destroy(&pair->barrier);
+        LLVMDisposeMemoryBuffer(pair->object);
+    }
+    ck_assert_int_eq(kept(1), 1);
+    cairn_runtime_quiesce(runtime);
+    orc_dispose(jit);
+    cairn_orc_destroy(orc);
+    cairn_runtime_destroy(runtime);
+    ck_assert_uint_eq(allocator.outstanding_bytes, 0);
+    ck_assert_int_eq(orc_registered_tables(), 0);
 }
 END_TEST
 
@@ -230,8 +354,11 @@ END_TEST
 
 static void add_tests(TCase *tests)
 {
-    tcase_add_test(tests, threads_load_patch_and_remove_at_the_same_time);
-    tcase_add_test(tests, threads_compile_objects_for_one_jit);
+    tcase_add_loop_test(tests, threads_load_patch_and_remove_at_the_same_time, site_first_mode(),
+                        SITE_MODES);
+    tcase_add_loop_test(tests, threads_compile_objects_for_one_jit, site_first_mode(), SITE_MODES);
+    tcase_add_loop_test(tests, trackers_are_removed_while_their_functions_are_looked_up,
+                        site_first_mode(), SITE_MODES);
     tcase_add_test(tests, every_allocation_of_a_load_may_fail_and_nothing_is_lost);
     tcase_add_test(tests, every_allocation_of_a_connection_may_fail);
 }

@@ -467,6 +467,14 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_embed_manifest(
  * For concurrent compilation, use several JITs with one `orc`, or compile in threads that have
  * target machines of their own, and add objects (LLVMOrcLLJITAddObjectFile).
  *
+ * A tracker may be removed while other threads look its functions up; such a lookup fails, or
+ * returns code that is freed after the next grace period. Not so with LLVM 16, and perhaps 17 and
+ * 18: they write to the memory of an object whose tracker is removed before its code is relocated.
+ *
+ * A child of a fork has all code that was published, and may call, patch and retire it, and load
+ * objects (cairn/load.h). It must not use the JITs if other threads may have used them during the
+ * fork, because LLVM's locks then have no owner in the child.
+ *
  * For llvm.experimental.deoptimize, define the symbol __llvm_deoptimize as the address of an exit's
  * target (LLVMOrcAbsoluteSymbols; see `deoptimize_target` in struct cairn_engine_options).
  */

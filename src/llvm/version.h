@@ -66,6 +66,10 @@
 #define LLVM_TELLS_TAIL_CALL_KIND (LLVM_VERSION_MAJOR >= 18)
 /* Whether ORC's RuntimeDyld layer has callbacks for memory. */
 #define LLVM_HAS_ORC_CALLBACKS (LLVM_VERSION_MAJOR >= 16)
+/* Whether a resource tracker may be removed while its functions are looked up. LLVM 16 continues to
+ * link such an object after it has deleted the memory manager (jitLinkForORC in RuntimeDyld.cpp
+ * calls OnEmitted and does not return). 17 and 18 have not been tried. */
+#define LLVM_MAY_REMOVE_WHILE_LINKING (LLVM_VERSION_MAJOR >= 19)
 
 /* Whether it can turn on FastISel for any target machine, and not only for MCJIT's. */
 #define LLVM_SETS_FAST_ISEL (LLVM_VERSION_MAJOR >= 18)
