@@ -70,12 +70,15 @@ static void patch(const struct patchers *patchers, uint64_t number)
                                    patchers->strength, NULL) == CAIRN_OK);
 }
 
+/* A single patcher also calls its target, which must not be that of a child. */
 static void *patch_all_the_time(void *user)
 {
     struct patchers *patchers = user;
     while (!atomic_load(&patchers->stop)) {
         uint64_t next = atomic_load(&patchers->finished) + 1;
         patch(patchers, next);
+        if (patchers->count == 1)
+            support_expect(patchers->fixture.function() == (long)(next % TARGET_COUNT));
         atomic_store(&patchers->finished, next);
     }
     return NULL;

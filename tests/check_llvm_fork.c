@@ -86,6 +86,12 @@ static void missed(struct cairn_ic_miss *miss, void *user)
     expect(cairn_ic_return(miss, &result, NULL) == CAIRN_OK);
 }
 
+static void leave_nothing(struct cairn_exit_call *call, void *user)
+{
+    (void)call;
+    (void)user;
+}
+
 static struct cairn_ic_case constant(uint32_t shape, uint64_t value)
 {
     return (struct cairn_ic_case){
@@ -218,6 +224,97 @@ START_TEST(child_has_the_caches_of_the_moment_of_the_fork)
     pthread_join(thread, NULL);
     for (int i = 0; i < CACHES; i++)
         ck_assert_uint_eq(get(&world, i, SHAPE), FIRST_VALUE + world.finished);
+    destroy_world(&world);
+}
+END_TEST
+
+/* ---- Both directions at once ---- */
+
+/* The cache that one process's thread leaves alone, while the other process changes it. */
+enum { CHANGED_BY_THREAD, KEPT };
+
+/* Changes one cache, calls it, and loads and retires functions in a loop. Each change retires code,
+ * so the place of freed code is soon reused, by caches and by functions. */
+static void *change_one_all_the_time(void *user)
+{
+    struct world *world = user;
+    cairn_exit *exit;
+    for (uint64_t i = 1; !atomic_load(&world->stop); i++) {
+        struct cairn_ic_case added = constant(SHAPE, FIRST_VALUE + i);
+        expect(cairn_ic_add(world->caches[CHANGED_BY_THREAD], &added, CAIRN_RELAXED, NULL) ==
+               CAIRN_OK);
+        expect(get(world, CHANGED_BY_THREAD, SHAPE) == FIRST_VALUE + i);
+        expect(cairn_exit_create(world->runtime, leave_nothing, NULL, &exit, NULL) == CAIRN_OK);
+        cairn_exit_destroy(exit);
+        cairn_runtime_quiesce(world->runtime);
+        atomic_store(&world->finished, i);
+    }
+    return NULL;
+}
+
+static void start_changing(struct world *world, pthread_t *thread)
+{
+    atomic_store(&world->stop, false);
+    atomic_store(&world->finished, 0);
+    expect(pthread_create(thread, NULL, change_one_all_the_time, world) == 0);
+}
+
+static void stop_changing(struct world *world, pthread_t thread)
+{
+    while (atomic_load(&world->finished) < 3)
+        wait_some();
+    atomic_store(&world->stop, true);
+    expect(pthread_join(thread, NULL) == 0);
+}
+
+/* The child's thread changes the cache that the parent's thread changes, and the child changes the
+ * other one, which its parent keeps. */
+static void change_both_in_child(struct world *world)
+{
+    pthread_t thread;
+    expect(get(world, KEPT, SHAPE) == FIRST_VALUE);
+    start_changing(world, &thread);
+    for (uint64_t i = 0; i < 20; i++) {
+        struct cairn_ic_case added = constant(SHAPE, 1 + i);
+        expect(cairn_ic_add(world->caches[KEPT], &added, CAIRN_RELAXED, NULL) == CAIRN_OK);
+        expect(get(world, KEPT, SHAPE) == 1 + i);
+        expect(get(world, KEPT, OTHER_SHAPE) == MISSED);
+        if (i % 5 == 0)
+            expect(cairn_ic_reset(world->caches[KEPT], CAIRN_RELAXED, NULL) == CAIRN_OK);
+    }
+    stop_changing(world, thread);
+}
+
+static void expect_kept(const struct world *world)
+{
+    struct cairn_ic_description description;
+    ck_assert_uint_eq(get(world, KEPT, SHAPE), FIRST_VALUE);
+    ck_assert_uint_eq(get(world, KEPT, OTHER_SHAPE), MISSED);
+    cairn_ic_describe(world->caches[KEPT], &description);
+    ck_assert_uint_eq(description.case_count, 1);
+    ck_assert_uint_eq(description.cases[0].constant, FIRST_VALUE);
+}
+
+START_TEST(neither_sees_the_caches_that_the_other_changes)
+{
+    enum { CHILDREN = 20 };
+    struct world world;
+    pthread_t thread;
+    create_world(&world, site_modes[_i]);
+    start_changing(&world, &thread);
+    for (int i = 0; i < CHILDREN; i++) {
+        pid_t child = fork();
+        ck_assert_int_ge(child, 0);
+        if (child == 0) {
+            alarm(CHILD_SECONDS);
+            change_both_in_child(&world);
+            _exit(0);
+        }
+        expect_kept(&world);
+        wait_for(child);
+        expect_kept(&world);
+    }
+    stop_changing(&world, thread);
     destroy_world(&world);
 }
 END_TEST
@@ -647,6 +744,7 @@ int main(void)
     int first = site_first_mode();
     tcase_set_timeout(tests, 240);
     tcase_add_loop_test(tests, child_has_the_caches_of_the_moment_of_the_fork, first, SITE_MODES);
+    tcase_add_loop_test(tests, neither_sees_the_caches_that_the_other_changes, first, SITE_MODES);
     tcase_add_loop_test(tests, every_entry_point_works_in_a_child_while_caches_change, first,
                         SITE_MODES);
     tcase_add_loop_test(tests, every_entry_point_renews_all_locks, first, SITE_MODES);
