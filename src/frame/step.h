@@ -61,6 +61,21 @@ struct step_target {
     uint64_t pc;
 };
 
+/* Sets `*cfa` to the frame's CFA; false if the register from which it is calculated is unknown. */
+static inline __attribute__((always_inline)) bool step_cfa(const struct unwind_row *row,
+                                                           const struct cairn_frame *frame,
+                                                           uint64_t *cfa)
+{
+    uint64_t base = frame->sp;
+    if (row->cfa_slot != ARCH_UNWIND_STACK_POINTER) {
+        if (frame->slots[row->cfa_slot] == NULL)
+            return false;
+        base = step_load(frame->slots[row->cfa_slot]);
+    }
+    *cfa = base + (uint64_t)(int64_t)row->cfa_offset;
+    return true;
+}
+
 /* Finds the target of a step. Errors: as cairn_frame_caller, and CORRUPT if the frame would end
  * above `stack_end`. */
 static inline __attribute__((always_inline)) enum cairn_status step_find(
@@ -69,13 +84,9 @@ static inline __attribute__((always_inline)) enum cairn_status step_find(
 {
     if (__builtin_expect(!unwind_can_leave(row), 0))
         return unwind_explain(row, arch_host(), frame->pc, error);
-    uint64_t base = frame->sp;
-    if (row->cfa_slot != ARCH_UNWIND_STACK_POINTER) {
-        if (frame->slots[row->cfa_slot] == NULL)
-            return frame_say_base_unknown(frame, error);
-        base = step_load(frame->slots[row->cfa_slot]);
-    }
-    uint64_t cfa = base + (uint64_t)(int64_t)row->cfa_offset;
+    uint64_t cfa;
+    if (!step_cfa(row, frame, &cfa))
+        return frame_say_base_unknown(frame, error);
     /* The return address is on the stack, in another register, or in its own register, which can
      * still hold it only in the innermost frame. */
     const struct unwind_place *places = unwind_places(row);

@@ -95,13 +95,9 @@ static inline enum cairn_status step_plainly(struct cairn_walk *walk, uint64_t s
     struct cairn_frame *frame = &walk->frame;
     const struct unwind_row *row = walk->known[walk->at].row;
     const struct unwind_place *places = unwind_places(row);
-    uint64_t base = frame->sp;
-    if (row->cfa_slot != ARCH_UNWIND_STACK_POINTER) {
-        if (frame->slots[row->cfa_slot] == NULL)
-            return frame_say_base_unknown(frame, error);
-        base = step_load(frame->slots[row->cfa_slot]);
-    }
-    uint64_t cfa = base + (uint64_t)(int64_t)row->cfa_offset;
+    uint64_t cfa;
+    if (!step_cfa(row, frame, &cfa))
+        return frame_say_base_unknown(frame, error);
     const void *place = step_place(*places, cfa);
     if (!step_is_above(frame, cfa, stack_end) || step_is_beyond(place, stack_end))
         return frame_say_where_it_ends(frame, cfa, error);
