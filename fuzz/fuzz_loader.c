@@ -9,6 +9,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "fuzz/fuzz.h"
+#include "runtime/module.h"
 #include "tests/runtime_support.h"
 #include "tests/section_writer.h"
 
@@ -141,7 +142,7 @@ static void check_record(cairn_module *module, struct cairn_record record)
     struct cairn_record found;
     struct cairn_site_description description;
     uint64_t address = cairn_record_address(record);
-    require(cairn_record_module(record) == module);
+    require(record_module(record) == module);
     require(cairn_table_find_address(record.table, address, &found));
     require(cairn_record_address(found) == address && found.index <= record.index);
     if (cairn_runtime_find_module(runtime, address) == module) {

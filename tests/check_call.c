@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "allocator_support.h"
+#include "base/type.h"
 #include "stackmap_support.h"
 
 #include <cairn/cairn.h>
@@ -49,7 +50,7 @@ static struct cairn_value wide_integer(wide number)
 
 static bool same_value(const struct cairn_value *left, const struct cairn_value *right)
 {
-    return cairn_type_equal(left->type, right->type) && left->size == right->size &&
+    return type_equal(left->type, right->type) && left->size == right->size &&
            memcmp(left->bytes, right->bytes, sizeof left->bytes) == 0;
 }
 

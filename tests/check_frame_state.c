@@ -7,6 +7,7 @@
 #include "stackmap_support.h"
 
 #include "arch/arch.h"
+#include "base/type.h"
 
 #include <cairn/frame_state.h>
 #include <stdio.h>
@@ -75,13 +76,8 @@ static void make_record(uint32_t location_count)
     const struct sample_record sample = {
         .id = 5, .location_count = location_count, .locations = locations};
     const struct sample_map map = {3, 0, 1, LOCATIONS_MAX, 1, &function, constants, &sample};
-    struct sample_section written = {.byte_order = CAIRN_BYTE_ORDER_NATIVE};
-    section_put_map(&written, &map);
-    const struct cairn_section section = section_view(&written);
     cairn_table_destroy(table);
-    table = NULL;
-    ck_assert_ok(cairn_table_create(&section, 1, NULL, &table, NULL));
-    section_free(&written);
+    table = section_make_table(&map);
     record = (struct cairn_record){table, 0};
 }
 
@@ -647,7 +643,7 @@ static void check_values(const struct cairn_interpreter_frame *found, const stru
             i < made->counts[0] ? cairn_frame_state_local(&state, found, index, &value, &error)
                                 : cairn_frame_state_stack(&state, found, index, &value, &error);
         ck_assert_msg(status == CAIRN_OK, "%s", error.message);
-        expect(cairn_type_equal(value.type, made->values[i].type));
+        expect(type_equal(value.type, made->values[i].type));
         expect(value.size == made->values[i].size);
         expect(memcmp(value.bytes, made->values[i].bytes, value.size) == 0);
     }

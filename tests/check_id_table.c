@@ -17,7 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/time.h>
-#include <time.h>
 
 /* ---- Modules ---- */
 
@@ -281,21 +280,7 @@ END_TEST
 
 static uint64_t state;
 
-static uint32_t below(uint32_t bound)
-{
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return (uint32_t)((state >> 20) % bound);
-}
-
-static void seed_random(void)
-{
-    const char *given = getenv("CAIRN_TEST_SEED");
-    state = given != NULL ? strtoull(given, NULL, 10) : (uint64_t)time(NULL) * 2654435761u + 1;
-    printf("CAIRN_TEST_SEED=%llu\n", (unsigned long long)state);
-    fflush(stdout);
-}
+static uint32_t below(uint32_t bound) { return sample_random(&state, bound); }
 
 /* IDs that often repeat, IDs in arithmetic progression, and any. */
 static uint64_t random_id(void)
@@ -368,7 +353,7 @@ START_TEST(random_modules_are_found_like_in_a_list)
 {
     struct fixture fixture;
     struct model model = {.count = 0};
-    seed_random();
+    state = sample_seed();
     set_up(&fixture, memory_allocator(NULL));
     uint32_t target = 0;
     for (int step = 0; step < 6000; step++) {
@@ -519,7 +504,7 @@ START_TEST(readers_and_signal_handlers_see_what_stays_while_modules_come_and_go)
     pthread_t threads[READERS];
     struct reader readers[READERS];
     uint64_t ids[LASTING] = {0};
-    seed_random();
+    state = sample_seed();
     set_up(&reading.fixture, support_poisoning());
     for (uint64_t id = 0; id < LASTING; id++)
         ids[id] = id;

@@ -73,12 +73,8 @@ static void restore_at(const struct cairn_liveout *listed, uint32_t count)
     static const struct cairn_stackmap_function function = {CODE, 8, 1};
     const struct sample_record sample = {.liveout_count = count, .liveouts = listed};
     const struct sample_map map = {3, 0, 1, 0, 1, &function, NULL, &sample};
-    struct sample_section written = {.byte_order = CAIRN_BYTE_ORDER_NATIVE};
-    section_put_map(&written, &map);
-    const struct cairn_section section = section_view(&written);
     cairn_table_destroy(table);
-    ck_assert_ok(cairn_table_create(&section, 1, NULL, &table, NULL));
-    section_free(&written);
+    table = section_make_table(&map);
     restored = changed;
     cairn_context_restore(&restored, &full, (struct cairn_record){table, 0});
 }

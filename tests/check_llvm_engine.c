@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "runtime/module.h"
 #include "tests/llvm_engine_support.h"
 
 #include "tests/machine.h"
@@ -34,7 +35,7 @@ START_TEST(site_is_found_and_patched)
     ck_assert_uint_eq(cairn_record_address(by_address), cairn_record_address(record));
     ck_assert_str_eq(cairn_record_declaration(record)->function, "f");
     cairn_module *module = cairn_runtime_find_module(runtime, (uintptr_t)f);
-    ck_assert_ptr_eq(cairn_record_module(record), module);
+    ck_assert_ptr_eq(record_module(record), module);
     ck_assert_str_eq(cairn_module_name(module), "engine");
 
     call_target(7, add_hundred);
@@ -614,7 +615,7 @@ START_TEST(memory_of_stack_maps_is_given_back)
     struct cairn_runtime_statistics now = statistics();
     ck_assert_uint_lt(now.code_bytes + now.data_bytes, VALUES);
     struct cairn_memory_range range;
-    for (uint32_t i = 0; cairn_module_memory_range(cairn_record_module(record), i, &range); i++)
+    for (uint32_t i = 0; cairn_module_memory_range(record_module(record), i, &range); i++)
         ck_assert_uint_lt(range.size, VALUES);
     cairn_engine_destroy(engine);
 }

@@ -23,7 +23,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum {
     ROUNDS = 60,
@@ -46,12 +45,6 @@ static uint64_t random_state;
 static uint64_t seed;
 
 static uint32_t below(uint32_t bound) { return generate_below(&random_state, bound); }
-
-static uint64_t read_number(const char *variable, uint64_t otherwise)
-{
-    const char *text = getenv(variable);
-    return text == NULL ? otherwise : strtoull(text, NULL, 0);
-}
 
 /* ---- Memory that the code reads and stores ---- */
 
@@ -646,11 +639,9 @@ static void load_random_module(void)
 
 START_TEST(functions_of_random_types_get_their_arguments_and_return_to_the_caller)
 {
-    uint64_t rounds = read_number("CAIRN_TEST_ROUNDS", ROUNDS);
+    uint64_t rounds = support_read_number("CAIRN_TEST_ROUNDS", ROUNDS);
     run.handler = go_on_at_random;
-    seed = read_number("CAIRN_TEST_SEED", 0);
-    seed = seed != 0 ? seed : (uint64_t)time(NULL);
-    printf("CAIRN_TEST_SEED=%" PRIu64 "\n", seed);
+    seed = support_seed_or(0);
     for (uint64_t i = 0; i < rounds; i++) {
         random_state = ++seed;
         load_random_module();

@@ -10,6 +10,8 @@
 #include "llvm_support.h"
 #include "value_generator.h"
 
+#include "base/type.h"
+#include "record/table.h"
 #include "llvm/types.h"
 #include "llvm/version.h"
 
@@ -18,7 +20,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { FUNCTIONS = 16, RUNS = 2, ROUNDS = 40, BITS_IN_BYTE = 8 };
 
@@ -328,7 +329,7 @@ static void check_slot(const struct cairn_value *value, uint32_t in, uint32_t pa
     const unsigned char *bytes = is_constant ? constant->bytes : buffers.stored[number];
     seen.constants += is_constant;
     seen.values += !is_constant;
-    if (!cairn_type_equal(value->type, type))
+    if (!type_equal(value->type, type))
         fail_slot(in, part, index, "is of another type");
     if (memcmp(value->bytes, bytes, value->size) != 0)
         fail_slot(in, part, index, is_constant ? "is another constant" : "is another value");
@@ -432,20 +433,10 @@ static void run_module(uint64_t seed)
     cairn_engine_destroy(engine);
 }
 
-static uint64_t read_number(const char *variable, uint64_t otherwise)
-{
-    const char *text = getenv(variable);
-    return text == NULL ? otherwise : strtoull(text, NULL, 0);
-}
-
 START_TEST(random_frames_are_read_as_they_were_encoded)
 {
-    uint64_t seed = read_number("CAIRN_TEST_SEED", 20261122);
-    if (seed == 0)
-        seed = (uint64_t)time(NULL) << 20;
-    uint64_t rounds = read_number("CAIRN_TEST_ROUNDS", ROUNDS);
-    printf("check_llvm_frame_state: CAIRN_TEST_SEED=%" PRIu64 "\n", seed);
-    fflush(stdout);
+    uint64_t seed = support_seed_or(20261122);
+    uint64_t rounds = support_read_number("CAIRN_TEST_ROUNDS", ROUNDS);
     handler = check_state;
     for (uint64_t i = 0; i < rounds; i++)
         run_module(seed + i);
@@ -564,7 +555,7 @@ static void check_constants(struct cairn_exit_call *call)
     ck_assert_double_eq(cairn_value_double(&value), 2.5);
     for (uint32_t i = 0; i < CONSTANTS; i++) {
         value = local_of(&state, 0, 2 + i);
-        ck_assert(cairn_type_equal(value.type, constants[i].type));
+        ck_assert(type_equal(value.type, constants[i].type));
         ck_assert_mem_eq(value.bytes, constants[i].bytes, value.size);
     }
 }
@@ -671,7 +662,7 @@ START_TEST(numbers_of_any_size_leave_the_table_small)
     find(engine, "f");
     const cairn_table *table = record_of(1).table;
     size_t value_bytes;
-    cairn_table_size_bytes(table, &value_bytes);
+    table_size_bytes(table, &value_bytes);
     ck_assert_uint_lt(value_bytes, 8 * count);
     for (uint32_t i = 0; i < count; i++) {
         struct cairn_location location = cairn_record_location(record_of(1), i);

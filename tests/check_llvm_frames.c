@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "allocator_support.h"
+#include "base/type.h"
 #include "llvm_support.h"
 #include "llvm/version.h"
 
@@ -153,7 +154,7 @@ static void read_values_at_once(struct cairn_exit_call *call)
     ck_assert_ok(cairn_frame_values(&call->frame, call->record, 0, 8, values, NULL));
     for (uint32_t i = 0; i < 8; i++) {
         struct cairn_value one = value_at(call, i);
-        ck_assert(cairn_type_equal(values[i].type, one.type));
+        ck_assert(type_equal(values[i].type, one.type));
         ck_assert_uint_eq(values[i].size, one.size);
         ck_assert_mem_eq(values[i].bytes, one.bytes, sizeof one.bytes);
     }

@@ -166,7 +166,7 @@ static bool is_left_out(uint64_t number)
 START_TEST(guards_compare_the_masked_bytes_at_their_offset_and_read_no_others)
 {
     uint64_t number = 0;
-    random_state = ic_seed(20261122);
+    random_state = support_seed_or(20261122);
     make_page();
     load_one(getters[_i / 2], (struct cairn_ic_options){.keeps_flags = _i % 2 != 0});
     for (unsigned width = 0; width < WIDTHS; width++)
@@ -328,7 +328,7 @@ START_TEST(loads_extend_the_field_into_the_result)
     struct cairn_type types[VALUE_TYPES];
     uint32_t count = load_results(conventions[_i], types);
     uint64_t rounds = ic_rounds(300);
-    random_state = ic_seed(20261122);
+    random_state = support_seed_or(20261122);
     make_page();
     for (uint32_t i = 0; i < count; i++) {
         ic = create(program.sites[i], (struct cairn_ic_options){.keeps_flags = i % 2 != 0});
@@ -355,7 +355,7 @@ START_TEST(constants_are_the_result_of_each_type)
     enum { EDGES = sizeof edges / sizeof *edges };
     struct cairn_type types[VALUE_TYPES];
     uint32_t count = load_results(conventions[_i], types);
-    random_state = ic_seed(20261122);
+    random_state = support_seed_or(20261122);
     for (uint32_t i = 0; i < count; i++) {
         ic = create(program.sites[i], no_options);
         for (uint64_t round = 0; round < EDGES + ic_rounds(60); round++) {
@@ -421,7 +421,7 @@ START_TEST(stores_write_the_operand_into_the_field_and_nothing_else)
     struct cairn_type types[VALUE_TYPES];
     uint32_t count = load_setters(conventions[_i], types);
     uint64_t rounds = ic_rounds(300);
-    random_state = ic_seed(20261122);
+    random_state = support_seed_or(20261122);
     make_page();
     ck_assert_uint_le(page_size, 1 << 16);
     for (uint32_t i = 0; i < count; i++) {

@@ -22,13 +22,13 @@ struct object {
 
 static const struct ic_function functions[] = {
     {.calling_convention = CAIRN_CALLING_CONVENTION_ANYREG,
-     .result = {.kind = CAIRN_TYPE_INTEGER, .bits = 64},
+     .result = INTEGER(64),
      .operand_count = 1,
-     .operands = {{.kind = CAIRN_TYPE_POINTER, .bits = 64}}},
+     .operands = {POINTER}},
     {.calling_convention = CAIRN_CALLING_CONVENTION_C,
-     .result = {.kind = CAIRN_TYPE_INTEGER, .bits = 64},
+     .result = INTEGER(64),
      .operand_count = 1,
-     .operands = {{.kind = CAIRN_TYPE_POINTER, .bits = 64}}},
+     .operands = {POINTER}},
 };
 enum { FUNCTIONS = sizeof functions / sizeof *functions };
 

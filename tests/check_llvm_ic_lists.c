@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "runtime/module.h"
 #include "tests/ic_fixture.h"
 
 #include <stdio.h>
@@ -33,7 +34,7 @@ static cairn_module *module_of(const cairn_ic *cache)
     struct cairn_site_description description;
     cairn_ic_describe((cairn_ic *)(uintptr_t)cache, &described);
     cairn_site_describe(described.site, &description);
-    return cairn_record_module(description.record);
+    return record_module(description.record);
 }
 
 /* The result of cache `index` for an object of this shape; ANSWER on a miss. */

@@ -211,7 +211,7 @@ static void unload(void)
 
 START_TEST(adding_and_removing_without_end_takes_no_memory)
 {
-    uint64_t wanted = ic_read_number("CAIRN_TEST_CHANGES", ic_rounds(CHANGES));
+    uint64_t wanted = support_read_number("CAIRN_TEST_CHANGES", ic_rounds(CHANGES));
     uint64_t least = 2 * WARM_UP * (uint64_t)BETWEEN_QUIESCENT_POINTS;
     if (site_modes[_i] == CAIRN_CODE_MODE_SINGLE)
         wanted /= SINGLE_MODE_IS_SLOWER;
@@ -309,7 +309,7 @@ static void destroy_all(cairn_ic **ics)
 START_TEST(ten_thousand_random_changes_leave_nothing)
 {
     static cairn_ic *ics[CACHES];
-    const uint64_t seed = ic_seed(0);
+    const uint64_t seed = support_seed_or(0);
     struct sizes before = {0};
     load_many(site_modes[_i]);
     for (int round = 0; round < 2; round++) {

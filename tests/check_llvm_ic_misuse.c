@@ -5,6 +5,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "runtime/module.h"
 #include "tests/barrier_support.h"
 #include "tests/ic_support.h"
 
@@ -14,15 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-#define INTEGER                                                                                    \
-    {                                                                                              \
-        .kind = CAIRN_TYPE_INTEGER, .bits = 64                                                     \
-    }
-#define POINTER                                                                                    \
-    {                                                                                              \
-        .kind = CAIRN_TYPE_POINTER, .bits = 64                                                     \
-    }
 
 enum { SITES = 2, ANSWER = 4711 };
 
@@ -50,7 +42,7 @@ static void set_up(void)
 {
     struct cairn_error error = {0};
     const struct ic_function get = {.calling_convention = CAIRN_CALLING_CONVENTION_C,
-                                    .result = INTEGER,
+                                    .result = INTEGER(64),
                                     .operand_count = 1,
                                     .operands = {POINTER}};
     const struct ic_function functions[SITES] = {get, get};
@@ -206,7 +198,7 @@ START_TEST(a_cache_of_a_retired_module_refuses_changes_and_is_destroyed)
     const struct cairn_ic_case added = constant_case(1);
     add(0, 1);
     cairn_site_describe(program.sites[0], &description);
-    cairn_module *module = cairn_record_module(description.record);
+    cairn_module *module = record_module(description.record);
     cairn_module_retire(module);
     ck_assert_int_eq(cairn_ic_add(caches[0], &added, CAIRN_RELAXED, &error), CAIRN_ERROR_STATE);
     ck_assert_int_eq(cairn_ic_reset(caches[0], CAIRN_RELAXED, &error), CAIRN_ERROR_STATE);
@@ -371,7 +363,7 @@ START_TEST(an_invalidation_leaves_sites_with_caches_alone)
     add(0, 1);
     cairn_site_describe(program.sites[0], &description);
     ck_assert_ok(cairn_exit_create(runtime, answer_exit, NULL, &exit, NULL));
-    struct cairn_invalidation_options wanted = {.module = cairn_record_module(description.record),
+    struct cairn_invalidation_options wanted = {.module = record_module(description.record),
                                                 .target = cairn_exit_target(exit)};
     ck_assert_ok(cairn_invalidate(runtime, &wanted, &invalidation, NULL));
     struct cairn_site_description invalid;
@@ -401,8 +393,8 @@ START_TEST(an_invalidation_does_not_change_a_cache_that_is_created_and_destroyed
     destroy(1);
     cairn_site_describe(program.sites[0], &description);
     ck_assert_ok(cairn_exit_create(runtime, answer_exit, NULL, &exit, NULL));
-    const struct cairn_invalidation_options wanted = {
-        .module = cairn_record_module(description.record), .target = cairn_exit_target(exit)};
+    const struct cairn_invalidation_options wanted = {.module = record_module(description.record),
+                                                      .target = cairn_exit_target(exit)};
     begin_coming(program.sites[1]);
     while (!atomic_load(&coming.is_over)) {
         cairn_invalidation *invalidation;
@@ -506,7 +498,7 @@ START_TEST(a_visitor_may_give_up_the_runtime)
         cairn_runtime_destroy(runtime);
     ck_assert_ok(cairn_runtime_create(NULL, &runtime, NULL));
     const struct ic_function get = {.calling_convention = CAIRN_CALLING_CONVENTION_C,
-                                    .result = INTEGER,
+                                    .result = INTEGER(64),
                                     .operand_count = 1,
                                     .operands = {POINTER}};
     ic_load(&program, runtime, &get, 1, IC_FIRST_SITE);
@@ -570,8 +562,8 @@ START_TEST(a_change_whose_barrier_fails_leaves_the_caches)
             status = ic_remove_key(runtime, 1, CAIRN_SYNC, NULL, NULL);
             break;
         case 6:
-            status = ic_reset_module(runtime, cairn_record_module(description.record), CAIRN_SYNC,
-                                     NULL, NULL);
+            status =
+                ic_reset_module(runtime, record_module(description.record), CAIRN_SYNC, NULL, NULL);
             break;
         default:
             status = cairn_ic_destroy(caches[0], CAIRN_SYNC, NULL);

@@ -11,6 +11,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "runtime/module.h"
 #include "tests/ic_support.h"
 #include "tests/mode_support.h"
 
@@ -75,19 +76,6 @@ static unsigned char *place_of(const struct object *object, const struct propert
 }
 
 /* ---- Sites ---- */
-
-#define INTEGER(width)                                                                             \
-    {                                                                                              \
-        .kind = CAIRN_TYPE_INTEGER, .bits = (width)                                                \
-    }
-#define POINTER                                                                                    \
-    {                                                                                              \
-        .kind = CAIRN_TYPE_POINTER, .bits = 64                                                     \
-    }
-#define DOUBLE                                                                                     \
-    {                                                                                              \
-        .kind = CAIRN_TYPE_DOUBLE, .bits = 64                                                      \
-    }
 
 /* The receiver is the only pointer. Writers store the last operand. */
 static const struct ic_function functions[SITES] = {
@@ -744,13 +732,13 @@ static void load(enum cairn_code_mode mode)
             there[site] = functions[0];
     ic_load(&program, runtime, there, SITES, IC_FIRST_SITE);
     cairn_site_describe(program.sites[0], &description);
-    module = cairn_record_module(description.record);
+    module = record_module(description.record);
 }
 
 START_TEST(every_access_of_every_thread_is_right_whatever_the_caches_hold)
 {
     uint64_t rounds = ic_rounds(ROUNDS);
-    seed = ic_seed(20261122);
+    seed = support_seed_or(20261122);
     load(site_modes[_i]);
     for (uint64_t round = 0; round < rounds; round++) {
         uint64_t random = seed + round;

@@ -517,7 +517,7 @@ static void report(void)
 
 START_TEST(every_register_is_receiver_operand_and_result_and_the_others_are_preserved)
 {
-    random_state = ic_seed(20261122);
+    random_state = support_seed_or(20261122);
     find_registers();
     ck_assert_ok(cairn_runtime_create(NULL, &runtime, NULL));
     for (uint32_t attempt = 0; attempt < ATTEMPTS && !all_seen(); attempt++) {
@@ -566,7 +566,7 @@ START_TEST(vectors_comparisons_and_integers_are_preserved_by_hits_calls_and_miss
 {
     enum { FUNCTIONS = 6 };
     struct ic_function functions[FUNCTIONS];
-    random_state = ic_seed(20261122);
+    random_state = support_seed_or(20261122);
     if (!has_vectors(_i))
         return;
     find_registers();

@@ -744,7 +744,7 @@ START_TEST(a_module_is_invalidated_whole)
 {
     load_all();
     struct cairn_invalidation_options options = options_for(0);
-    options.module = cairn_record_module(described(ENTRY).record);
+    options.module = record_module(described(ENTRY).record);
     cairn_invalidation *invalidation = invalidate(&options);
     const uint64_t left[] = {1, 2, 3, 11, 12, 21, 50};
     for (size_t i = 0; i < sizeof left / sizeof *left; i++)
@@ -760,7 +760,7 @@ END_TEST
 START_TEST(the_sites_of_a_function_follow_each_other)
 {
     load_all();
-    const cairn_module *module = cairn_record_module(described(ENTRY).record);
+    const cairn_module *module = record_module(described(ENTRY).record);
     struct cairn_function function = cairn_record_function(described(50).record);
     uint32_t first = 0;
     ck_assert_uint_eq(module_function_sites(module, function, &first), 4);
@@ -859,7 +859,7 @@ START_TEST(a_retired_module_is_restored)
     load_all();
     cairn_invalidation *invalidation = invalidate_f();
     struct cairn_site_description description = described(ENTRY);
-    cairn_module_retire(cairn_record_module(description.record));
+    cairn_module_retire(record_module(description.record));
     ck_assert_ok(cairn_invalidation_undo(invalidation, CAIRN_SYNC, &error));
     ck_assert_uint_eq(count_invalid(), 0);
     cairn_invalidation_destroy(invalidation);
@@ -962,7 +962,7 @@ START_TEST(what_is_not_said_clearly_is_refused)
     struct cairn_invalidation_options options = options_for(0);
     expect_refused(&options, CAIRN_ERROR_ARGUMENT, "of a function, of a module, or of a list");
     options.function = code_of(ENTRY);
-    options.module = cairn_record_module(described(ENTRY).record);
+    options.module = record_module(described(ENTRY).record);
     expect_refused(&options, CAIRN_ERROR_ARGUMENT, "of a function, of a module, or of a list");
     options = options_for(code_of(ENTRY));
     options.target = NULL;

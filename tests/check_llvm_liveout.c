@@ -17,7 +17,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { ROUNDS = 150, SCALARS_MAX = 20, VECTORS_MAX = 12, SITE = 1, WORDS_MAX = 64 };
 
@@ -188,21 +187,12 @@ static void compile_and_run(cairn_runtime *runtime, cairn_exit *leave, struct sh
     LLVMContextDispose(context);
 }
 
-static uint64_t read_number(const char *variable, uint64_t otherwise)
-{
-    const char *text = getenv(variable);
-    return text == NULL ? otherwise : strtoull(text, NULL, 0);
-}
-
 START_TEST(changing_dead_registers_is_not_noticed)
 {
     static struct cairn_context changed_context;
-    uint64_t rounds = read_number("CAIRN_TEST_ROUNDS", ROUNDS);
-    seed = read_number("CAIRN_TEST_SEED", 20261122);
-    if (seed == 0)
-        seed = (uint64_t)time(NULL);
+    uint64_t rounds = support_read_number("CAIRN_TEST_ROUNDS", ROUNDS);
+    seed = support_seed_or(20261122);
     random_state = seed;
-    printf("check_llvm_liveout: CAIRN_TEST_SEED=%" PRIu64 "\n", seed);
     cairn_runtime *runtime;
     cairn_exit *leave;
     ck_assert_int_eq(cairn_runtime_create(NULL, &runtime, NULL), CAIRN_OK);

@@ -18,7 +18,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* ---- Random numbers ---- */
 
@@ -31,12 +30,6 @@ static uint32_t random_below(uint32_t bound)
 }
 
 static bool one_in(uint32_t count) { return random_below(count) == 0; }
-
-static uint64_t read_number(const char *variable, uint64_t otherwise)
-{
-    const char *text = getenv(variable);
-    return text == NULL ? otherwise : strtoull(text, NULL, 0);
-}
 
 /* ---- Random IR ---- */
 
@@ -513,12 +506,8 @@ static void try_level(LLVMModuleRef module, unsigned level, uint64_t seed)
 
 START_TEST(what_is_not_refused_compiles)
 {
-    uint64_t seed = read_number("CAIRN_TEST_SEED", USUAL_SEED);
-    if (seed == 0)
-        seed = (uint64_t)time(NULL) << 20;
-    uint64_t rounds = read_number("CAIRN_TEST_ROUNDS", 60);
-    printf("check_llvm_random: CAIRN_TEST_SEED=%" PRIu64 "\n", seed);
-    fflush(stdout);
+    uint64_t seed = support_seed_or(USUAL_SEED);
+    uint64_t rounds = support_read_number("CAIRN_TEST_ROUNDS", 60);
     for (uint64_t i = 0; i < rounds; i++) {
         random_state = (seed + i) * 0x9e3779b97f4a7c15u;
         LLVMContextRef context = LLVMContextCreate();

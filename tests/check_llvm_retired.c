@@ -11,6 +11,7 @@
 #include "allocator_support.h"
 #include "llvm_support.h"
 #include "mode_support.h"
+#include "runtime/module.h"
 #include "runtime_support.h"
 
 #include <pthread.h>
@@ -90,7 +91,7 @@ static void load(enum cairn_code_mode mode)
     ck_assert_msg(f != NULL, "%s", error.message);
     struct cairn_record record;
     ck_assert_uint_eq(cairn_runtime_find_id(runtime, ENTRY, &record, 1), 1);
-    module = cairn_record_module(record);
+    module = record_module(record);
     code = cairn_record_address(record);
 }
 

@@ -8,6 +8,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "base/type.h"
 #include "llvm_support.h"
 #include "value_generator.h"
 
@@ -15,15 +16,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { FUNCTIONS = 16, RUNS = 3, MODULES = 130, BITS_IN_BYTE = 8 };
-
-static uint64_t read_number(const char *variable, uint64_t otherwise)
-{
-    const char *text = getenv(variable);
-    return text == NULL ? otherwise : strtoull(text, NULL, 0);
-}
 
 /* ---- A run ---- */
 
@@ -164,7 +158,7 @@ static void check_value(const struct cairn_exit_call *call, uint32_t index)
     places[place]++;
     wide += cairn_type_size(type) > 16;
     check_ok(status, &error);
-    ck_assert(cairn_type_equal(value.type, type));
+    ck_assert(type_equal(value.type, type));
     if (memcmp(buffers.stored[number], value.bytes, value.size) != 0)
         printf("  register %u, %u bytes, offset %d\n", location.dwarf, location.size,
                location.offset);
@@ -190,8 +184,8 @@ static void check_ways(const struct cairn_exit_call *call)
             cairn_record_location(call->record, first_location() + first + i);
         check_ok(cairn_frame_value(&call->frame, call->record, first + i, &one, &error), &error);
         check_ok(cairn_frame_at_location(&call->frame, location, type, &located, &error), &error);
-        ck_assert(cairn_type_equal(values[i].type, one.type) && values[i].size == one.size);
-        ck_assert(cairn_type_equal(located.type, type) && located.size == one.size);
+        ck_assert(type_equal(values[i].type, one.type) && values[i].size == one.size);
+        ck_assert(type_equal(located.type, type) && located.size == one.size);
         ck_assert_mem_eq(values[i].bytes, one.bytes, sizeof one.bytes);
         ck_assert_mem_eq(located.bytes, one.bytes, sizeof one.bytes);
     }
@@ -252,7 +246,7 @@ static void go_on_with_result(struct cairn_exit_call *call)
     struct cairn_value result = random_value(declared);
     check_ok(cairn_exit_continue(call, &result, &error), &error);
     run.site_result = result;
-    if (!cairn_type_equal(type, declared))
+    if (!type_equal(type, declared))
         run.site_result = cairn_value_of_integer(type.bits, (int64_t)cairn_value_unsigned(&result));
 }
 
@@ -449,12 +443,8 @@ static void check_places(uint64_t modules)
 
 START_TEST(what_is_read_is_what_the_function_stores)
 {
-    uint64_t seed = read_number("CAIRN_TEST_SEED", 20261121);
-    if (seed == 0)
-        seed = (uint64_t)time(NULL) << 20;
-    uint64_t modules = read_number("CAIRN_TEST_MODULES", MODULES);
-    printf("check_llvm_values: CAIRN_TEST_SEED=%" PRIu64 "\n", seed);
-    fflush(stdout);
+    uint64_t seed = support_seed_or(20261121);
+    uint64_t modules = support_read_number("CAIRN_TEST_MODULES", MODULES);
     ck_assert_ok(cairn_runtime_create(NULL, &runtime, NULL));
     ck_assert_ok(cairn_exit_create(runtime, handle, NULL, &the_exit, NULL));
     for (uint64_t i = 0; i < modules; i++)

@@ -109,13 +109,8 @@ static void end(void)
     const struct sample_record sample = {
         .code_offset = RETURN_OFFSET, .location_count = location_count, .locations = locations};
     const struct sample_map map = {3, 0, 1, 0, 1, &function, NULL, &sample};
-    struct sample_section written = {.byte_order = CAIRN_BYTE_ORDER_NATIVE};
-    section_put_map(&written, &map);
-    const struct cairn_section section = section_view(&written);
     cairn_table_destroy(table);
-    table = NULL;
-    ck_assert_ok(cairn_table_create(&section, 1, NULL, &table, NULL));
-    section_free(&written);
+    table = section_make_table(&map);
     record = (struct cairn_record){table, 0};
 }
 

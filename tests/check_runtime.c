@@ -10,6 +10,7 @@
 #include "code_support.h"
 #include "machine.h"
 #include "record/declarations.h"
+#include "record/table.h"
 #include "runtime/module.h"
 #include "runtime_support.h"
 #include "section_writer.h"
@@ -492,7 +493,7 @@ START_TEST(statistics_follow_the_modules)
     ck_assert_uint_eq(statistics_of(runtime).module_count, 0);
     ck_assert_uint_eq(
         statistics_of(runtime).table_bytes,
-        cairn_table_size_bytes(cairn_module_table(module), NULL) +
+        table_size_bytes(cairn_module_table(module), NULL) +
             declarations_bound_bytes(module->declarations) + site_table_bound_bytes(module->sites) +
             functions_size_bytes(module->functions) + unwind_size(module->unwind).bytes);
     ck_assert_uint_gt(statistics_of(runtime).code_bytes, 0);
@@ -580,12 +581,12 @@ START_TEST(records_of_one_id_come_oldest_module_first)
     ck_assert_uint_eq(cairn_runtime_find_id(runtime, 10, records, 2), 3);
     ck_assert_uint_eq(cairn_runtime_find_id(runtime, 10, records, 3), 3);
     for (int i = 0; i < 3; i++)
-        ck_assert_ptr_eq(cairn_record_module(records[i]), modules[i]);
+        ck_assert_ptr_eq(record_module(records[i]), modules[i]);
     ck_assert_ptr_null(cairn_runtime_find_site(runtime, 10, &error));
     ck_assert_int_eq(error.status, CAIRN_ERROR_CONFLICT);
     cairn_module_retire(modules[0]);
     ck_assert_uint_eq(cairn_runtime_find_id(runtime, 10, records, 3), 2);
-    ck_assert_ptr_eq(cairn_record_module(records[0]), modules[1]);
+    ck_assert_ptr_eq(record_module(records[0]), modules[1]);
     cairn_module_retire(modules[2]);
     ck_assert_ptr_eq(cairn_runtime_find_site(runtime, 10, &error),
                      cairn_module_site(modules[1], 0));
@@ -662,7 +663,7 @@ static void look_at_lasting(const struct reading *reading)
     struct cairn_record record;
     uint64_t address = site_address(reading->lasting);
     support_expect(cairn_runtime_find_address(reading->runtime, address, &record));
-    support_expect(cairn_record_module(record) == reading->lasting);
+    support_expect(record_module(record) == reading->lasting);
     support_expect(cairn_runtime_find_id(reading->runtime, 10, &record, 1) == 1);
     support_expect(cairn_record_id(record) == 10);
 }

@@ -6,6 +6,7 @@
 #include "tests/site_support.h"
 
 #include "arch/arch.h"
+#include "runtime/module.h"
 #include "runtime_support.h"
 #include "tests/context_support.h"
 #include "tests/machine.h"
@@ -105,7 +106,7 @@ START_TEST(records_of_a_patchpoint_are_found_by_both_addresses)
     struct cairn_site_description description = site_describe(fixture.site);
     ck_assert(cairn_runtime_find_address(fixture.runtime, description.address, &record));
     ck_assert_ptr_eq(cairn_record_site(record), fixture.site);
-    ck_assert_ptr_eq(cairn_record_module(record), fixture.module);
+    ck_assert_ptr_eq(record_module(record), fixture.module);
     ck_assert(support_find_return_address(fixture.runtime, description.return_address, &record));
     ck_assert_uint_eq(cairn_record_id(record), 42);
     ck_assert_str_eq(cairn_record_declaration(record)->function, "f");

@@ -4,6 +4,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "runtime/module.h"
 #include "tests/machine.h"
 #include "tests/site_support.h"
 
@@ -243,7 +244,7 @@ static void give_all_up(struct cairn_exit_call *call, void *user)
     cairn_exit_destroy(*exit);
     cairn_exit_destroy(*exit);
     cairn_runtime_destroy(running.runtime);
-    ck_assert_ptr_eq(cairn_record_module(record), running.module);
+    ck_assert_ptr_eq(record_module(record), running.module);
     ck_assert_int_eq(cairn_site_nop(cairn_record_site(record), CAIRN_RELAXED, NULL), CAIRN_OK);
 }
 

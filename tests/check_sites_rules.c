@@ -8,6 +8,7 @@
 
 #include "arch/arch.h"
 #include "code/state.h"
+#include "record/table.h"
 #include "runtime/runtime.h"
 #include "site/site.h"
 #include "site/veneers.h"
@@ -244,7 +245,7 @@ START_TEST(functions_named_by_descriptors_are_found_in_the_code)
         const struct cairn_record record = {table, i};
         uint64_t function = (uintptr_t)described.code + described_functions[i];
         struct cairn_function found;
-        ck_assert(cairn_table_function(table, i, &found));
+        ck_assert(table_function_at(table, i, &found));
         ck_assert_uint_eq(found.address, function);
         ck_assert_uint_eq(cairn_record_address(record), function + 16);
     }

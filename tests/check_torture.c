@@ -9,6 +9,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "arch/arch.h"
+#include "runtime/module.h"
 #include "tests/code_support.h"
 #include "tests/site_support.h"
 
@@ -66,13 +67,7 @@ struct torture {
 
 static struct torture *interrupted;
 
-static uint32_t below(uint64_t *state, uint32_t bound)
-{
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    return (uint32_t)((*state >> 20) % bound);
-}
+static uint32_t below(uint64_t *state, uint32_t bound) { return support_random(state) % bound; }
 
 /* ---- Modules ---- */
 
@@ -106,7 +101,7 @@ static void retire(cairn_runtime *runtime, uint64_t function)
 /* Checks a record that a lookup has found. */
 static void check_record(struct cairn_record record, uint64_t function)
 {
-    support_expect(cairn_record_module(record) != NULL);
+    support_expect(record_module(record) != NULL);
     support_expect(cairn_table_record_count(record.table) == 2);
     if (function != 0)
         support_expect(cairn_record_address(record) == function + RECORD_OFFSET);
@@ -210,16 +205,6 @@ static void *run(void *argument)
     return NULL;
 }
 
-static uint64_t seed(void)
-{
-    const char *given = getenv("CAIRN_TEST_SEED");
-    uint64_t state =
-        given != NULL ? strtoull(given, NULL, 10) : (uint64_t)time(NULL) * 2654435761u + 1;
-    printf("CAIRN_TEST_SEED=%llu\n", (unsigned long long)state);
-    fflush(stdout);
-    return state;
-}
-
 static void set_timer(long microseconds)
 {
     struct itimerval interval = {{0, microseconds}, {0, microseconds}};
@@ -242,7 +227,7 @@ static void sleep_for(unsigned count)
 START_TEST(nothing_is_freed_while_it_is_in_use)
 {
     static struct torture torture;
-    uint64_t state = seed();
+    uint64_t state = support_seed();
     const struct cairn_runtime_options options = {.allocator = support_poisoning(),
                                                   .code_mode = site_modes[_i]};
     ck_assert_int_eq(cairn_runtime_create(&options, &torture.runtime, NULL), CAIRN_OK);

@@ -88,6 +88,19 @@ static void check_same(const struct pair *pair)
     ck_assert_uint_eq(wrong, 0);
 }
 
+/* Return the first of the units that they take, or UINT32_MAX. */
+static uint32_t take(struct pair *pair, uint32_t count, uint32_t alignment)
+{
+    uint32_t first;
+    return units_take(&pair->units, count, alignment, &first) ? first : UINT32_MAX;
+}
+
+static uint32_t take_last(struct pair *pair, uint32_t count, uint32_t limit)
+{
+    uint32_t first;
+    return units_take_last(&pair->units, count, limit, &first) ? first : UINT32_MAX;
+}
+
 /* ---- Single cases ---- */
 
 START_TEST(zeroed_tables_have_no_free_unit)
@@ -112,8 +125,7 @@ START_TEST(whole_range_can_be_taken_and_given_back)
     for (int round = 0; round < 3; round++) {
         ck_assert_uint_eq(units_longest(&pair.units), counts[_i]);
         ck_assert(!units_take(&pair.units, counts[_i] + 1, 1, &first));
-        ck_assert(units_take(&pair.units, counts[_i], 1, &first));
-        ck_assert_uint_eq(first, 0);
+        ck_assert_uint_eq(take(&pair, counts[_i], 1), 0);
         ck_assert_uint_eq(units_longest(&pair.units), 0);
         units_give(&pair.units, 0, counts[_i]);
     }
@@ -124,11 +136,9 @@ END_TEST
 START_TEST(run_across_words_and_subtrees_is_found)
 {
     struct pair pair;
-    uint32_t first;
     create(&pair, 1024);
     give(&pair, 300, 500);
-    ck_assert(units_take(&pair.units, 500, 1, &first));
-    ck_assert_uint_eq(first, 300);
+    ck_assert_uint_eq(take(&pair, 500, 1), 300);
     free(pair.tables);
 }
 END_TEST
@@ -142,8 +152,7 @@ START_TEST(neighbours_that_are_given_back_become_one_run)
     give(&pair, 70, 30);
     ck_assert(!units_take(&pair.units, 31, 1, &first));
     give(&pair, 40, 30);
-    ck_assert(units_take(&pair.units, 90, 1, &first));
-    ck_assert_uint_eq(first, 10);
+    ck_assert_uint_eq(take(&pair, 90, 1), 10);
     free(pair.tables);
 }
 END_TEST
@@ -154,13 +163,10 @@ START_TEST(highest_run_may_cross_words_and_end_at_the_limit)
     uint32_t first;
     create(&pair, 1024);
     give(&pair, 100, 800);
-    ck_assert(units_take_last(&pair.units, 300, 1024, &first));
-    ck_assert_uint_eq(first, 600);
-    ck_assert(units_take_last(&pair.units, 200, 450, &first));
-    ck_assert_uint_eq(first, 250);
+    ck_assert_uint_eq(take_last(&pair, 300, 1024), 600);
+    ck_assert_uint_eq(take_last(&pair, 200, 450), 250);
     ck_assert(!units_take_last(&pair.units, 151, 450, &first));
-    ck_assert(units_take_last(&pair.units, 150, 256, &first));
-    ck_assert_uint_eq(first, 100);
+    ck_assert_uint_eq(take_last(&pair, 150, 256), 100);
     free(pair.tables);
 }
 END_TEST
@@ -168,13 +174,10 @@ END_TEST
 START_TEST(taken_units_have_the_alignment)
 {
     struct pair pair;
-    uint32_t first;
     create(&pair, 1024);
     give(&pair, 1, 1000);
-    ck_assert(units_take(&pair.units, 3, 256, &first));
-    ck_assert_uint_eq(first, 256);
-    ck_assert(units_take(&pair.units, 255, 1, &first));
-    ck_assert_uint_eq(first, 1);
+    ck_assert_uint_eq(take(&pair, 3, 256), 256);
+    ck_assert_uint_eq(take(&pair, 255, 1), 1);
     free(pair.tables);
 }
 END_TEST

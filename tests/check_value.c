@@ -4,6 +4,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "base/type.h"
 #include "stackmap_support.h"
 #include "value/representation.h"
 
@@ -44,7 +45,7 @@ static bool same_bits(double left, double right)
 /* Compares the bytes after the value, too, which are zero. */
 static bool same_value(const struct cairn_value *left, const struct cairn_value *right)
 {
-    return cairn_type_equal(left->type, right->type) && left->size == right->size &&
+    return type_equal(left->type, right->type) && left->size == right->size &&
            memcmp(left->bytes, right->bytes, sizeof left->bytes) == 0;
 }
 
@@ -92,10 +93,10 @@ START_TEST(types_are_equal_in_all_but_the_address_space)
     struct cairn_type pointer = CAIRN_POINTER;
     struct cairn_type other = pointer;
     other.address_space = 1;
-    ck_assert(cairn_type_equal(pointer, other));
-    ck_assert(!cairn_type_equal(pointer, CAIRN_INTEGER(64)));
-    ck_assert(!cairn_type_equal(CAIRN_INTEGER(32), CAIRN_INTEGER(33)));
-    ck_assert(!cairn_type_equal(CAIRN_FLOAT, cairn_type_vector(CAIRN_FLOAT, 1)));
+    ck_assert(type_equal(pointer, other));
+    ck_assert(!type_equal(pointer, CAIRN_INTEGER(64)));
+    ck_assert(!type_equal(CAIRN_INTEGER(32), CAIRN_INTEGER(33)));
+    ck_assert(!type_equal(CAIRN_FLOAT, cairn_type_vector(CAIRN_FLOAT, 1)));
 }
 END_TEST
 
@@ -218,7 +219,7 @@ START_TEST(elements_are_scalars_in_their_order)
     for (uint32_t i = 0; i < 4; i++) {
         struct cairn_value element =
             value_of(cairn_type_vector(vector.type, 0), vector.bytes + i * 8);
-        ck_assert(cairn_type_equal(element.type, CAIRN_DOUBLE));
+        ck_assert(type_equal(element.type, CAIRN_DOUBLE));
         ck_assert_double_eq(cairn_value_double(&element), numbers[i]);
     }
 }

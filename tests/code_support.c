@@ -516,6 +516,7 @@ uint64_t support_seed(void)
     const char *given = getenv("CAIRN_TEST_SEED");
     uint64_t seed = given != NULL ? strtoull(given, NULL, 0) : (uint64_t)time(NULL);
     printf("CAIRN_TEST_SEED=%llu\n", (unsigned long long)seed);
+    fflush(stdout);
     return seed;
 }
 

@@ -12,24 +12,6 @@
 enum { ANYREG = CAIRN_CALLING_CONVENTION_ANYREG, C = CAIRN_CALLING_CONVENTION_C };
 enum { FASTCC = 8, COLDCC = 9, PRESERVE_MOSTCC = 14 };
 
-/* Initialisers of types. */
-#define INTEGER(width)                                                                             \
-    {                                                                                              \
-        .kind = CAIRN_TYPE_INTEGER, .bits = (width)                                                \
-    }
-#define POINTER                                                                                    \
-    {                                                                                              \
-        .kind = CAIRN_TYPE_POINTER, .bits = 64                                                     \
-    }
-#define FLOAT                                                                                      \
-    {                                                                                              \
-        .kind = CAIRN_TYPE_FLOAT, .bits = 32                                                       \
-    }
-#define DOUBLE                                                                                     \
-    {                                                                                              \
-        .kind = CAIRN_TYPE_DOUBLE, .bits = 64                                                      \
-    }
-
 /* Returns whether LLVM knows the calling convention and passes arguments as in C. */
 bool has_convention(uint32_t convention);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/ic_support.h"
 
+#include "runtime/module.h"
 #include "llvm/version.h"
 
 #include <inttypes.h>
@@ -9,30 +10,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* ---- The environment ---- */
-
-uint64_t ic_read_number(const char *variable, uint64_t otherwise)
-{
-    const char *text = getenv(variable);
-    return text == NULL ? otherwise : strtoull(text, NULL, 0);
-}
-
-uint64_t ic_seed(uint64_t usual)
-{
-    uint64_t seed = ic_read_number("CAIRN_TEST_SEED", usual);
-    if (seed == 0)
-        seed = (uint64_t)time(NULL) << 20;
-    printf("CAIRN_TEST_SEED=%" PRIu64 "\n", seed);
-    fflush(stdout);
-    return seed;
-}
 
 uint64_t ic_rounds(uint64_t usual)
 {
     enum { NATIVELY = 60 };
-    uint64_t rounds = usual * ic_read_number("CAIRN_TEST_ROUNDS", NATIVELY) / NATIVELY;
+    uint64_t rounds = usual * support_read_number("CAIRN_TEST_ROUNDS", NATIVELY) / NATIVELY;
     return rounds == 0 ? 1 : rounds;
 }
 
@@ -551,7 +535,7 @@ static bool collect(const struct cairn_ic_description *description, void *user)
     struct cairn_site_description site;
     cairn_site_describe(description->site, &site);
     if (collected->module != NULL && description->state != CAIRN_IC_EMPTY &&
-        cairn_record_module(site.record) == collected->module)
+        record_module(site.record) == collected->module)
         collected->changes[collected->count++] = ic_resetting(description->ic);
     for (uint32_t i = 0; i < description->case_count && collected->module == NULL; i++)
         if (description->cases[i].guard.key == collected->key)

@@ -26,6 +26,24 @@ enum {
     IC_FIRST_SITE = 100 /* ID of function 0's site; the other IDs follow */
 };
 
+/* Initialisers of types. */
+#define INTEGER(width)                                                                             \
+    {                                                                                              \
+        .kind = CAIRN_TYPE_INTEGER, .bits = (width)                                                \
+    }
+#define POINTER                                                                                    \
+    {                                                                                              \
+        .kind = CAIRN_TYPE_POINTER, .bits = 64                                                     \
+    }
+#define FLOAT                                                                                      \
+    {                                                                                              \
+        .kind = CAIRN_TYPE_FLOAT, .bits = 32                                                       \
+    }
+#define DOUBLE                                                                                     \
+    {                                                                                              \
+        .kind = CAIRN_TYPE_DOUBLE, .bits = 64                                                      \
+    }
+
 /* Begins with the value in the layout of struct cairn_value. */
 typedef unsigned char ic_slot[IC_SLOT_BYTES];
 
@@ -113,9 +131,6 @@ void ic_set_pointer(struct ic_access *access, uint32_t index, const void *pointe
 
 /* ---- The environment ---- */
 
-uint64_t ic_read_number(const char *variable, uint64_t otherwise);
-/* Returns CAIRN_TEST_SEED, or `usual`, and prints it. 0 means a seed from the clock. */
-uint64_t ic_seed(uint64_t usual);
 /* Returns `usual`, scaled by CAIRN_TEST_ROUNDS: that is 60 on native hosts and less under
  * emulators. */
 uint64_t ic_rounds(uint64_t usual);

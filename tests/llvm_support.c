@@ -10,10 +10,12 @@
 #include <llvm-c/Target.h>
 #include <llvm-c/TargetMachine.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 /* ---- IR ---- */
@@ -249,6 +251,22 @@ static void compile_before_forking(unsigned optimisation_level)
         cairn_engine_destroy(engine);
     }
     LLVMContextDispose(context);
+}
+
+uint64_t support_read_number(const char *variable, uint64_t otherwise)
+{
+    const char *text = getenv(variable);
+    return text == NULL ? otherwise : strtoull(text, NULL, 0);
+}
+
+uint64_t support_seed_or(uint64_t usual)
+{
+    uint64_t seed = support_read_number("CAIRN_TEST_SEED", usual);
+    if (seed == 0)
+        seed = (uint64_t)time(NULL) << 20;
+    printf("CAIRN_TEST_SEED=%llu\n", (unsigned long long)seed);
+    fflush(stdout);
+    return seed;
 }
 
 int support_run(Suite *suite)

@@ -73,6 +73,11 @@ enum support_outcome support_compile(LLVMModuleRef module,
 LLVMMemoryBufferRef support_compile_to_memory(LLVMModuleRef module,
                                               const struct support_compilation *compilation);
 
+/* Returns the number in a variable of the environment. */
+uint64_t support_read_number(const char *variable, uint64_t otherwise);
+/* Returns CAIRN_TEST_SEED, or `usual`, and prints it. 0 means a seed from the clock. */
+uint64_t support_seed_or(uint64_t usual);
+
 /* Runs the suite and returns the status for main. */
 int support_run(Suite *suite);
 /* Does the same. Under an emulator, it compiles a module first, which makes the tests faster. */

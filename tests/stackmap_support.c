@@ -101,6 +101,17 @@ struct cairn_section section_view(const struct sample_section *section)
     return (struct cairn_section){section->bytes, section->size, section->byte_order};
 }
 
+cairn_table *section_make_table(const struct sample_map *map)
+{
+    struct sample_section written = {.byte_order = CAIRN_BYTE_ORDER_NATIVE};
+    section_put_map(&written, map);
+    const struct cairn_section section = section_view(&written);
+    cairn_table *table;
+    ck_assert_ok(cairn_table_create(&section, 1, NULL, &table, NULL));
+    section_free(&written);
+    return table;
+}
+
 /* ---- Random maps ---- */
 
 void limit_cpu_seconds(unsigned seconds)

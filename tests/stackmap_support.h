@@ -9,6 +9,7 @@
 
 #include <cairn/allocator.h>
 #include <cairn/stackmap.h>
+#include <cairn/table.h>
 #include <check.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -69,6 +70,8 @@ void section_put(struct sample_section *section, uint64_t value, size_t size);
 void section_put_map(struct sample_section *section, const struct sample_map *map);
 void section_free(struct sample_section *section);
 struct cairn_section section_view(const struct sample_section *section);
+/* Returns the table of a section with this map alone. */
+cairn_table *section_make_table(const struct sample_map *map);
 
 /* ---- Random sections ---- */
 

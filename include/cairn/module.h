@@ -107,7 +107,7 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_loader_declare(
 
 /**
  * Links the loader's objects (cairn/load.h), decodes the sections, arms the sites, protects the
- * pages, and creates the module. Reads each section once: n records with d declarations take O(n +
+ * code, and creates the module. Reads each section once: n records with d declarations take O(n +
  * d) time.
  *
  * On success the loader is freed. On failure it remains, with its memory, and can only be
@@ -181,9 +181,6 @@ CAIRN_API uint32_t cairn_module_site_count(const cairn_module *module);
 
 /** Returns site number `index`, in order of address; NULL if there are no more. */
 CAIRN_API cairn_site *cairn_module_site(const cairn_module *module, uint32_t index);
-
-/** Returns the module that a record was loaded with, or NULL if its table belongs to no module. */
-CAIRN_API cairn_module *cairn_record_module(struct cairn_record record);
 
 /** Returns the declaration of a record, in O(1) time; NULL if its ID was not declared. */
 CAIRN_API const struct cairn_declaration *cairn_record_declaration(struct cairn_record record);

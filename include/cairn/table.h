@@ -68,17 +68,9 @@ CAIRN_API void cairn_table_destroy(cairn_table *table);
 /* The following functions are thread-safe, take no locks, allocate nothing, and are
  * async-signal-safe. */
 
-/** Returns the size of the table in memory, in bytes. Sets `*value_bytes`, unless it is NULL, to
- * the bytes of these that hold locations, live-outs and large constants. */
-CAIRN_API size_t cairn_table_size_bytes(const cairn_table *table, size_t *value_bytes);
-
 /** Returns the number of records. Each `index` below it, with the table, is a struct cairn_record.
  */
 CAIRN_API uint32_t cairn_table_record_count(const cairn_table *table);
-
-/** Sets `*function` to function number `index`, in order of address; false if there are no more. */
-CAIRN_API bool cairn_table_function(const cairn_table *table, uint32_t index,
-                                    struct cairn_function *function);
 
 /* ---- Lookups ---- */
 

@@ -91,9 +91,6 @@ enum { CAIRN_VALUE_BYTES_MAX = 64 };
  */
 CAIRN_API size_t cairn_type_size(struct cairn_type type);
 
-/** Whether two types are equal. Address spaces are not compared. */
-CAIRN_API bool cairn_type_equal(struct cairn_type left, struct cairn_type right);
-
 /** Formats the type as LLVM does: "i32", "double", "ptr addrspace(1)", "<4 x float>". Writes at
  * most `size` bytes to `text`, including the terminating null byte, and returns the full length. */
 CAIRN_API size_t cairn_type_format(struct cairn_type type, char *text, size_t size);

@@ -11,12 +11,6 @@ size_t cairn_type_size(struct cairn_type type)
     return size <= CAIRN_VALUE_BYTES_MAX ? (size_t)size : 0;
 }
 
-bool cairn_type_equal(struct cairn_type left, struct cairn_type right)
-{
-    return left.kind == right.kind && left.bits == right.bits &&
-           left.element_count == right.element_count;
-}
-
 static const char *const names[] = {
     [CAIRN_TYPE_VOID] = "void",     [CAIRN_TYPE_INTEGER] = "i",
     [CAIRN_TYPE_POINTER] = "ptr",   [CAIRN_TYPE_HALF] = "half",

@@ -15,6 +15,7 @@
 #include "arch/arch.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/type.h"
 #include "call/signature.h"
 #include "runtime/runtime.h"
 #include "value/representation.h"
@@ -209,7 +210,7 @@ static void forward(ffi_cif *cif, void *returned, void **bytes, void *user)
     /* Replaces results of the wrong type by zeros, because the handler may have written any type.
      */
     for (uint32_t i = 0; i < signature->results.count; i++)
-        if (!cairn_type_equal(signature->results.types[i], results[i].type))
+        if (!type_equal(signature->results.types[i], results[i].type))
             results[i] = zero_of(signature->results.types[i]);
     write_results(&signature->results, results, returned);
 }

@@ -8,6 +8,7 @@
 #include "arch/arch.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/type.h"
 
 #include <string.h>
 
@@ -141,11 +142,9 @@ enum cairn_status signature_check(const cairn_signature *signature,
                          "the function takes %u argument%s, and not %u", signature->argument_count,
                          signature->argument_count == 1 ? "" : "s", argument_count);
     for (uint32_t i = 0; i < argument_count; i++) {
-        /* Does the same as cairn_type_equal, without a call for each argument. */
         struct cairn_type expected = signature->arguments[i].type;
         struct cairn_type given = arguments[i].type;
-        if (given.kind == expected.kind && given.bits == expected.bits &&
-            given.element_count == expected.element_count)
+        if (type_equal(given, expected))
             continue;
         char expected_name[TYPE_NAME_BYTES];
         char given_name[TYPE_NAME_BYTES];

@@ -14,6 +14,7 @@
 
 #include "arch/arch.h"
 #include "base/error.h"
+#include "base/type.h"
 #include "call/result_registers.h"
 #include "frame/frame.h"
 #include "record/table.h"
@@ -67,7 +68,7 @@ enum cairn_status cairn_exit_continue(struct cairn_exit_call *call,
         return error_set(error, CAIRN_ERROR_NOT_FOUND, call->frame.pc,
                          "the site before 0x%llx has no declaration, so its result has no type",
                          (unsigned long long)call->frame.pc);
-    if (!cairn_type_equal(declaration->result, result->type)) {
+    if (!type_equal(declaration->result, result->type)) {
         char declared[TYPE_NAME_BYTES];
         char given[TYPE_NAME_BYTES];
         cairn_type_format(declaration->result, declared, sizeof declared);
@@ -111,7 +112,7 @@ enum cairn_status exit_check_types(const struct cairn_exit_call *call,
     const struct cairn_results *declared = &declaration->function_results;
     bool is_same = declared->count == given->count;
     for (uint32_t i = 0; is_same && i < given->count; i++)
-        is_same = cairn_type_equal(declared->types[i], given->types[i]);
+        is_same = type_equal(declared->types[i], given->types[i]);
     if (is_same)
         return CAIRN_OK;
     char declared_names[TYPE_NAMES_BYTES];

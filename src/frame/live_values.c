@@ -8,6 +8,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "base/error.h"
+#include "base/type.h"
 #include "frame/frame.h"
 #include "record/record_values.h"
 
@@ -480,7 +481,7 @@ enum cairn_status cairn_frame_set_value(struct cairn_frame *frame, struct cairn_
     if (status != CAIRN_OK)
         return status;
     const struct live live = live_at(&range, 0);
-    if (cairn_type_equal(live.type, value->type) && value->size == cairn_type_size(value->type))
+    if (type_equal(live.type, value->type) && value->size == cairn_type_size(value->type))
         return write_live(frame, &live, value, error);
     char declared[TYPE_NAME_BYTES];
     char given[TYPE_NAME_BYTES];

@@ -11,6 +11,7 @@
 
 #include "arch/call.h"
 #include "base/error.h"
+#include "base/type.h"
 #include "call/signature.h"
 #include "frame/exit.h"
 #include "frame/frame.h"
@@ -144,7 +145,7 @@ enum cairn_status cairn_ic_return(struct cairn_ic_miss *miss, const struct cairn
                                   struct cairn_error *error)
 {
     const struct ic_value *expected = &miss->ic->result;
-    bool is_expected = result != NULL && cairn_type_equal(expected->type, result->type);
+    bool is_expected = result != NULL && type_equal(expected->type, result->type);
     if (!is_expected || scalar_place(&miss->call->frame, expected) == NULL)
         return cairn_exit_continue(miss->call, result, error);
     miss->call->results[0] = *result;
@@ -395,7 +396,7 @@ enum cairn_status cairn_ic_create(cairn_site *site, const struct cairn_ic_option
     if (status != CAIRN_OK)
         return status;
     const struct cairn_record record = {site->table->records, site->record};
-    cairn_runtime *runtime = cairn_record_module(record)->runtime;
+    cairn_runtime *runtime = record_module(record)->runtime;
     cairn_ic *created = memory_new(&runtime->allocator, 1, sizeof *created);
     if (created == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for an inline cache");

@@ -3,6 +3,7 @@
 
 #include "base/array.h"
 #include "base/error.h"
+#include "base/type.h"
 #include "record/layout.h"
 
 #include <assert.h>
@@ -174,7 +175,7 @@ size_t declarations_bound_bytes(const cairn_declarations *declarations)
 
 static bool same_type(struct cairn_type left, struct cairn_type right)
 {
-    return cairn_type_equal(left, right) && left.address_space == right.address_space;
+    return type_equal(left, right) && left.address_space == right.address_space;
 }
 
 enum { DIFFERENCE_SIZE = 96 };

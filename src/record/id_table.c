@@ -353,25 +353,10 @@ void id_table_visit(const struct id_table *ids, uint64_t id, table_id_visitor *v
     visit_id(ids, id, visit, user);
 }
 
-struct record_list {
-    struct cairn_record *records;
-    size_t capacity;
-    size_t count; /* of all records, also beyond the capacity */
-};
-
-static bool append_record(struct cairn_record record, void *user)
-{
-    struct record_list *list = user;
-    if (list->count < list->capacity)
-        list->records[list->count] = record;
-    list->count++;
-    return true;
-}
-
 size_t id_table_find(const struct id_table *ids, uint64_t id, struct cairn_record *records,
                      size_t capacity)
 {
     struct record_list list = {.records = records, .capacity = capacity};
-    visit_id(ids, id, append_record, &list);
+    visit_id(ids, id, record_list_append, &list);
     return list.count;
 }

@@ -171,7 +171,7 @@ static struct cairn_function function_at(const cairn_table *table, uint32_t inde
     };
 }
 
-bool cairn_table_function(const cairn_table *table, uint32_t index, struct cairn_function *function)
+bool table_function_at(const cairn_table *table, uint32_t index, struct cairn_function *function)
 {
     if (index >= table->function_count)
         return false;
@@ -286,13 +286,7 @@ void table_visit_ids(const cairn_table *table, table_first_visitor *visit, void 
     }
 }
 
-struct record_list {
-    struct cairn_record *records;
-    size_t capacity;
-    size_t count; /* of all records, also beyond the capacity */
-};
-
-static bool append_record(struct cairn_record record, void *user)
+bool record_list_append(struct cairn_record record, void *user)
 {
     struct record_list *list = user;
     if (list->count < list->capacity)
@@ -305,7 +299,7 @@ size_t cairn_table_find_id(const cairn_table *table, uint64_t id, struct cairn_r
                            size_t capacity)
 {
     struct record_list list = {.records = records, .capacity = capacity};
-    visit_id(table, id, append_record, &list);
+    visit_id(table, id, record_list_append, &list);
     return list.count;
 }
 
@@ -419,7 +413,7 @@ enum cairn_status cairn_record_statepoint(struct cairn_record record,
 
 uint32_t cairn_table_record_count(const cairn_table *table) { return table->record_count; }
 
-size_t cairn_table_size_bytes(const cairn_table *table, size_t *value_bytes)
+size_t table_size_bytes(const cairn_table *table, size_t *value_bytes)
 {
     if (value_bytes != NULL)
         *value_bytes = table->value_bytes;

@@ -15,6 +15,13 @@ enum cairn_status table_create(const struct cairn_section *sections, size_t sect
                                const struct cairn_allocator *allocator, bool zeros_may_follow,
                                cairn_table **table, struct cairn_error *error);
 
+/* Returns the size of the table in memory, in bytes. Sets `*value_bytes`, unless it is NULL, to the
+ * bytes of these that hold locations, live-outs and large constants. */
+size_t table_size_bytes(const cairn_table *table, size_t *value_bytes);
+
+/* Sets `*function` to function number `index`, in order of address; false if there are no more. */
+bool table_function_at(const cairn_table *table, uint32_t index, struct cairn_function *function);
+
 /* Set and return the owner of the table: the cairn_module that was loaded with it, or NULL for a
  * table that the host has created itself. */
 void table_set_owner(cairn_table *table, void *owner);
@@ -24,6 +31,14 @@ void *table_owner(const cairn_table *table);
  * Lock-free and async-signal-safe. */
 typedef bool table_id_visitor(struct cairn_record record, void *user);
 bool table_visit_id(const cairn_table *table, uint64_t id, table_id_visitor *visit, void *user);
+
+/* A list of visited records, and the table_id_visitor that appends to it. */
+struct record_list {
+    struct cairn_record *records;
+    size_t capacity;
+    size_t count; /* of all records, also beyond the capacity */
+};
+bool record_list_append(struct cairn_record record, void *user);
 
 /* Calls `visit` once for each ID of the table, with the ID's first record, and whether the ID has
  * no other. Takes linear time. */

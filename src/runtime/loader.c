@@ -410,7 +410,7 @@ static enum cairn_status build_records(const cairn_loader *loader, const struct 
     if (status != CAIRN_OK)
         return status;
     struct cairn_function function;
-    for (uint32_t i = 0; cairn_table_function(module->table, i, &function); i++)
+    for (uint32_t i = 0; table_function_at(module->table, i, &function); i++)
         if (!code_block_holds_code(loader->block, function.address, 1))
             return error_set(error, CAIRN_ERROR_CORRUPT, function.address,
                              "the stack map of '%s' names a function at 0x%llx, which is not in "

@@ -39,7 +39,7 @@ static void remove_from(cairn_module **list, cairn_module *module)
 /* Returns the size of the module's own tables, which changes only when it is published. */
 static size_t table_bytes(const cairn_module *module)
 {
-    return cairn_table_size_bytes(module->table, NULL) + functions_size_bytes(module->functions) +
+    return table_size_bytes(module->table, NULL) + functions_size_bytes(module->functions) +
            unwind_size(module->unwind).bytes + pc_table_size_bytes(cairn_module_pc_table(module)) +
            fault_table_size_bytes(cairn_module_fault_table(module)) +
            declarations_bound_bytes(module->declarations) + site_table_bound_bytes(module->sites) +
@@ -412,14 +412,14 @@ void *cairn_runtime_find_symbol(cairn_runtime *runtime, const void *scope, const
 
 /* ---- From a record to its module, declaration and site ---- */
 
-cairn_module *cairn_record_module(struct cairn_record record)
+cairn_module *record_module(struct cairn_record record)
 {
     return record.table == NULL ? NULL : table_owner(record.table);
 }
 
 const struct cairn_declaration *cairn_record_declaration(struct cairn_record record)
 {
-    const cairn_module *module = cairn_record_module(record);
+    const cairn_module *module = record_module(record);
     const struct declaration_entry *entry =
         module == NULL ? NULL : declarations_of_record(module->declarations, record.index);
     return entry == NULL ? NULL : entry->declaration;
@@ -427,7 +427,7 @@ const struct cairn_declaration *cairn_record_declaration(struct cairn_record rec
 
 cairn_site *cairn_record_site(struct cairn_record record)
 {
-    const cairn_module *module = cairn_record_module(record);
+    const cairn_module *module = record_module(record);
     return module == NULL ? NULL : site_table_find(module->sites, record.index);
 }
 

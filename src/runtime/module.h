@@ -1,7 +1,7 @@
 /*
  * runtime/module.h - a loaded module.
  *
- * A module owns its pages, tables, sites and declarations. All of them are valid until the end of a
+ * A module owns its memory, tables, sites and declarations. All of them are valid until the end of a
  * grace period that began after the module was retired. Lookups may stop finding a module at any
  * moment. So code that has found a module must keep that pointer: a second lookup of the same PC
  * may return NULL, or another module. A module that a thread has found stays in memory until that
@@ -68,6 +68,9 @@ static inline struct attachments *module_attachments(const cairn_module *module)
 {
     return module->extras == NULL ? NULL : module->extras->attachments;
 }
+
+/* Returns the module that a record was loaded with, or NULL if its table belongs to no module. */
+cairn_module *record_module(struct cairn_record record);
 
 /* Same as cairn_runtime_find_function, for a PC in the module's memory. Lock-free,
  * async-signal-safe. */
