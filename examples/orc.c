@@ -69,7 +69,7 @@ static void create_jit(void)
                                         orc);
 }
 
-/* Adds a module with a context of its own. What the returned tracker has can be removed. */
+/* Adds a module with a separate context. What the returned tracker has can be removed. */
 static LLVMOrcResourceTrackerRef add(const char *ir)
 {
     char *message;

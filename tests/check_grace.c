@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-struct thing {
+struct item {
     struct grace_entry entry;
     unsigned number;
     unsigned *released; /* numbers in the order of release, and their count before them */
@@ -19,14 +19,14 @@ struct thing {
 
 static size_t release(struct grace_entry *entry)
 {
-    struct thing *thing = (struct thing *)(void *)entry;
-    thing->released[++thing->released[0]] = thing->number;
+    struct item *item = (struct item *)(void *)entry;
+    item->released[++item->released[0]] = item->number;
     return 1;
 }
 
 struct fixture {
     struct grace grace;
-    struct thing things[8];
+    struct item items[8];
     unsigned released[9];
 };
 
@@ -35,12 +35,12 @@ static void set_up(struct fixture *fixture)
     *fixture = (struct fixture){.released = {0}};
     grace_init(&fixture->grace);
     for (unsigned i = 0; i < 8; i++)
-        fixture->things[i] = (struct thing){.number = i, .released = fixture->released};
+        fixture->items[i] = (struct item){.number = i, .released = fixture->released};
 }
 
 static void retire(struct fixture *fixture, unsigned number)
 {
-    grace_retire(&fixture->grace, &fixture->things[number].entry, release);
+    grace_retire(&fixture->grace, &fixture->items[number].entry, release);
 }
 
 START_TEST(a_period_frees_what_was_retired_before_its_start_in_that_order)
@@ -103,7 +103,7 @@ END_TEST
 struct chained {
     struct grace_entry entry;
     struct grace *grace;
-    struct thing *next;
+    struct item *next;
 };
 
 static size_t retire_next(struct grace_entry *entry)
@@ -117,7 +117,7 @@ START_TEST(a_release_may_retire_another_thing_which_waits_for_the_next_period)
 {
     struct fixture fixture;
     set_up(&fixture);
-    struct chained chained = {.grace = &fixture.grace, .next = &fixture.things[0]};
+    struct chained chained = {.grace = &fixture.grace, .next = &fixture.items[0]};
     grace_retire(&fixture.grace, &chained.entry, retire_next);
     uint64_t token = grace_start(&fixture.grace);
     ck_assert_uint_eq(grace_end(&fixture.grace, token), 1);
@@ -131,7 +131,7 @@ END_TEST
 
 /* ---- Threads ---- */
 
-/* A thing is removed from `current` and retired; it must not be freed by a period whose start has
+/* An item is removed from `current` and retired; it must not be freed by a period whose start has
  * seen it in `current` afterwards. */
 struct box {
     struct grace_entry entry;

@@ -32,7 +32,7 @@ void orc_assert_success(LLVMErrorRef failure);
 LLVMOrcLLJITRef orc_create_jit(cairn_orc *orc);
 void orc_dispose(LLVMOrcLLJITRef jit);
 
-/* Parses a module from a format and its arguments, in a context of its own. */
+/* Parses a module from a format and its arguments, in a separate context. */
 LLVMOrcThreadSafeModuleRef orc_parse(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Returns a module with a function `name`: a patch point that calls a function of the test, which

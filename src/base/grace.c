@@ -18,7 +18,7 @@ void grace_destroy(struct grace *grace)
 
 void grace_drain(struct grace *grace)
 {
-    /* Releasing one thing may retire another. */
+    /* Releasing one item may retire another. */
     while (grace->first != NULL)
         grace_end(grace, grace_start(grace));
 }

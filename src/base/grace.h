@@ -1,5 +1,5 @@
 /*
- * base/grace.h - things that were removed from lookups, and are freed after a grace period.
+ * base/grace.h - items that were removed from lookups, and are freed after a grace period.
  *
  * What a reader without locks may still hold is not freed when it is removed, but retired: it waits
  * in a queue. grace_start returns a token. When the host knows that every thread has passed a
@@ -7,15 +7,15 @@
  * before the call of grace_start. What was retired later waits for a later period. Periods may
  * overlap, and may end in any order and in any thread.
  *
- * Retiring allocates nothing and cannot fail: each thing contains its entry of the queue.
+ * Retiring allocates nothing and cannot fail: each item contains its entry of the queue.
  *
- * Guarantee: a thing is freed only after a period that began after the thing was removed.
- *  (A) A thing is removed from lookups first, then grace_retire is called. It takes the lock and
- *      gives the thing the current epoch. grace_start takes the lock, too, returns the current
+ * Guarantee: an item is freed only after a period that began after the item was removed.
+ *  (A) An item is removed from lookups first, then grace_retire is called. It takes the lock and
+ *      gives the item the current epoch. grace_start takes the lock, too, returns the current
  *      epoch, and begins the next one.
  *  (B) If the retirement has the lock first, the removal happens before the start. So a thread that
- *      passes a quiescent point after the start cannot find the thing afterwards.
- *  (C) If the start has the lock first, the thing's epoch is larger than the token.
+ *      passes a quiescent point after the start cannot find the item afterwards.
+ *  (C) If the start has the lock first, the item's epoch is larger than the token.
  * Without the lock, the removal could still be in the store buffer of its core when the epoch is
  * read.
  *
@@ -32,7 +32,7 @@
 
 struct grace_entry;
 
-/* Frees the thing that contains the entry. Returns what grace_end adds up. Called without locks. */
+/* Frees the item that contains the entry. Returns what grace_end adds up. Called without locks. */
 typedef size_t grace_release(struct grace_entry *entry);
 
 struct grace_entry {
@@ -65,7 +65,7 @@ void grace_renew_lock(struct grace *grace);
 /* Retires what contains `entry`, after it was removed from lookups (A). */
 void grace_retire(struct grace *grace, struct grace_entry *entry, grace_release *release);
 
-/* Returns the epoch of what is retired now, for things that have no entry: they are freed after a
+/* Returns the epoch of what is retired now, for items that have no entry: they are freed after a
  * period whose token is at least that. They must have been removed from lookups before (A). */
 uint64_t grace_epoch(struct grace *grace);
 

@@ -4,7 +4,7 @@
  *
  * Arguments on the stack, and PPC64's TOC pointer, need a frame between the entered function and
  * the caller. The entered function returns to code that removes that frame. All exits and inline
- * caches of a runtime share this code. It is in a module of its own, which has its unwind rules, so
+ * caches of a runtime share this code. It is in a separate module, which has its unwind rules, so
  * that walks can step from the entered function to its caller. The module exists as long as the
  * runtime, because frames that return to the code may be older than any exit.
  *

@@ -10,10 +10,9 @@
 
 #include <cairn/llvm.h>
 
-/* Adds a constant with the manifest, in a section of its own. Passes and code generation
- * keep it. To be called after the last pass that changes records, and once for each module. On
- * failure, the module is unchanged. Errors: MEMORY, RANGE, UNSUPPORTED (objects that are not
- * ELF). */
+/* Adds a constant with the manifest, in a separate section. Passes and code generation keep it. To
+ * be called after the last pass that changes records, and once for each module. On failure, the
+ * module is unchanged. Errors: MEMORY, RANGE, UNSUPPORTED (objects that are not ELF). */
 CAIRN_MUST_CHECK enum cairn_status embed_manifest(LLVMModuleRef module,
                                                   const struct manifest *manifest,
                                                   struct cairn_error *error);
