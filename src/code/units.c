@@ -23,22 +23,13 @@ static uint32_t longest_run(uint64_t word)
     return length;
 }
 
-/* Returns the first bit of the lowest run of `count` set bits, of which there is one. */
-static uint32_t find_in_word(uint64_t word, uint32_t count)
+/* Returns a word in which the first bit of each run of `count` set bits is set. */
+static uint64_t run_starts(uint64_t word, uint32_t count)
 {
     uint64_t starts = word;
     for (uint32_t i = 1; i < count; i++)
         starts &= word >> i;
-    return (uint32_t)__builtin_ctzll(starts);
-}
-
-/* The same for the highest run. */
-static uint32_t find_last_in_word(uint64_t word, uint32_t count)
-{
-    uint64_t starts = word;
-    for (uint32_t i = 1; i < count; i++)
-        starts &= word >> i;
-    return UNITS_IN_WORD - 1 - (uint32_t)__builtin_clzll(starts);
+    return starts;
 }
 
 /* ---- Leaves ---- */
@@ -88,7 +79,7 @@ static uint32_t find_in_leaf(const struct units *units, uint32_t start, uint32_t
         if (before + node.first >= count)
             return start - before;
         if (node.longest >= count)
-            return start + find_in_word(word, count);
+            return start + (uint32_t)__builtin_ctzll(run_starts(word, count));
         before = node.first == UNITS_IN_WORD ? before + UNITS_IN_WORD : node.last;
     }
 }
@@ -111,7 +102,9 @@ static bool find_last_in_words(const struct units *units, uint32_t start, uint32
             return true;
         }
         if (longest_run(word) >= count) {
-            *first = end - size + find_last_in_word(word, count);
+            uint32_t highest =
+                UNITS_IN_WORD - 1 - (uint32_t)__builtin_clzll(run_starts(word, count));
+            *first = end - size + highest;
             return true;
         }
         *after = is_free ? size + *after : (uint32_t)__builtin_ctzll(~word);
