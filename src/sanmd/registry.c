@@ -219,7 +219,7 @@ static void add(enum cairn_sanmd_kind kind, uint32_t version, const void *start,
     struct table *table = find_table(kind, start, end);
     if (table != NULL) {
         table->add_count++;
-    } else if ((table = table_create(kind, version, start, end)) != NULL) {
+    } else if ((table = sanmd_table_create(kind, version, start, end)) != NULL) {
         table->next = registry.tables;
         registry.tables = table;
         if (!publish()) {

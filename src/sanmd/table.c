@@ -197,8 +197,8 @@ static void fill(struct table *table, const void *start, size_t size)
     range->code_end = 0;
 }
 
-struct table *table_create(enum cairn_sanmd_kind kind, uint32_t version, const void *start,
-                           const void *end)
+struct table *sanmd_table_create(enum cairn_sanmd_kind kind, uint32_t version, const void *start,
+                                 const void *end)
 {
     bool is_atomic = kind == CAIRN_SANMD_ATOMICS;
     size_t entry_bytes = is_atomic ? sizeof(uint64_t) : sizeof(struct table_function);

@@ -62,8 +62,8 @@ void memory_unmap(void *memory, size_t bytes);
 
 /* Creates the table of the section in [start, end). The caller unmaps the table. Returns NULL if
  * memory runs out. Errors in the section are stored in range.error. */
-struct table *table_create(enum cairn_sanmd_kind kind, uint32_t version, const void *start,
-                           const void *end);
+struct table *sanmd_table_create(enum cairn_sanmd_kind kind, uint32_t version, const void *start,
+                                 const void *end);
 
 static inline uint64_t table_address(const struct table *table, size_t entry)
 {
