@@ -226,7 +226,8 @@ static void sleep_for(unsigned count)
 
 START_TEST(nothing_is_freed_while_it_is_in_use)
 {
-    static struct torture torture;
+    static struct torture torture; /* too large for the stack */
+    torture = (struct torture){.stop = false};
     uint64_t state = support_seed();
     const struct cairn_runtime_options options = {.allocator = support_poisoning(),
                                                   .code_mode = site_modes[_i]};

@@ -483,11 +483,9 @@ static enum cairn_status check_instruction(struct checker *checker, LLVMValueRef
         if (LLVM_ENDS_AT_FOREIGN_BUNDLES && ir_is_call(instruction))
             check_bundles(checker);
     }
-    if (status == CAIRN_OK) {
+    if (status == CAIRN_OK)
         report_problem(checker,
                        unsupported_find(instruction, checker->architecture, checker->options));
-        report_problem(checker, foreign_type_find(instruction, checker->architecture));
-    }
     return status;
 }
 
@@ -498,9 +496,13 @@ static enum cairn_status check_function(struct checker *checker, LLVMValueRef fu
     checker->has_checked_liveness = false;
     checker->has_checked_selection = false;
     for (LLVMValueRef instruction = NULL;
-         status == CAIRN_OK && (instruction = ir_next_instruction(function, instruction)) != NULL;)
+         status == CAIRN_OK &&
+         (instruction = ir_next_instruction(function, instruction)) != NULL;) {
+        checker->call.call = instruction;
+        report_problem(checker, foreign_type_find(instruction, checker->architecture));
         if (unsupported_may_be(LLVMGetInstructionOpcode(instruction)))
             status = check_instruction(checker, instruction);
+    }
     return status;
 }
 
