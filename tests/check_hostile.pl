@@ -169,7 +169,8 @@ subtest 'a string table without a final NUL' => sub {
 subtest 'sections without bytes, and a debug file' => sub {
     my $id = pack('L<L<L<', 4, 8, 3) . "GNU\0" . '12345678';
     my @notes = ({name => '.note', type => 'NOTE', bytes => $id}, {%text, address => 0x1000});
-    my $names = "\0" . 'y' x 400000 . "\0";
+    # With sanitizers, each function of strings reads all of its string.
+    my $names = "\0" . 'y' x ($memory eq '' ? 50000 : 400000) . "\0";
     for my $overlapping (0, 1) {
         my $name = sub { $overlapping ? $_[0] : "s$_[0]" };
         my @names = $overlapping ? (names => $names) : ();

@@ -498,10 +498,10 @@ static enum cairn_status check_function(struct checker *checker, LLVMValueRef fu
     for (LLVMValueRef instruction = NULL;
          status == CAIRN_OK &&
          (instruction = ir_next_instruction(function, instruction)) != NULL;) {
-        checker->call.call = instruction;
-        report_problem(checker, foreign_type_find(instruction, checker->architecture));
         if (unsupported_may_be(LLVMGetInstructionOpcode(instruction)))
             status = check_instruction(checker, instruction);
+        checker->call.call = instruction;
+        report_problem(checker, foreign_type_find(instruction, checker->architecture));
     }
     return status;
 }
