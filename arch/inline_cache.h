@@ -94,6 +94,20 @@ struct arch_cache {
     uint64_t miss_target;
 };
 
+/*
+ * The first case of a cache in the site's own bytes, from the patch word to the site's end. The
+ * word is a no-op while this code is in use. A hit continues at the end of the bytes. A miss
+ * continues at `miss`, with the registers of the site unchanged.
+ */
+struct arch_cache_inline {
+    uint64_t address; /* of the first byte, where a patch word ends */
+    uint64_t miss;
+    /* Set by the encoder: the offset of the instruction that branches to `miss`, which is in one
+     * patch word of these bytes, and the number of bytes that are not padding. */
+    size_t miss_offset;
+    size_t code_bytes;
+};
+
 /* Limits for all architectures. */
 enum {
     ARCH_CACHE_CASES_MAX = 16,
@@ -101,6 +115,8 @@ enum {
     ARCH_CACHE_END_BYTES_MAX = 128,
     ARCH_CACHE_BYTES_MAX =
         ARCH_CACHE_CASES_MAX * ARCH_CACHE_CASE_BYTES_MAX + ARCH_CACHE_END_BYTES_MAX,
+    /* Maximum size of a case in the site's own bytes, with padding. */
+    ARCH_CACHE_INLINE_BYTES_MAX = 128,
     /* Alignment of the code's address. */
     ARCH_CACHE_ALIGNMENT = 32
 };

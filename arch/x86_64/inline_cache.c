@@ -222,12 +222,21 @@ static void put_address(struct writer *writer, uint64_t value)
     put(writer, value, 8);
 }
 
-/* Jumps to the function at this address. */
+/* Jumps to the function at this address: directly if it is in reach, because an indirect jump takes
+ * longer. Both forms have the same size. */
 static void put_jump(struct writer *writer, uint64_t target)
 {
     static const struct operation jump = {.opcode = 0xFF};
-    put_address(writer, target);
-    put_operation(writer, &jump, EXTENSION_JMP, r11);
+    enum { JUMP_BYTES = 5, WHOLE_BYTES = 13 };
+    if (!fits_i32((int64_t)(target - (writer->address + writer->bytes + JUMP_BYTES)))) {
+        put_address(writer, target);
+        put_operation(writer, &jump, EXTENSION_JMP, r11);
+        return;
+    }
+    put(writer, 0xE9, 1);
+    put_relative(writer, target);
+    for (size_t i = JUMP_BYTES; i < WHOLE_BYTES; i++)
+        put(writer, 0xCC, 1);
 }
 
 /* Tables by log2 of the width. */
@@ -429,32 +438,45 @@ static void put_return(struct writer *writer, const struct arch_cache *cache)
     put_relative(writer, cache->site_end);
 }
 
-static void put_hit(struct writer *writer, const struct arch_cache *cache,
-                    const struct arch_cache_case *hit)
+static void put_count(struct writer *writer, const struct arch_cache_case *hit)
 {
     static const struct operation increment = {.opcode = 0xFF, .is_wide = true};
+    if (hit->counter == 0)
+        return;
+    put_address(writer, hit->counter);
+    put_operation(writer, &increment, EXTENSION_INC, memory_at(R11, 0));
+}
+
+/* Writes the action of a hit that goes on at the end of the site. */
+static void put_effect(struct writer *writer, const struct arch_cache_case *hit)
+{
     unsigned base = general(hit->receiver);
-    if (hit->counter != 0) {
-        put_address(writer, hit->counter);
-        put_operation(writer, &increment, EXTENSION_INC, memory_at(R11, 0));
-    }
-    if (saves_flags(cache))
-        put_restore_flags(writer);
-    switch (hit->action) {
-    case ARCH_CACHE_LOAD:
-    case ARCH_CACHE_STORE:
-        if (hit->field.is_out_of_line) {
-            put_load_r11(writer, 8, memory_at(base, hit->field.pointer_offset));
-            base = R11;
-        }
-        put_access(writer, hit, memory_at(base, hit->field.offset));
-        break;
-    case ARCH_CACHE_CONSTANT:
+    if (hit->action == ARCH_CACHE_CONSTANT) {
         if (is_vector(hit->value))
             put_vector_move(writer, VECTOR_LOAD, hit->constant_width, vector(hit->value),
                             memory_literal(hit->constant));
         else
             put_constant(writer, general(hit->value), hit->constant);
+        return;
+    }
+    if (hit->field.is_out_of_line) {
+        put_load_r11(writer, 8, memory_at(base, hit->field.pointer_offset));
+        base = R11;
+    }
+    put_access(writer, hit, memory_at(base, hit->field.offset));
+}
+
+static void put_hit(struct writer *writer, const struct arch_cache *cache,
+                    const struct arch_cache_case *hit)
+{
+    put_count(writer, hit);
+    if (saves_flags(cache))
+        put_restore_flags(writer);
+    switch (hit->action) {
+    case ARCH_CACHE_LOAD:
+    case ARCH_CACHE_STORE:
+    case ARCH_CACHE_CONSTANT:
+        put_effect(writer, hit);
         break;
     case ARCH_CACHE_JUMP:
         assert(cache->is_called);
@@ -678,4 +700,63 @@ bool x86_64_encode_cache(const struct cairn_arch *arch, const struct arch_cache 
     assert(size->case_bytes <= cache->count * ARCH_CACHE_CASE_BYTES_MAX);
     assert(size->bytes - size->case_bytes <= ARCH_CACHE_END_BYTES_MAX);
     return !writer.is_out_of_reach;
+}
+
+bool x86_64_selects_cases(const struct arch_cache *cache)
+{
+    return cache->count > 0 && selection_of(cache) != SELECTION_NONE;
+}
+
+/* ---- The first case in the site's own bytes ---- */
+
+enum { WORD_BYTES = 8, MISS_BYTES = 6 };
+
+bool x86_64_encode_miss(const struct cairn_arch *arch, uint64_t address, uint64_t target,
+                        uint8_t *code)
+{
+    struct writer writer = {.code = code, .address = address};
+    (void)arch;
+    put(&writer, 0x850F, 2); /* jne */
+    put_relative(&writer, target);
+    return !writer.is_out_of_reach;
+}
+
+/* Returns the number of bytes before a guard of `guard_bytes` bytes, so that the jump that follows
+ * it is in one word. */
+static size_t padding_before(uint64_t address, size_t guard_bytes)
+{
+    size_t in_word = (address + guard_bytes) % WORD_BYTES;
+    return in_word + MISS_BYTES <= WORD_BYTES ? 0 : WORD_BYTES - in_word;
+}
+
+/* No-ops fill the bytes before the guard and after the action: they take less time than a jump over
+ * them. */
+bool x86_64_encode_inline(const struct cairn_arch *arch, const struct arch_cache *cache,
+                          struct arch_cache_inline *inlined, uint8_t *code)
+{
+    uint8_t bytes[2 * ARCH_CACHE_CASE_BYTES_MAX];
+    const struct arch_cache_case *first = &cache->cases[0];
+    struct writer guard = {.code = bytes, .address = inlined->address};
+    struct writer writer = {.code = bytes, .address = inlined->address};
+    size_t size = (size_t)(cache->site_end - inlined->address);
+    assert(size <= ARCH_CACHE_INLINE_BYTES_MAX);
+    if (saves_flags(cache) || first->action == ARCH_CACHE_JUMP || first->action == ARCH_CACHE_EXIT)
+        return false;
+    put_guard(&guard, first);
+    writer.bytes = padding_before(inlined->address, guard.bytes);
+    arch->fill_nops(arch, bytes, writer.bytes);
+    put_guard(&writer, first);
+    inlined->miss_offset = writer.bytes;
+    put(&writer, 0x850F, 2); /* jne */
+    put_relative(&writer, inlined->miss);
+    put_count(&writer, first);
+    put_effect(&writer, first);
+    size_t miss_word = inlined->miss_offset / WORD_BYTES * WORD_BYTES;
+    if (writer.bytes > size || miss_word + WORD_BYTES > size || writer.literal_count > 0 ||
+        writer.is_out_of_reach)
+        return false;
+    memcpy(code, bytes, writer.bytes);
+    arch->fill_nops(arch, code + writer.bytes, size - writer.bytes);
+    inlined->code_bytes = writer.bytes;
+    return true;
 }

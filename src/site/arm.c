@@ -98,7 +98,30 @@ static const struct arch_patchpoint no_target = {.has_call = false};
 
 /* ---- Patch points ---- */
 
-enum cairn_status arm_patchpoint(cairn_site *site, struct cairn_error *error)
+/* Whether functions that the site calls find their arguments in place. Then an inline cache is
+ * called (ic/code.c). Source: llvm/IR/CallingConv.h. */
+static bool is_called_as_c(uint32_t convention) { return convention == 0 || convention == 8; }
+
+/* Notes whether an inline cache may write the bytes after the word, and moves the word for that. */
+static void arrange_inline(cairn_site *site, uint32_t convention,
+                           const struct arch_patchpoint *patchpoint,
+                           struct arch_placement *placement)
+{
+    const struct cairn_arch *arch = site->table->arch;
+    struct arch_placement moved = *placement;
+    if (patchpoint->has_call || is_called_as_c(convention) || arch->inline_bytes_min == 0)
+        return;
+    if (arch->place_inline != NULL)
+        arch->place_inline(arch, site->address, &moved);
+    if (moved.return_offset + arch->inline_bytes_min > site->byte_count ||
+        site->byte_count - moved.return_offset > ARCH_CACHE_INLINE_BYTES_MAX)
+        return;
+    *placement = moved;
+    site->has_inline_space = true;
+    site->table->inline_count++;
+}
+
+enum cairn_status arm_patchpoint(cairn_site *site, uint32_t convention, struct cairn_error *error)
 {
     const struct cairn_arch *arch = site->table->arch;
     const uint32_t size = site->byte_count;
@@ -111,8 +134,10 @@ enum cairn_status arm_patchpoint(cairn_site *site, struct cairn_error *error)
         arch->recognise(arch, region_of(site), size, site->address, &patchpoint, &reason);
     if (status == CAIRN_OK)
         status = arch->place(arch, &patchpoint, size, site->address, &placement, &reason);
-    if (status == CAIRN_OK)
+    if (status == CAIRN_OK) {
+        arrange_inline(site, convention, &patchpoint, &placement);
         return arm(site, &patchpoint, &placement, size, error);
+    }
     /* A branch may replace all bytes under quiescence. It gets the instructions that a call needs
      * around it if there is space for them. Otherwise it is at the start. */
     if (size >= arch->instruction_bytes) {
