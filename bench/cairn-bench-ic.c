@@ -31,7 +31,7 @@ static void check(enum cairn_status status, const struct cairn_error *error)
 
 /* ---- What is measured ---- */
 
-enum cases { NO_CASES, LOADS, LOADS_BY_WIDE_KEYS, STORES };
+enum cases { NO_CASES, LOADS, LOADS_BY_WIDE_KEYS, STORES, CALLS };
 
 /* A loop, and the properties of its cache. `kind` 0 is a site with anyregcc. */
 struct subject {
@@ -57,6 +57,7 @@ static void missed(struct cairn_ic_miss *miss, void *user)
 enum {
     WRITTEN,
     HIT,
+    HIT_NARROW,
     HIT_WIDE,
     HIT_COUNTED,
     HIT_KEEPING_FLAGS,
@@ -65,6 +66,10 @@ enum {
     LOOKUP_CALLED,
     WRITTEN_STORE,
     STORE,
+    WRITTEN_CALL,
+    CALL,
+    WRITTEN_TWO,
+    TWO,
     WRITTEN_FOUR,
     FOUR,
     FOUR_IN_ORDER,
@@ -85,6 +90,10 @@ enum {
 static struct subject subjects[SUBJECTS] = {
     [WRITTEN] = {.name = "guard and load in the IR", .kind = IC_LOOP_WRITTEN, .shape_count = 1},
     [HIT] = {.name = "a monomorphic hit", .shape_count = 1, .cases = LOADS},
+    [HIT_NARROW] = {.name = "a hit in code elsewhere",
+                    .kind = IC_LOOP_SITE_NARROW,
+                    .shape_count = 1,
+                    .cases = LOADS},
     [HIT_WIDE] = {.name = "key of 8 bytes", .shape_count = 1, .cases = LOADS_BY_WIDE_KEYS},
     [HIT_COUNTED] = {.name = "counting",
                      .shape_count = 1,
@@ -103,6 +112,12 @@ static struct subject subjects[SUBJECTS] = {
                        .kind = IC_LOOP_WRITTEN_STORE,
                        .shape_count = 1},
     [STORE] = {.name = "store", .kind = IC_LOOP_SITE_STORE, .shape_count = 1, .cases = STORES},
+    [WRITTEN_CALL] = {.name = "guard and direct call in the IR",
+                      .kind = IC_LOOP_WRITTEN_CALL,
+                      .shape_count = 1},
+    [CALL] = {.name = "call", .kind = IC_LOOP_SITE_C, .shape_count = 1, .cases = CALLS},
+    [WRITTEN_TWO] = {.name = "two guards in the IR", .kind = IC_LOOP_WRITTEN_TWO, .shape_count = 2},
+    [TWO] = {.name = "two cases", .shape_count = 2, .cases = LOADS},
     [WRITTEN_FOUR] = {.name = "four guards in the IR",
                       .kind = IC_LOOP_WRITTEN_FOUR,
                       .shape_count = IC_SHAPES},
@@ -163,7 +178,10 @@ struct figure {
 };
 
 static const struct figure figures[] = {
-    {"ic.hit", HIT, WRITTEN, 2},
+    {"ic.hit", HIT, WRITTEN, 1.1},
+    {"ic.hit-elsewhere", HIT_NARROW, WRITTEN, 2},
+    {"ic.call", CALL, WRITTEN_CALL, 1.15},
+    {"ic.two", TWO, WRITTEN_TWO, 1.5},
     {"ic.hit-or-lookup", HIT, LOOKUP, 1.0 / 3},
     {"ic.hit-or-call-of-lookup", HIT, LOOKUP_CALLED, 1.0 / 3},
     {"ic.hit-by-8-byte-key", HIT_WIDE, WRITTEN, 0},
@@ -171,7 +189,7 @@ static const struct figure figures[] = {
     {"ic.hit-keeping-flags", HIT_KEEPING_FLAGS, WRITTEN, 0},
     {"ic.hit-with-c-convention", HIT_C, WRITTEN, 0},
     {"ic.store", STORE, WRITTEN_STORE, 0},
-    {"ic.four", FOUR, HIT, 2.5},
+    {"ic.four", FOUR, HIT_NARROW, 2.5},
     {"ic.four-in-order", FOUR_IN_ORDER, HIT, 0},
     {"ic.four-counted", FOUR_COUNTED, HIT, 0},
     {"ic.four-with-c-convention", FOUR_C, HIT, 0},
@@ -197,6 +215,9 @@ struct bench {
     cairn_engine *engine;
 };
 
+/* Pointer to the compiled function that the calls reach. */
+static const void *method;
+
 static struct cairn_ic_case case_of(enum cases cases, size_t shape)
 {
     struct cairn_ic_case made = {
@@ -208,6 +229,10 @@ static struct cairn_ic_case case_of(enum cases cases, size_t shape)
         const struct ic_object object = {.shape = ic_shapes[shape], .flags = IC_FLAGS};
         made.guard.width = 8;
         memcpy(&made.guard.key, &object, sizeof made.guard.key);
+    }
+    if (cases == CALLS) {
+        made.action = CAIRN_IC_CALL;
+        made.target = method;
     }
     if (cases == STORES) {
         made.action = CAIRN_IC_STORE;
@@ -239,8 +264,9 @@ static cairn_ic *create_cache(const struct bench *bench, uint64_t id,
 
 static bool has_site(const struct subject *subject)
 {
-    return !subject->is_c && (subject->kind == IC_LOOP_SITE || subject->kind == IC_LOOP_SITE_C ||
-                              subject->kind == IC_LOOP_SITE_STORE);
+    return !subject->is_c &&
+           (subject->kind == IC_LOOP_SITE || subject->kind == IC_LOOP_SITE_C ||
+            subject->kind == IC_LOOP_SITE_STORE || subject->kind == IC_LOOP_SITE_NARROW);
 }
 
 static void create_caches(const struct bench *bench)
@@ -282,6 +308,9 @@ static void load(struct bench *bench)
     LLVMModuleRef module = ic_build_module(bench->context, all, SUBJECTS + ADDED);
     check(cairn_runtime_create(NULL, &bench->runtime, &error), &error);
     check(cairn_engine_create(bench->runtime, module, &options, &bench->engine, &error), &error);
+    method = cairn_engine_function(bench->engine, ic_method_name, &error);
+    if (method == NULL)
+        check(error.status, &error);
     for (size_t i = 0; i < SUBJECTS; i++) {
         *(void **)&loops[i] = cairn_engine_function(bench->engine, names[i], &error);
         if (loops[i] == NULL)
@@ -350,14 +379,18 @@ static double sample(size_t subject, const struct ic_heap *heap)
     return (bench_now_of_thread() - begun) / runs / (double)heap->count;
 }
 
-/* Heaps with one and with four shapes, then lists with one and with four. */
-enum { HEAPS = 4 };
+/* Heaps with one shape, with two and with four, and then lists. */
+enum { SHAPE_COUNTS = 3, HEAPS = 2 * SHAPE_COUNTS };
+static const uint32_t shape_counts[SHAPE_COUNTS] = {1, 2, IC_SHAPES};
 
 static double samples[SUBJECTS][BLOCKS * ROUNDS_MAX];
 
 static size_t heap_of(const struct subject *subject)
 {
-    return (subject->shape_count == 1 ? 0U : 1U) + (subject->is_along_list ? 2U : 0U);
+    size_t heap = 0;
+    while (shape_counts[heap] != subject->shape_count)
+        heap++;
+    return heap + (subject->is_along_list ? SHAPE_COUNTS : 0);
 }
 
 /* Measures all subjects of one heap in turn, so that other load affects all of them equally. The
@@ -381,7 +414,8 @@ static void measure_set(const struct bench *bench, size_t set)
 {
     struct ic_heap heaps[HEAPS];
     for (size_t i = 0; i < HEAPS; i++)
-        ic_heap_create(&heaps[i], sets[set].objects, i % 2 == 0 ? 1 : IC_SHAPES, i >= 2);
+        ic_heap_create(&heaps[i], sets[set].objects, shape_counts[i % SHAPE_COUNTS],
+                       i >= SHAPE_COUNTS);
     for (size_t i = 0; i < BLOCKS * HEAPS; i++)
         measure_block(bench, set, i % HEAPS, &heaps[i % HEAPS], i / HEAPS);
     for (size_t j = 0; j < SUBJECTS; j++)
