@@ -43,6 +43,7 @@ struct writer {
     struct literal literals[LITERALS_MAX];
     size_t literal_count;
     size_t literal_bytes;
+    bool has_long_immediates; /* whether small immediates take 4 bytes, too */
     bool is_out_of_reach;
 };
 
@@ -190,7 +191,7 @@ enum { EXTENSION_INC = 0, EXTENSION_AND = 4, EXTENSION_JMP = 4, EXTENSION_CMP = 
 static void put_immediate(struct writer *writer, unsigned extension, bool is_wide,
                           int64_t immediate, struct operand operand)
 {
-    bool is_short = fits_i8(immediate);
+    bool is_short = fits_i8(immediate) && !writer->has_long_immediates;
     const struct operation operation = {.opcode = is_short ? 0x83 : 0x81, .is_wide = is_wide};
     assert(fits_i32(immediate));
     put_operation(writer, &operation, extension, operand);
@@ -721,30 +722,50 @@ bool x86_64_encode_miss(const struct cairn_arch *arch, uint64_t address, uint64_
     return !writer.is_out_of_reach;
 }
 
-/* Returns the number of bytes before a guard of `guard_bytes` bytes, so that the jump that follows
- * it is in one word. */
-static size_t padding_before(uint64_t address, size_t guard_bytes)
+/* Returns the number of bytes to add to a guard so that the jump that follows it is in one word. */
+static size_t padding_of(const struct writer *guard)
 {
-    size_t in_word = (address + guard_bytes) % WORD_BYTES;
+    size_t in_word = (guard->address + guard->bytes) % WORD_BYTES;
     return in_word + MISS_BYTES <= WORD_BYTES ? 0 : WORD_BYTES - in_word;
 }
 
-/* No-ops fill the bytes before the guard and after the action: they take less time than a jump over
- * them. */
+/* Writes what makes the guard end in the right place: an instruction of its own if prefixes are not
+ * enough. DS prefixes have no effect on instructions of 64-bit code. */
+static void put_padding(struct writer *writer, const struct cairn_arch *arch,
+                        const struct arch_cache_case *first)
+{
+    enum { PREFIX_DS = 0x3E, PREFIXES_MAX = 3 };
+    uint8_t bytes[ARCH_CACHE_CASE_BYTES_MAX];
+    struct writer guard = {.code = bytes, .address = writer->address};
+    put_guard(&guard, first);
+    if (padding_of(&guard) > PREFIXES_MAX) {
+        guard.bytes = 0;
+        guard.literal_count = 0;
+        guard.has_long_immediates = writer->has_long_immediates = true;
+        put_guard(&guard, first);
+    }
+    size_t padding = padding_of(&guard);
+    if (padding > PREFIXES_MAX) {
+        arch->fill_nops(arch, writer->code, padding);
+        writer->bytes = padding;
+        return;
+    }
+    while (padding-- > 0)
+        put(writer, PREFIX_DS, 1);
+}
+
+/* No-ops fill the bytes after the action: they take less time than a jump over them. */
 bool x86_64_encode_inline(const struct cairn_arch *arch, const struct arch_cache *cache,
                           struct arch_cache_inline *inlined, uint8_t *code)
 {
     uint8_t bytes[2 * ARCH_CACHE_CASE_BYTES_MAX];
     const struct arch_cache_case *first = &cache->cases[0];
-    struct writer guard = {.code = bytes, .address = inlined->address};
     struct writer writer = {.code = bytes, .address = inlined->address};
     size_t size = (size_t)(cache->site_end - inlined->address);
     assert(size <= ARCH_CACHE_INLINE_BYTES_MAX);
     if (saves_flags(cache) || first->action == ARCH_CACHE_JUMP || first->action == ARCH_CACHE_EXIT)
         return false;
-    put_guard(&guard, first);
-    writer.bytes = padding_before(inlined->address, guard.bytes);
-    arch->fill_nops(arch, bytes, writer.bytes);
+    put_padding(&writer, arch, first);
     put_guard(&writer, first);
     inlined->miss_offset = writer.bytes;
     put(&writer, 0x850F, 2); /* jne */
