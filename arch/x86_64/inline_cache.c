@@ -224,19 +224,25 @@ static void put_address(struct writer *writer, uint64_t value)
 }
 
 /* Jumps to the function at this address: directly if it is in reach, because an indirect jump takes
- * longer. Both forms have the same size. */
+ * longer. All forms have the same size. */
+enum { FAR_JUMP_BYTES = 13, JUMP_BYTES = 5, CONDITIONAL_BYTES = 6, SHORT_BYTES = 2 };
+
+static bool reaches(const struct writer *writer, uint64_t target, size_t jump_bytes)
+{
+    return fits_i32((int64_t)(target - (writer->address + writer->bytes + jump_bytes)));
+}
+
 static void put_jump(struct writer *writer, uint64_t target)
 {
     static const struct operation jump = {.opcode = 0xFF};
-    enum { JUMP_BYTES = 5, WHOLE_BYTES = 13 };
-    if (!fits_i32((int64_t)(target - (writer->address + writer->bytes + JUMP_BYTES)))) {
+    if (!reaches(writer, target, JUMP_BYTES)) {
         put_address(writer, target);
         put_operation(writer, &jump, EXTENSION_JMP, r11);
         return;
     }
     put(writer, 0xE9, 1);
     put_relative(writer, target);
-    for (size_t i = JUMP_BYTES; i < WHOLE_BYTES; i++)
+    for (size_t i = JUMP_BYTES; i < FAR_JUMP_BYTES; i++)
         put(writer, 0xCC, 1);
 }
 
@@ -508,6 +514,25 @@ static void land_skip(struct writer *writer, size_t skip)
     writer->code[skip - 1] = (uint8_t)distance;
 }
 
+/* If a hit only jumps to a function in reach, the guard's own branch does that. */
+static void put_case(struct writer *writer, const struct cairn_arch *arch,
+                     const struct arch_cache *cache, const struct arch_cache_case *one)
+{
+    enum { SAVED_BYTES = SHORT_BYTES + FAR_JUMP_BYTES - CONDITIONAL_BYTES };
+    put_guard(writer, one);
+    if (one->action == ARCH_CACHE_JUMP && one->counter == 0 && !saves_flags(cache) &&
+        reaches(writer, one->target, CONDITIONAL_BYTES)) {
+        put(writer, 0x840F, 2); /* je */
+        put_relative(writer, one->target);
+        arch->fill_nops(arch, writer->code + writer->bytes, SAVED_BYTES);
+        writer->bytes += SAVED_BYTES;
+        return;
+    }
+    size_t skip = put_skip(writer, JNE);
+    put_hit(writer, cache, one);
+    land_skip(writer, skip);
+}
+
 /* ---- All cases at once ---- */
 
 /* Whether the case is a load without a counter, with an unmasked key of 4 or 8 bytes, and differs
@@ -667,18 +692,13 @@ bool x86_64_encode_cache(const struct cairn_arch *arch, const struct arch_cache 
                          uint64_t address, uint8_t *code, struct arch_cache_size *size)
 {
     struct writer writer = {.code = code, .address = address, .literal_bytes = LITERAL_BYTES_MAX};
-    (void)arch;
     assert(cache->count <= ARCH_CACHE_CASES_MAX);
     if (saves_flags(cache))
         put_bytes(&writer, save_flags, sizeof save_flags);
     switch (selection_of(cache)) {
     case SELECTION_NONE:
-        for (size_t i = 0; i < cache->count; i++) {
-            put_guard(&writer, &cache->cases[i]);
-            size_t skip = put_skip(&writer, JNE);
-            put_hit(&writer, cache, &cache->cases[i]);
-            land_skip(&writer, skip);
-        }
+        for (size_t i = 0; i < cache->count; i++)
+            put_case(&writer, arch, cache, &cache->cases[i]);
         break;
     case SELECTION_BY_IMMEDIATE:
         put_selection(&writer, cache);
