@@ -293,8 +293,7 @@ static void append_hit(const struct words_cache *encoder, struct words_code *cod
     uint64_t bits = encoder->return_instruction;
     switch (one->action) {
     case ARCH_CACHE_JUMP:
-        assert(cache->is_called);
-        encoder->jump(code, one->target);
+        encoder->jump(code, cache, one->target);
         return;
     case ARCH_CACHE_EXIT:
         encoder->exit(code, cache, one->target);
@@ -354,9 +353,8 @@ bool words_encode_cache(const struct words_cache *encoder, const struct cairn_ar
     size->case_bytes = written.size;
     if (encoder->leave != NULL)
         encoder->leave(&written, cache);
-    assert(cache->miss_target == 0 || cache->is_called);
     if (cache->miss_target != 0)
-        encoder->jump(&written, cache->miss_target);
+        encoder->jump(&written, cache, cache->miss_target);
     else
         encoder->exit(&written, cache, cache->exit_data);
     size->bytes = written.size;
@@ -374,18 +372,28 @@ static bool has_literal(const struct words_cache *encoder, const struct cairn_ar
     return code.size > 0;
 }
 
-/* Appends the action of a hit in the site's own bytes. */
-static void append_inline_hit(const struct words_cache *encoder, struct words_code *code,
+/* Appends the action of a hit in the site's own bytes. A call is the last instruction of the site.
+ * False if its target is out of reach. */
+static bool append_inline_hit(const struct words_cache *encoder, struct words_code *code,
                               const struct arch_cache *cache, const struct arch_cache_case *one)
 {
+    uint64_t bits;
     if (one->counter != 0)
         encoder->count(code, one->counter);
     if (encoder->leave != NULL)
         encoder->leave(code, cache);
-    if (one->action == ARCH_CACHE_CONSTANT)
+    if (one->action == ARCH_CACHE_CONSTANT) {
         encoder->result(code, one);
-    else
+    } else if (one->action == ARCH_CACHE_JUMP) {
+        if (code->arch->calls_need_veneer ||
+            !words_encode_branch(code->arch, ARCH_BRANCH_CALL, cache->site_end - WORDS_BYTES,
+                                 one->target, WORDS_BYTES, &bits))
+            return false;
+        words_append(code, (uint32_t)bits);
+    } else {
         encoder->field(code, one);
+    }
+    return true;
 }
 
 bool words_encode_inline(const struct words_cache *encoder, const struct cairn_arch *arch,
@@ -399,8 +407,8 @@ bool words_encode_inline(const struct words_cache *encoder, const struct cairn_a
     struct words_code head = {.arch = arch, .bytes = head_bytes, .address = inlined->address};
     size_t size = (size_t)(cache->site_end - inlined->address);
     assert(size <= ARCH_CACHE_INLINE_BYTES_MAX);
-    if (one->action == ARCH_CACHE_JUMP || one->action == ARCH_CACHE_EXIT ||
-        has_literal(encoder, arch, one))
+    if (one->action == ARCH_CACHE_EXIT || has_literal(encoder, arch, one) ||
+        !append_inline_hit(encoder, &hit, cache, one))
         return false;
     if (encoder->begin != NULL)
         encoder->begin(&head, cache);
@@ -410,7 +418,6 @@ bool words_encode_inline(const struct words_cache *encoder, const struct cairn_a
         encoder->leave(&head, cache);
     inlined->miss_offset = head.size;
     words_append(&head, arch->words->nop);
-    append_inline_hit(encoder, &hit, cache, one);
     if (head.size + hit.size > size ||
         !words_encode_miss(arch, inlined->address + inlined->miss_offset, inlined->miss,
                            head_bytes + inlined->miss_offset))

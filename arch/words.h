@@ -85,7 +85,7 @@ struct words_cache {
      * exit with this data. */
     void (*field)(struct words_code *code, const struct arch_cache_case *one);
     void (*result)(struct words_code *code, const struct arch_cache_case *one);
-    void (*jump)(struct words_code *code, uint64_t target);
+    void (*jump)(struct words_code *code, const struct arch_cache *cache, uint64_t target);
     void (*exit)(struct words_code *code, const struct arch_cache *cache, uint64_t data);
     /* Appends the literal of a constant, after the hit. */
     void (*literal)(struct words_code *code, const struct arch_cache_case *one);

@@ -280,6 +280,7 @@ static void create_caches(const struct bench *bench)
             if (subject->cases != NO_CASES)
                 add_case(ic, subject->cases, shape);
     }
+    cairn_runtime_quiesce(bench->runtime);
 }
 
 /* ---- Loading ---- */

@@ -54,7 +54,7 @@ static LLVMValueRef build_site(const struct building *building, const struct ic_
     bool stores = loop->kind == IC_LOOP_SITE_STORE;
     const struct cairn_patchpoint patchpoint = {
         .id = loop->id,
-        .byte_count = loop->kind == IC_LOOP_SITE_NARROW || loop->kind == IC_LOOP_SITE_C
+        .byte_count = loop->kind == IC_LOOP_SITE_NARROW
                           ? cairn_patchpoint_minimum_bytes(building->module, false)
                           : cairn_patchpoint_inline_bytes(building->module),
         .result_type = stores ? NULL : building->int64,

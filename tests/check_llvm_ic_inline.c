@@ -224,6 +224,94 @@ START_TEST(hits_are_counted_in_the_bytes)
 }
 END_TEST
 
+/* ---- Calls ---- */
+
+static const char callees[] = "define i64 @first(ptr %receiver, i64 %integer) {\n"
+                              "  %a = add i64 %integer, 5\n"
+                              "  ret i64 %a\n"
+                              "}\n"
+                              "define i64 @second(ptr %receiver, i64 %integer) {\n"
+                              "  %a = add i64 %integer, 6\n"
+                              "  ret i64 %a\n"
+                              "}\n";
+
+static void add_call(uint32_t shape, const char *name)
+{
+    const struct cairn_ic_case added = {
+        .guard = shape_guard(shape), .action = CAIRN_IC_CALL, .target = ic_find(&program, name)};
+    add(&added);
+}
+
+static bool has_toc(void)
+{
+    enum cairn_architecture host = cairn_architecture_host();
+    return host == CAIRN_ARCHITECTURE_PPC64_ELFV1 || host == CAIRN_ARCHITECTURE_PPC64_ELFV2;
+}
+
+static void load_callers(void)
+{
+    struct cairn_value integer = cairn_value_of_integer(64, 1000);
+    ic_load_with(&program, runtime, &get_by_c, 1, IC_FIRST_SITE, callees);
+    ic = create(program.sites[0], no_options);
+    ic_set_operand(&access_0, 1, &integer);
+}
+
+START_TEST(the_first_call_is_in_the_bytes_of_the_site)
+{
+    load_callers();
+    add_call(1, "first");
+    expect_inline(!has_toc());
+    expect_hit(1, 1005);
+    expect_miss(2);
+    add_constant(2, 102);
+    expect_inline(!has_toc());
+    expect_hit(1, 1005);
+    expect_hit(2, 102);
+    expect_miss(3);
+}
+END_TEST
+
+START_TEST(a_site_with_two_calls_becomes_a_call_after_a_grace_period)
+{
+    load_callers();
+    add_call(1, "first");
+    add_call(2, "second");
+    for (int i = 0; i < 2; i++) {
+        expect_inline(false);
+        expect_hit(1, 1005);
+        expect_hit(2, 1006);
+        expect_miss(3);
+        cairn_runtime_quiesce(runtime);
+        ck_assert_int_eq(site().state, CAIRN_SITE_CALL);
+    }
+    become(1, 101);
+    ck_assert_int_eq(site().state, CAIRN_SITE_JUMP);
+    cairn_runtime_quiesce(runtime);
+    ck_assert_int_eq(site().state, CAIRN_SITE_JUMP);
+    expect_hit(1, 101);
+    expect_miss(2);
+}
+END_TEST
+
+START_TEST(a_megamorphic_target_is_called_also_before_the_grace_period)
+{
+    struct cairn_value integer = cairn_value_of_integer(64, 1000);
+    ic_load_with(&program, runtime, &get_by_c, 1, IC_FIRST_SITE, callees);
+    ic = create(program.sites[0],
+                (struct cairn_ic_options){.case_limit = 1,
+                                          .megamorphic_target = ic_find(&program, "second")});
+    ic_set_operand(&access_0, 1, &integer);
+    add_call(1, "first");
+    expect_hit(1, 1005);
+    add_call(2, "first");
+    expect_state(CAIRN_IC_MEGAMORPHIC, 0);
+    expect_hit(1, 1006);
+    cairn_runtime_quiesce(runtime);
+    ck_assert_int_eq(site().state, CAIRN_SITE_CALL);
+    expect_hit(1, 1006);
+}
+END_TEST
+
 /* ---- Handlers that change the cache ---- */
 
 static uint32_t next_shape;
@@ -442,6 +530,9 @@ static void add_tests(Suite *suite, const char *name, void (*begin)(void))
     tcase_add_test(tests, many_similar_cases_are_selected_elsewhere);
     tcase_add_test(tests, a_megamorphic_cache_leaves_the_bytes);
     tcase_add_test(tests, hits_are_counted_in_the_bytes);
+    tcase_add_test(tests, the_first_call_is_in_the_bytes_of_the_site);
+    tcase_add_test(tests, a_site_with_two_calls_becomes_a_call_after_a_grace_period);
+    tcase_add_test(tests, a_megamorphic_target_is_called_also_before_the_grace_period);
     tcase_add_test(tests, a_handler_writes_the_bytes_and_returns_past_them);
     tcase_add_test(tests, a_handler_destroys_the_cache_whose_bytes_have_missed);
     tcase_add_test(tests, a_destroyed_cache_leaves_the_bytes_as_they_were);

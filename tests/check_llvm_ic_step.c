@@ -16,6 +16,7 @@
 #include "tests/mode_support.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <ucontext.h>
 
@@ -42,6 +43,29 @@ static uint64_t result_of(enum deed deed, uint32_t shape)
     return ANSWER;
 }
 
+/* Compiled functions that return what cases for shape 1 do. */
+static const char functions[] = "define i64 @call101(ptr %r, i64 %i) { ret i64 101 }\n"
+                                "define i64 @call201(ptr %r, i64 %i) { ret i64 201 }\n"
+                                "define i64 @call301(ptr %r, i64 %i) { ret i64 301 }\n";
+
+/* Whether cases for shape 1 call. The site is called then after some states, and never holds a case
+ * again, so each call of the function needs a new site. */
+static bool calls;
+
+static struct cairn_ic_case make_case(enum deed deed, uint32_t shape)
+{
+    struct cairn_ic_case made = constant_case(shape, result_of(deed, shape));
+    char name[16];
+    if (deed == SELECTED)
+        return load_case(shape, shape);
+    if (calls && shape == 1 && deed != MEGAMORPHIC) {
+        snprintf(name, sizeof name, "call%u", (unsigned)result_of(deed, shape));
+        made.action = CAIRN_IC_CALL;
+        made.target = ic_find(&program, name);
+    }
+    return made;
+}
+
 static enum cairn_status perform(enum deed deed)
 {
     struct cairn_error error;
@@ -50,8 +74,7 @@ static enum cairn_status perform(enum deed deed)
     size_t count = 1;
     for (uint32_t i = 0; i <= LIMIT && shapes_of[deed][i] != 0; i++) {
         uint32_t shape = shapes_of[deed][i];
-        added = deed == SELECTED ? load_case(shape, shape)
-                                 : constant_case(shape, result_of(deed, shape));
+        added = make_case(deed, shape);
         changes[count++] = ic_adding(ic, &added);
     }
     return cairn_ics_change(changes, count, CAIRN_RELAXED, &error);
@@ -137,10 +160,21 @@ static bool is_expected(enum deed from, uint32_t shape, uint64_t result)
     return result == result_of(from, shape);
 }
 
+static void load_site(void)
+{
+    if (program.engine != NULL)
+        ic_unload(&program);
+    ic_load_with(&program, runtime, calls ? &get_by_c : &get, 1, IC_FIRST_SITE, functions);
+    ic = create(program.sites[0], (struct cairn_ic_options){.case_limit = LIMIT});
+    cairn_site_describe(program.sites[0], &step.site);
+}
+
 static void stop_everywhere(enum deed from, uint32_t shape)
 {
     const struct object object = {.shape = shape, .fields = {10, 11, 12, 13, 14, 15}};
     for (step.stop_at = 0; step.stop_at < MANY; step.stop_at++) {
+        if (calls)
+            load_site();
         ck_assert_int_eq(perform(from), CAIRN_OK);
         cairn_runtime_quiesce(runtime); /* the first case is in the site's bytes if it can be */
         ck_assert_uint_eq(run_function(0, &object), result_of(from, shape));
@@ -175,8 +209,7 @@ static void begin(enum cairn_code_mode mode, bool through_all)
                                                   .code_mode = mode};
     cairn_runtime_destroy(runtime);
     ic_assert_done(cairn_runtime_create(&options, &runtime, &error), error);
-    load_one(&get, (struct cairn_ic_options){.case_limit = LIMIT});
-    cairn_site_describe(program.sites[0], &step.site);
+    load_site();
     step.through_all = through_all;
     answer(ANSWER);
     sigaction(SIGTRAP, &action, NULL);
@@ -186,6 +219,17 @@ START_TEST(the_cache_changes_once)
 {
     begin(site_modes[_i], false);
     stop_between_all_states();
+}
+END_TEST
+
+START_TEST(the_cache_has_calls)
+{
+    calls = true;
+    begin(site_modes[_i], false);
+    for (enum deed from = EMPTY; from <= TWO; from++)
+        for (step.to = EMPTY; step.to < DEEDS; step.to++)
+            for (uint32_t shape = 1; shape <= 2; shape++)
+                stop_everywhere(from, shape);
 }
 END_TEST
 
@@ -203,6 +247,7 @@ int main(void)
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_set_timeout(tests, 120);
     tcase_add_loop_test(tests, the_cache_changes_once, site_first_mode(), SITE_MODES);
+    tcase_add_loop_test(tests, the_cache_has_calls, site_first_mode(), SITE_MODES);
     tcase_add_loop_test(tests, the_cache_goes_through_all_states, site_first_mode(), SITE_MODES);
     suite_add_tcase(suite, tests);
     return support_main(suite);

@@ -295,8 +295,7 @@ static uint32_t site_bytes(const struct builder *builder)
     const struct ic_function *made = builder->made;
     if (made->byte_count != 0)
         return made->byte_count;
-    if (made->target == NULL && made->calling_convention == CAIRN_CALLING_CONVENTION_ANYREG &&
-        builder->number % 2 == 0)
+    if (made->target == NULL && builder->number % 2 == 0)
         return cairn_patchpoint_inline_bytes(builder->module) + SOME_MORE;
     return cairn_patchpoint_minimum_bytes(builder->module, made->target != NULL) + SOME_MORE;
 }

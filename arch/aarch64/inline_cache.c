@@ -223,10 +223,23 @@ static void append_result(struct words_code *code, const struct arch_cache_case 
         words_append(code, UINT32_C(0x1E270000) | to); /* fmov s#, w16 */
 }
 
+/* Loads the site's return address into x30, as after a call, unless the site has. */
+static void append_return_address(struct words_code *code, const struct arch_cache *cache)
+{
+    if (cache->is_called)
+        return;
+    bool is_encoded = aarch64_append_page(code, LINK, cache->return_address);
+    assert(is_encoded);
+    (void)is_encoded;
+    /* add x30, x30, # */
+    words_append(code, UINT32_C(0x910003DE) | aarch64_in_page(cache->return_address) << 10);
+}
+
 /* Jumps to the function directly if it is in reach. Both forms have the same size. */
-static void append_jump(struct words_code *code, uint64_t target)
+static void append_jump(struct words_code *code, const struct arch_cache *cache, uint64_t target)
 {
     uint64_t bits;
+    append_return_address(code, cache);
     size_t end = code->size + (HALVES + 1) * (size_t)WORDS_BYTES;
     if (words_encode_branch(code->arch, ARCH_BRANCH_JUMP, code->address + code->size, target,
                             WORDS_BYTES, &bits)) {
@@ -238,17 +251,11 @@ static void append_jump(struct words_code *code, uint64_t target)
     words_append(code, UINT32_C(0xD61F0200)); /* br x16 */
 }
 
-/* Jumps to the exit with this data, like an exit's stub. Loads the site's return address into x30,
- * where the exit's entry expects it, as after a call. */
+/* Jumps to the exit with this data, like an exit's stub. Its entry expects the site's return
+ * address in x30. */
 static void append_exit(struct words_code *code, const struct arch_cache *cache, uint64_t data)
 {
-    if (!cache->is_called) {
-        bool is_encoded = aarch64_append_page(code, LINK, cache->return_address);
-        assert(is_encoded);
-        (void)is_encoded;
-        /* add x30, x30, # */
-        words_append(code, UINT32_C(0x910003DE) | aarch64_in_page(cache->return_address) << 10);
-    }
+    append_return_address(code, cache);
     _Static_assert(ARCH_EXIT_ENTRY == 0, "what is loaded is the entry");
     append_address(code, X16, data);
     words_append(code, UINT32_C(0xF9400211)); /* ldr x17, [x16] */

@@ -362,8 +362,10 @@ static void append_result(struct words_code *code, const struct arch_cache_case 
         words_append(code, vector_loads[one->constant_width] | target(value) | index_of(R12));
 }
 
-static void append_jump(struct words_code *code, uint64_t function)
+static void append_jump(struct words_code *code, const struct arch_cache *cache, uint64_t function)
 {
+    assert(cache->is_called);
+    (void)cache;
     ppc64_append_address(code, function, PPC64_ADD);
     ppc64_append_entering(code);
     words_append(code, PPC64_BCTR);

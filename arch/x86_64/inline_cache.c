@@ -400,18 +400,25 @@ static bool saves_flags(const struct arch_cache *cache)
 
 /* ---- Exits ---- */
 
+static const uint8_t push_r11[] = {0x41, 0x53};
+
+/* Pushes the site's return address, unless the site has. */
+static void put_return_address(struct writer *writer, const struct arch_cache *cache)
+{
+    static const uint8_t lea_relative_r11[] = {0x4C, 0x8D, 0x1D};
+    if (cache->is_called)
+        return;
+    put_bytes(writer, lea_relative_r11, sizeof lea_relative_r11);
+    put_relative(writer, cache->return_address);
+    put_bytes(writer, push_r11, sizeof push_r11);
+}
+
 /* Jumps to the exit with this data, with the site's return address and the exit's address on the
  * stack, like the code of `encode_exit`. */
 static void put_exit(struct writer *writer, const struct arch_cache *cache, uint64_t data)
 {
-    static const uint8_t lea_relative_r11[] = {0x4C, 0x8D, 0x1D};
-    static const uint8_t push_r11[] = {0x41, 0x53};
     static const uint8_t jump_to_entry[] = {0x41, 0xFF, 0x63, ARCH_EXIT_ENTRY};
-    if (!cache->is_called) {
-        put_bytes(writer, lea_relative_r11, sizeof lea_relative_r11);
-        put_relative(writer, cache->return_address);
-        put_bytes(writer, push_r11, sizeof push_r11);
-    }
+    put_return_address(writer, cache);
     put_address(writer, data);
     put_bytes(writer, push_r11, sizeof push_r11);
     put_bytes(writer, jump_to_entry, sizeof jump_to_entry);
@@ -486,7 +493,7 @@ static void put_hit(struct writer *writer, const struct arch_cache *cache,
         put_effect(writer, hit);
         break;
     case ARCH_CACHE_JUMP:
-        assert(cache->is_called);
+        put_return_address(writer, cache);
         put_jump(writer, hit->target);
         return;
     case ARCH_CACHE_EXIT:
@@ -520,8 +527,8 @@ static void put_case(struct writer *writer, const struct cairn_arch *arch,
 {
     enum { SAVED_BYTES = SHORT_BYTES + FAR_JUMP_BYTES - CONDITIONAL_BYTES };
     put_guard(writer, one);
-    if (one->action == ARCH_CACHE_JUMP && one->counter == 0 && !saves_flags(cache) &&
-        reaches(writer, one->target, CONDITIONAL_BYTES)) {
+    if (one->action == ARCH_CACHE_JUMP && one->counter == 0 && cache->is_called &&
+        !saves_flags(cache) && reaches(writer, one->target, CONDITIONAL_BYTES)) {
         put(writer, 0x840F, 2); /* je */
         put_relative(writer, one->target);
         arch->fill_nops(arch, writer->code + writer->bytes, SAVED_BYTES);
@@ -710,11 +717,12 @@ bool x86_64_encode_cache(const struct cairn_arch *arch, const struct arch_cache 
     size_t cases_end = writer.bytes;
     if (saves_flags(cache))
         put_restore_flags(&writer);
-    assert(cache->miss_target == 0 || cache->is_called);
-    if (cache->miss_target != 0)
+    if (cache->miss_target != 0) {
+        put_return_address(&writer, cache);
         put_jump(&writer, cache->miss_target);
-    else
+    } else {
         put_exit(&writer, cache, cache->exit_data);
+    }
     put_literals(&writer);
     size->bytes = writer.bytes;
     size->case_bytes = cases_end + writer.literal_count * writer.literal_bytes;
@@ -774,6 +782,21 @@ static void put_padding(struct writer *writer, const struct cairn_arch *arch,
         put(writer, PREFIX_DS, 1);
 }
 
+/* Writes a call that ends after `size` bytes, and so returns to the end of the site. */
+static void put_last_call(struct writer *writer, const struct cairn_arch *arch, uint64_t target,
+                          size_t size)
+{
+    size_t place = size < JUMP_BYTES ? 0 : size - JUMP_BYTES;
+    if (place < writer->bytes) {
+        writer->is_out_of_reach = true; /* there is no space */
+        return;
+    }
+    arch->fill_nops(arch, writer->code + writer->bytes, place - writer->bytes);
+    writer->bytes = place;
+    put(writer, 0xE8, 1);
+    put_relative(writer, target);
+}
+
 /* No-ops fill the bytes after the action: they take less time than a jump over them. */
 bool x86_64_encode_inline(const struct cairn_arch *arch, const struct arch_cache *cache,
                           struct arch_cache_inline *inlined, uint8_t *code)
@@ -783,7 +806,7 @@ bool x86_64_encode_inline(const struct cairn_arch *arch, const struct arch_cache
     struct writer writer = {.code = bytes, .address = inlined->address};
     size_t size = (size_t)(cache->site_end - inlined->address);
     assert(size <= ARCH_CACHE_INLINE_BYTES_MAX);
-    if (saves_flags(cache) || first->action == ARCH_CACHE_JUMP || first->action == ARCH_CACHE_EXIT)
+    if (saves_flags(cache) || first->action == ARCH_CACHE_EXIT)
         return false;
     put_padding(&writer, arch, first);
     put_guard(&writer, first);
@@ -791,7 +814,10 @@ bool x86_64_encode_inline(const struct cairn_arch *arch, const struct arch_cache
     put(&writer, 0x850F, 2); /* jne */
     put_relative(&writer, inlined->miss);
     put_count(&writer, first);
-    put_effect(&writer, first);
+    if (first->action == ARCH_CACHE_JUMP)
+        put_last_call(&writer, arch, first->target, size);
+    else
+        put_effect(&writer, first);
     size_t miss_word = inlined->miss_offset / WORD_BYTES * WORD_BYTES;
     if (writer.bytes > size || miss_word + WORD_BYTES > size || writer.literal_count > 0 ||
         writer.is_out_of_reach)

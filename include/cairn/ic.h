@@ -42,19 +42,25 @@
  * it (cairn_patchpoint_inline_bytes). It then takes as long as a guard in the compiled function. The
  * site is a no-op, and misses of the first case jump to code with the other cases. All other cases,
  * and the first one where this is not possible, are in code elsewhere, to which the site branches: a
- * hit then takes two jumps more. The site's own bytes are used for loads, stores and constants
+ * hit then takes two jumps more. The site's own bytes are used
  *
- *   - at patch points without a target, whose calling convention is neither C nor fastcc, and which
- *     have never been a call (cairn_site_call);
+ *   - at patch points without a target that have never been a call (cairn_site_call), on PPC64 not
+ *     with the C calling convention;
  *   - on systems with a barrier (can_synchronise in struct cairn_runtime_statistics);
- *   - unless all cases are distinguished without branches (CAIRN_IC_DISPATCH_AUTOMATIC), or on x86-64
- *     `keeps_flags` is set or the constant is a floating-point number.
+ *   - for loads, stores and constants, and for functions that code can call itself (CALLING
+ *     CONVENTIONS) and that are in reach of a direct call;
+ *   - unless another case is such a function; or all cases are
+ *     distinguished without branches (CAIRN_IC_DISPATCH_AUTOMATIC); or on x86-64 `keeps_flags` is
+ *     set or the constant is a floating-point number.
  *
  * Adding and removing other cases keeps the first case where it is. If the first case itself changes,
  * threads may still be in its code, so the new cases are in code elsewhere until a grace period ends
  * that began later. The function that ends it (cairn_runtime_grace_end) then writes the new first
- * case, with a barrier. After cairn_ic_destroy, the site's bytes are restored at the end of a grace
- * period. Until then the site cannot be a call (STATE), but it can be all else.
+ * case, with a barrier. If a second function is added to a cache whose first case is there, functions
+ * return to addresses that the processor has not predicted until such a grace period ends, which
+ * takes several times as long as a call. Then the site calls the cache's code for good. After
+ * cairn_ic_destroy, the site's bytes are restored at the end of a grace period. Until then the site
+ * cannot be a call (STATE), but it can be all else.
  *
  * THE GUARANTEE is that of cairn/patch.h, for the cache as a whole. Any number of threads may
  * execute the site. Each execution sees either all cases from before a change or all cases from

@@ -173,6 +173,12 @@ enum cairn_status ic_inline_prepare(cairn_ic *ic, struct cairn_error *error);
 void ic_inline_end(cairn_ic *ic);
 void ic_inline_unload(struct site_inline *inlined);
 
+/* Writes the no-ops that were in the bytes at first, unless they are there. No thread may be in
+ * them, and no cache may use them. If this fails, the site cannot become a call. */
+void ic_inline_restore(cairn_site *site);
+/* Makes sure that the site may become a call, which returns into the bytes. False if threads may be
+ * in a cache's code there. */
+bool ic_inline_prepare_call(cairn_ic *ic);
 /* Chooses the way of a change; `cache` has all cases. */
 enum ic_way ic_inline_choose(struct ic_change *change, const struct arch_cache *cache);
 /* Encodes the first case. False if it does not fit. */

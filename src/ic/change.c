@@ -297,7 +297,8 @@ enum cairn_status ic_changes_apply(struct ic_change *changes, size_t count,
 void ic_change_again(cairn_ic *ic)
 {
     struct ic_change change;
-    if (ic_check_usable(ic, NULL) != CAIRN_OK || ic->cases.count == 0)
+    bool is_empty = ic->cases.count == 0 && !ic->cases.is_megamorphic;
+    if (ic_check_usable(ic, NULL) != CAIRN_OK || is_empty)
         return;
     ic_change_begin(&change, ic);
     enum cairn_status status = ic_changes_apply(&change, 1, CAIRN_RELAXED, NULL);

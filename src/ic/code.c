@@ -122,6 +122,9 @@ enum cairn_status ic_code_make(struct ic_change *change, struct cairn_error *err
     if (change->way != IC_WAY_BRANCH) {
         emission.cache.cases++;
         emission.cache.count--;
+        emission.cache.is_called = false;
+    } else if (cache.is_called) {
+        emission.cache.is_called = ic_inline_prepare_call(change->ic);
     }
     const struct code_stub_request request = {.encode = encode,
                                               .user = &emission,

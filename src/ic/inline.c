@@ -34,9 +34,7 @@ static enum cairn_status write_bytes(cairn_site *site, const uint8_t *bytes,
     return status;
 }
 
-/* Writes the no-ops that were in the bytes at first, when there is no cache and no thread can be in
- * them. If that fails, the site cannot become a call. */
-static void restore_bytes(cairn_site *site)
+void ic_inline_restore(cairn_site *site)
 {
     struct site_table *sites = site->table;
     const uint8_t *initial = sites->initial_bytes + site->bytes_offset + site->return_offset;
@@ -87,7 +85,7 @@ static size_t free_bytes(struct grace_entry *entry)
     else if (site->ic != NULL)
         ic_change_again(site->ic);
     else if (!atomic_load_explicit(&site->table->retired, memory_order_acquire))
-        restore_bytes(site);
+        ic_inline_restore(site);
     cache_set_leave(set);
     return 0;
 }
@@ -125,7 +123,7 @@ void ic_inline_end(cairn_ic *ic)
     if (ic->is_inline)
         retire_bytes(inlined);
     else if (inlined->state == INLINE_FREE)
-        restore_bytes(ic->site);
+        ic_inline_restore(ic->site);
     ic->is_inline = false;
 }
 
@@ -164,7 +162,13 @@ enum ic_way ic_inline_choose(struct ic_change *change, const struct arch_cache *
     const struct cairn_arch *arch = site->table->arch;
     const struct ic_cases *next = &change->next;
     bool is_selected = arch->selects_cases != NULL && arch->selects_cases(cache);
-    if (!ic->may_inline || next->count == 0 || is_selected)
+    if (!ic->may_inline || !inline_is_possible(site))
+        return IC_WAY_BRANCH;
+    /* The code can call only if the site calls it. */
+    bool others_call = cache->miss_target != 0;
+    for (uint32_t i = 1; i < next->count; i++)
+        others_call |= cache->cases[i].action == ARCH_CACHE_JUMP;
+    if (next->count == 0 || is_selected || others_call)
         return IC_WAY_BRANCH;
     if (ic->is_inline)
         return is_first_case(ic, &next->entries[0]) ? IC_WAY_KEEP : IC_WAY_BRANCH;
@@ -172,6 +176,14 @@ enum ic_way ic_inline_choose(struct ic_change *change, const struct arch_cache *
     bool fits = site->inlined->state == INLINE_FREE &&
                 ic_inline_encode(change, cache, inline_address(site));
     return fits ? IC_WAY_ENTER : IC_WAY_BRANCH;
+}
+
+bool ic_inline_prepare_call(cairn_ic *ic)
+{
+    cairn_site *site = ic->site;
+    if (site->inlined != NULL && site->inlined->state == INLINE_FREE)
+        ic_inline_restore(site);
+    return !atomic_load_explicit(&site->holds_inline, memory_order_relaxed);
 }
 
 enum cairn_status ic_inline_write(struct ic_change *changes, size_t count,

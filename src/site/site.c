@@ -130,7 +130,7 @@ static enum cairn_status add_site(struct site_table *sites, uint32_t record,
     if (site->limit > 0)
         sites->regions_end = address + site->limit;
     if (site->kind == CAIRN_RECORD_PATCHPOINT)
-        return arm_patchpoint(site, declaration->calling_convention, error);
+        return arm_patchpoint(site, declaration, error);
     return site->kind == CAIRN_RECORD_STACKMAP ? arm_shadow(site, error)
                                                : arm_statepoint(site, error);
 }
