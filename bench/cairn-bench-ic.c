@@ -54,6 +54,9 @@ static void missed(struct cairn_ic_miss *miss, void *user)
     check(cairn_ic_return(miss, &value, &error), &error);
 }
 
+/* Calls take longer at some places in a cache line, so that loops with calls are at several. */
+enum { POSITIONS = 4, POSITION_PADDING = 16 };
+
 enum {
     WRITTEN,
     HIT,
@@ -67,7 +70,9 @@ enum {
     WRITTEN_STORE,
     STORE,
     WRITTEN_CALL,
+    WRITTEN_CALL_LAST = WRITTEN_CALL + POSITIONS - 1,
     CALL,
+    CALL_LAST = CALL + POSITIONS - 1,
     WRITTEN_TWO,
     TWO,
     WRITTEN_FOUR,
@@ -169,6 +174,14 @@ static struct subject subjects[SUBJECTS] = {
                                         .megamorphic_target = (void *)(uintptr_t)ic_look_up},
                             .is_slow = true},
 };
+
+/* Returns the first of the subjects that differ from this one only in their position. */
+static size_t first_position(size_t subject)
+{
+    if (subject >= WRITTEN_CALL && subject <= WRITTEN_CALL_LAST)
+        return WRITTEN_CALL;
+    return subject >= CALL && subject <= CALL_LAST ? (size_t)CALL : subject;
+}
 
 struct figure {
     const char *name;
@@ -297,12 +310,15 @@ static void load(struct bench *bench)
     static struct ic_loop all[SUBJECTS + ADDED];
     struct cairn_error error;
     const struct cairn_engine_options options = {.optimisation_level = 2};
+    for (size_t i = 0; i < SUBJECTS; i++)
+        subjects[i] = subjects[first_position(i)];
     for (size_t i = 0; i < SUBJECTS + ADDED; i++) {
         snprintf(names[i], sizeof names[i], "loop%zu", i);
         all[i] = (struct ic_loop){.kind = IC_LOOP_SITE, .name = names[i], .id = i};
         if (i < SUBJECTS) {
             all[i].kind = subjects[i].kind;
             all[i].is_along_list = subjects[i].is_along_list;
+            all[i].padding = POSITION_PADDING * (unsigned)(i - first_position(i));
         }
     }
     bench->context = LLVMContextCreate();
@@ -345,6 +361,7 @@ static double results[SUBJECTS][SETS];
 
 static bool is_measured(const struct bench *bench, size_t subject, size_t set)
 {
+    subject = first_position(subject);
     if (subjects[subject].is_slow && set != 0)
         return false;
     for (size_t i = 0; i < FIGURES; i++) {
@@ -410,6 +427,15 @@ static void measure_block(const struct bench *bench, size_t set, size_t heap,
         }
 }
 
+/* Makes the first subject's result the geometric mean of all positions. */
+static void average_positions(size_t first, size_t set)
+{
+    double logarithms = 0;
+    for (size_t i = first; i < first + POSITIONS; i++)
+        logarithms += log(results[i][set]);
+    results[first][set] = exp(logarithms / POSITIONS);
+}
+
 /* Measures the heaps in turn, too, in longer blocks. */
 static void measure_set(const struct bench *bench, size_t set)
 {
@@ -422,6 +448,8 @@ static void measure_set(const struct bench *bench, size_t set)
     for (size_t j = 0; j < SUBJECTS; j++)
         if (is_measured(bench, j, set))
             results[j][set] = bench_percentile(samples[j], BLOCKS * sets[set].rounds, fraction);
+    average_positions(WRITTEN_CALL, set);
+    average_positions(CALL, set);
     for (size_t i = 0; i < HEAPS; i++)
         ic_heap_destroy(&heaps[i]);
 }

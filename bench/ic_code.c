@@ -200,6 +200,20 @@ static LLVMValueRef build_turn(const struct building *building, const struct ic_
     return LLVMBuildAdd(building->builder, turn->sum, body, "");
 }
 
+/* Builds no-ops, which are executed once, so that the loop is elsewhere in its cache line. */
+static void build_padding(const struct building *building, unsigned count)
+{
+    static const char nop[] = "nop\n";
+    char text[256] = "";
+    char constraints[] = "";
+    LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(building->context), NULL, 0, 0);
+    for (unsigned i = 0; i < count && strlen(text) + sizeof nop < sizeof text; i++)
+        strcat(text, nop);
+    LLVMValueRef assembly = LLVMGetInlineAsm(type, text, strlen(text), constraints, 0, 1, 0,
+                                             LLVMInlineAsmDialectATT, 0);
+    LLVMBuildCall2(building->builder, type, assembly, NULL, 0, "");
+}
+
 static void build_loop(struct building *building, const struct ic_loop *loop)
 {
     LLVMBuilderRef builder = building->builder;
@@ -209,6 +223,8 @@ static void build_loop(struct building *building, const struct ic_loop *loop)
     LLVMValueRef zero = constant(building, 0);
     LLVMPositionBuilderAtEnd(builder, entry);
     LLVMValueRef first = build_object(building, zero);
+    if (loop->padding > 0)
+        build_padding(building, loop->padding);
     LLVMBuildBr(builder, head);
 
     LLVMPositionBuilderAtEnd(builder, head);

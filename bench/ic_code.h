@@ -33,6 +33,7 @@ struct ic_loop {
     const char *name;
     uint64_t id; /* ID of the patch point */
     bool is_along_list;
+    unsigned padding; /* number of no-ops before the loop, which move it in its cache line */
 };
 
 /* Name of a compiled function that takes an object and returns the property. */
