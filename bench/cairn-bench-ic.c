@@ -54,7 +54,8 @@ static void missed(struct cairn_ic_miss *miss, void *user)
     check(cairn_ic_return(miss, &value, &error), &error);
 }
 
-/* Calls take longer at some places in a cache line, so that loops with calls are at several. */
+/* Loops with more branches take longer at some places in a cache line, so that they are at several.
+ */
 enum { POSITIONS = 4, POSITION_PADDING = 16 };
 
 enum {
@@ -74,7 +75,9 @@ enum {
     CALL,
     CALL_LAST = CALL + POSITIONS - 1,
     WRITTEN_TWO,
+    WRITTEN_TWO_LAST = WRITTEN_TWO + POSITIONS - 1,
     TWO,
+    TWO_LAST = TWO + POSITIONS - 1,
     WRITTEN_FOUR,
     FOUR,
     FOUR_IN_ORDER,
@@ -175,12 +178,16 @@ static struct subject subjects[SUBJECTS] = {
                             .is_slow = true},
 };
 
+static const size_t moved[] = {WRITTEN_CALL, CALL, WRITTEN_TWO, TWO};
+enum { MOVED = sizeof moved / sizeof *moved };
+
 /* Returns the first of the subjects that differ from this one only in their position. */
 static size_t first_position(size_t subject)
 {
-    if (subject >= WRITTEN_CALL && subject <= WRITTEN_CALL_LAST)
-        return WRITTEN_CALL;
-    return subject >= CALL && subject <= CALL_LAST ? (size_t)CALL : subject;
+    for (size_t i = 0; i < MOVED; i++)
+        if (subject >= moved[i] && subject < moved[i] + POSITIONS)
+            return moved[i];
+    return subject;
 }
 
 struct figure {
@@ -448,8 +455,8 @@ static void measure_set(const struct bench *bench, size_t set)
     for (size_t j = 0; j < SUBJECTS; j++)
         if (is_measured(bench, j, set))
             results[j][set] = bench_percentile(samples[j], BLOCKS * sets[set].rounds, fraction);
-    average_positions(WRITTEN_CALL, set);
-    average_positions(CALL, set);
+    for (size_t i = 0; i < MOVED; i++)
+        average_positions(moved[i], set);
     for (size_t i = 0; i < HEAPS; i++)
         ic_heap_destroy(&heaps[i]);
 }
