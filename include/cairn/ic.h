@@ -203,12 +203,23 @@ typedef void cairn_ic_handler(struct cairn_ic_miss *miss, void *user);
 
 /** Makes the code continue after the site with this result when the handler returns. `result` is
  *  NULL if the site has no result. The same as cairn_exit_continue. If a handler calls neither
- *  this function nor one of the actions of cairn/exit.h, the result's register is unchanged.
+ *  this function nor cairn_ic_retry nor one of the actions of cairn/exit.h, the result's register is unchanged.
  *
  *  Async-signal-safe. */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_ic_return(struct cairn_ic_miss *miss,
                                                              const struct cairn_value *result,
                                                              struct cairn_error *error);
+
+/**
+ * Makes the code execute the site again when the handler returns, with the same operands: for
+ * handlers that have added a case that hits, so that they need not make the access themselves. If no
+ * case hits, the handler is called again. So a handler must not do this if adding the case has failed
+ * or has made the cache megamorphic (cairn_ic_state). If the cache was destroyed, the thread does
+ * what the site does without it.
+ *
+ * Async-signal-safe.
+ */
+CAIRN_API void cairn_ic_retry(struct cairn_ic_miss *miss);
 
 /* ---- Creating and destroying caches ---- */
 
