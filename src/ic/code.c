@@ -104,6 +104,20 @@ static enum cairn_status encode(struct code_stub *stub, void *user, uint8_t *cod
     return CAIRN_OK;
 }
 
+/* Leaves out the first case if it is in the site's own bytes, and chooses whether the site calls
+ * the code. */
+static void choose_way(struct ic_change *change, struct arch_cache *cache)
+{
+    change->way = ic_inline_choose(change, cache);
+    if (change->way != IC_WAY_BRANCH) {
+        cache->cases++;
+        cache->count--;
+        cache->is_called = false;
+    } else if (cache->is_called) {
+        cache->is_called = ic_inline_prepare_call(change->ic);
+    }
+}
+
 enum cairn_status ic_code_make(struct ic_change *change, struct cairn_error *error)
 {
     _Static_assert((int)CODE_STUB_ALIGNMENT >= (int)ARCH_CACHE_ALIGNMENT,
@@ -118,14 +132,7 @@ enum cairn_status ic_code_make(struct ic_change *change, struct cairn_error *err
                                 .cache = describe(change->ic, &change->next, &description)};
     struct ic_code *code = &change->code;
     const struct arch_cache cache = emission.cache;
-    change->way = ic_inline_choose(change, &cache);
-    if (change->way != IC_WAY_BRANCH) {
-        emission.cache.cases++;
-        emission.cache.count--;
-        emission.cache.is_called = false;
-    } else if (cache.is_called) {
-        emission.cache.is_called = ic_inline_prepare_call(change->ic);
-    }
+    choose_way(change, &emission.cache);
     const struct code_stub_request request = {.encode = encode,
                                               .user = &emission,
                                               .block = site->table->block,

@@ -108,31 +108,12 @@ static void encode_nop(struct change *change)
     (void)is_encoded;
 }
 
-enum cairn_status plan_change(struct change *change, struct cairn_error *error)
+/* Encodes a branch to the change's target, with a veneer where it needs one. */
+static enum cairn_status encode_target(struct change *change, struct cairn_error *error)
 {
     cairn_site *site = change->site;
     const struct cairn_arch *arch = site->table->arch;
     const enum arch_branch branch = (enum arch_branch)change->branch;
-    enum cairn_status status = CAIRN_OK;
-    change->veneer = NULL;
-    change->is_settled = false;
-    if (!code_space_is_own(site->table->space))
-        status =
-            code_block_make_own(site->table->block, word_address(site), arch->word_bytes, error);
-    if (status != CAIRN_OK)
-        return status;
-    if (change->original) {
-        change->bits = site->initial.bits;
-        return CAIRN_OK;
-    }
-    if (branch == ARCH_BRANCH_NOP) {
-        encode_nop(change);
-        return CAIRN_OK;
-    }
-    if (branch == ARCH_BRANCH_CALL && site->has_inline_space)
-        status = note_call(site, error);
-    if (status != CAIRN_OK)
-        return status;
     bool is_framed = branch == ARCH_BRANCH_CALL && veneers_frame_calls(site);
     if (branch == ARCH_BRANCH_CALL && arch->toc_save_offset != 0 && !site->saves_toc && !is_framed)
         return refuse_call(site, error);
@@ -146,10 +127,35 @@ enum cairn_status plan_change(struct change *change, struct cairn_error *error)
                          "the place 0x%llx that LLVM's call goes to is out of the branch's reach, "
                          "and has no descriptor for a veneer",
                          (unsigned long long)change->target);
-    status = veneers_take(site, branch, &change->veneer, error);
+    enum cairn_status status = veneers_take(site, branch, &change->veneer, error);
     if (status == CAIRN_OK)
         change->bits = change->veneer->bits;
     return status;
+}
+
+enum cairn_status plan_change(struct change *change, struct cairn_error *error)
+{
+    cairn_site *site = change->site;
+    const struct site_table *sites = site->table;
+    enum cairn_status status = CAIRN_OK;
+    change->veneer = NULL;
+    change->is_settled = false;
+    if (!code_space_is_own(sites->space))
+        status =
+            code_block_make_own(sites->block, word_address(site), sites->arch->word_bytes, error);
+    if (status != CAIRN_OK)
+        return status;
+    if (change->original) {
+        change->bits = site->initial.bits;
+        return CAIRN_OK;
+    }
+    if (change->branch == ARCH_BRANCH_NOP) {
+        encode_nop(change);
+        return CAIRN_OK;
+    }
+    if (change->branch == ARCH_BRANCH_CALL && site->has_inline_space)
+        status = note_call(site, error);
+    return status == CAIRN_OK ? encode_target(change, error) : status;
 }
 
 enum cairn_status plan_all(const struct change_list *list, enum site_form form,
