@@ -165,7 +165,7 @@ static LLVMValueRef build_access(struct ir *ir, uint64_t id, LLVMValueRef object
     LLVMValueRef arguments[] = {object, value};
     const struct cairn_patchpoint patchpoint = {
         .id = id,
-        .byte_count = cairn_patchpoint_minimum_bytes(ir->module, false),
+        .byte_count = cairn_patchpoint_inline_bytes(ir->module),
         .result_type = value == NULL ? ir->int64 : NULL,
         .calling_convention =
             value == NULL ? CAIRN_CALLING_CONVENTION_C : CAIRN_CALLING_CONVENTION_ANYREG,

@@ -81,6 +81,13 @@ CAIRN_API LLVMValueRef cairn_build_patchpoint(LLVMBuilderRef builder,
  * executed, at any alignment. 0 if the architecture is unknown. */
 CAIRN_API uint32_t cairn_patchpoint_minimum_bytes(LLVMModuleRef module, bool has_target);
 
+/** Returns the size in bytes of a patch point without a target whose inline cache can keep its
+ * first case in the patch point's own bytes, at any alignment: a load, a store or a constant, with
+ * a key of 4 bytes and offsets of at most 120 (cairn/ic.h). Other cases may need more: 8 bytes for
+ * a key of 8 bytes, and as many for a field that is out of line, a large offset, or a counter. 0 if
+ * the architecture has no inline caches. */
+CAIRN_API uint32_t cairn_patchpoint_inline_bytes(LLVMModuleRef module);
+
 /* ---- Frame states ---- */
 
 /** An interpreter's frame at a site, in terms of the compiled function's values. */

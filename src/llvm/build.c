@@ -167,6 +167,18 @@ uint32_t cairn_patchpoint_minimum_bytes(LLVMModuleRef module, bool has_target)
                       : minimum_bytes[architecture].without_target;
 }
 
+uint32_t cairn_patchpoint_inline_bytes(LLVMModuleRef module)
+{
+    /* ORDER ARCHITECTURE. The space that aligns the word, the word, guard, branch and action. */
+    static const uint8_t inline_bytes[] = {
+        [CAIRN_ARCHITECTURE_UNKNOWN] = 0,      [CAIRN_ARCHITECTURE_X86_64] = 32,
+        [CAIRN_ARCHITECTURE_AARCH64] = 32,     [CAIRN_ARCHITECTURE_PPC64_ELFV2] = 56,
+        [CAIRN_ARCHITECTURE_PPC64_ELFV1] = 56, [CAIRN_ARCHITECTURE_SYSTEMZ] = 0,
+        [CAIRN_ARCHITECTURE_RISCV64] = 0,
+    };
+    return inline_bytes[types_architecture(module)];
+}
+
 static bool is_pointer(LLVMTypeRef type) { return LLVMGetTypeKind(type) == LLVMPointerTypeKind; }
 
 /* Converts the target to the intrinsic's parameter type. A target that is not a constant is left
