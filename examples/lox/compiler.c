@@ -74,6 +74,7 @@ struct compiler {
     struct string *super_name;
     uint32_t this_end; /* the code after the last `this` */
     uint32_t nesting;
+    bool can_assign; /* the expression that begins may be the target of an assignment */
     bool has_error;
     bool is_panicking; /* after an error, until the next statement */
     bool is_stopped;   /* no more errors: the rest is not read */
@@ -461,8 +462,8 @@ enum level {
 };
 
 struct rule {
-    void (*prefix)(struct compiler *c, bool can_assign);
-    void (*infix)(struct compiler *c, bool can_assign);
+    void (*prefix)(struct compiler *c);
+    void (*infix)(struct compiler *c);
     enum level level;         /* of the infix */
     enum operation operation; /* of a binary operator */
 };
@@ -479,10 +480,12 @@ static void expression_at(struct compiler *c, enum level level)
         return;
     }
     nest(c);
-    rules[c->previous.type].prefix(c, can_assign);
+    c->can_assign = can_assign;
+    rules[c->previous.type].prefix(c);
     while (level <= rules[c->current.type].level) {
         advance(c);
-        rules[c->previous.type].infix(c, can_assign);
+        c->can_assign = can_assign;
+        rules[c->previous.type].infix(c);
     }
     if (can_assign && match(c, TOKEN_EQUAL))
         error(c, "Invalid assignment target.");
@@ -491,57 +494,47 @@ static void expression_at(struct compiler *c, enum level level)
 
 static void expression(struct compiler *c) { expression_at(c, LEVEL_ASSIGNMENT); }
 
-static void number(struct compiler *c, bool can_assign)
+static void number(struct compiler *c)
 {
     /* A copy, because strtod would read an exponent that follows. */
     char *text = strndup(c->previous.text, c->previous.size);
-    (void)can_assign;
     if (text == NULL)
         heap_exhausted();
     emit_constant(c, number_value(strtod(text, NULL)));
     free(text);
 }
 
-static void string(struct compiler *c, bool can_assign)
+static void string(struct compiler *c)
 {
-    (void)can_assign;
     emit_constant(c, object_value(intern(c, c->previous.text + 1, c->previous.size - 2)));
 }
 
-static void literal(struct compiler *c, bool can_assign)
-{
-    (void)can_assign;
-    emit(c, rules[c->previous.type].operation, 0);
-}
+static void literal(struct compiler *c) { emit(c, rules[c->previous.type].operation, 0); }
 
-static void grouping(struct compiler *c, bool can_assign)
+static void grouping(struct compiler *c)
 {
-    (void)can_assign;
     expression(c);
     expect(c, TOKEN_RIGHT_PAREN, "Expect ')' after expression.");
 }
 
-static void unary(struct compiler *c, bool can_assign)
+static void unary(struct compiler *c)
 {
     enum operation operation = c->previous.type == TOKEN_MINUS ? OP_NEGATE : OP_NOT;
-    (void)can_assign;
     expression_at(c, LEVEL_UNARY);
     emit(c, operation, 0);
 }
 
-static void binary(struct compiler *c, bool can_assign)
+static void binary(struct compiler *c)
 {
     const struct rule *rule = &rules[c->previous.type];
-    (void)can_assign;
     expression_at(c, rule->level + 1);
     emit(c, rule->operation, 0);
 }
 
 /* `and` and `or`: the left operand is the result, or is popped. */
-static void logical(struct compiler *c, bool can_assign)
+static void logical(struct compiler *c)
 {
     const struct rule *rule = &rules[c->previous.type];
-    (void)can_assign;
     uint32_t end = emit(c, rule->operation, 0);
     emit(c, OP_POP, 1);
     expression_at(c, rule->level);
@@ -571,14 +564,10 @@ static void named_variable(struct compiler *c, struct string *name, bool can_ass
         emit(c, is_assignment ? set : get, index);
 }
 
-static void variable(struct compiler *c, bool can_assign)
-{
-    named_variable(c, previous_name(c), can_assign);
-}
+static void variable(struct compiler *c) { named_variable(c, previous_name(c), c->can_assign); }
 
-static void this_(struct compiler *c, bool can_assign)
+static void this_(struct compiler *c)
 {
-    (void)can_assign;
     if (c->class == NULL) {
         error(c, "Can't use 'this' outside of a class.");
         return;
@@ -603,9 +592,8 @@ static uint32_t arguments(struct compiler *c)
     return count;
 }
 
-static void super_(struct compiler *c, bool can_assign)
+static void super_(struct compiler *c)
 {
-    (void)can_assign;
     if (c->class == NULL)
         error(c, "Can't use 'super' outside of a class.");
     else if (!c->class->has_superclass)
@@ -624,11 +612,7 @@ static void super_(struct compiler *c, bool can_assign)
     }
 }
 
-static void call(struct compiler *c, bool can_assign)
-{
-    (void)can_assign;
-    emit_site(c, OP_CALL, NULL, arguments(c));
-}
+static void call(struct compiler *c) { emit_site(c, OP_CALL, NULL, arguments(c)); }
 
 /* Counts a field for the space in new instances. It is only an estimate. */
 static void count_field(struct class_unit *class, const struct string *name)
@@ -640,12 +624,12 @@ static void count_field(struct class_unit *class, const struct string *name)
         class->fields[class->field_count++] = name;
 }
 
-static void dot(struct compiler *c, bool can_assign)
+static void dot(struct compiler *c)
 {
     bool is_this = c->class != NULL && c->this_end == function_of_unit(c)->code_count;
     expect(c, TOKEN_NAME, "Expect property name after '.'.");
     struct string *name = previous_name(c);
-    if (can_assign && match(c, TOKEN_EQUAL)) {
+    if (c->can_assign && match(c, TOKEN_EQUAL)) {
         if (is_this)
             count_field(c->class, name);
         expression(c);

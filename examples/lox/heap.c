@@ -8,7 +8,7 @@
  */
 #include "heap.h"
 
-#include "strings.h"
+#include "intern.h"
 
 #include <stdio.h>
 #include <stdlib.h>

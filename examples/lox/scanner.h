@@ -15,7 +15,6 @@ enum token_type {
     TOKEN_NAME,
     TOKEN_NUMBER,
     TOKEN_STRING,
-
     TOKEN_LEFT_PAREN,
     TOKEN_RIGHT_PAREN,
     TOKEN_LEFT_BRACE,
@@ -35,7 +34,6 @@ enum token_type {
     TOKEN_GREATER_EQUAL,
     TOKEN_LESS,
     TOKEN_LESS_EQUAL,
-
     TOKEN_AND,
     TOKEN_CLASS,
     TOKEN_ELSE,
@@ -52,7 +50,7 @@ enum token_type {
     TOKEN_TRUE,
     TOKEN_VAR,
     TOKEN_WHILE,
-    TOKEN_TYPES,
+    TOKEN_TYPES
 };
 
 /* The text is part of the source. */

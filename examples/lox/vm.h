@@ -7,7 +7,7 @@
 #define LOX_VM_H
 
 #include "code.h"
-#include "strings.h"
+#include "intern.h"
 
 enum {
     STACK_SLOTS = 1 << 24,
@@ -34,9 +34,9 @@ struct globals {
 
 struct vm {
     struct frame *frame; /* the newest; while the interpreter runs, it has its own copy */
-    lox_value *top;      /* the first free slot; likewise */
-    lox_value *stack;
     struct frame *frames;
+    lox_value *top; /* the first free slot; likewise */
+    lox_value *stack;
     struct globals globals;
     struct function *functions; /* all that were compiled */
     struct string *init_name;

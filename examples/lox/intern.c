@@ -4,7 +4,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "strings.h"
+#include "intern.h"
 
 #include <assert.h>
 #include <stdlib.h>

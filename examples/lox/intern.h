@@ -4,8 +4,8 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#ifndef LOX_STRINGS_H
-#define LOX_STRINGS_H
+#ifndef LOX_INTERN_H
+#define LOX_INTERN_H
 
 #include "heap.h"
 
