@@ -75,11 +75,10 @@ uint32_t site_add(struct function *function, struct string *name, uint32_t argum
 {
     function->sites = grown(function->sites, function->site_count, &function->site_capacity,
                             sizeof *function->sites);
-    function->sites[function->site_count] = (struct site){
-        .fast.key = NO_KEY,
-        .name = name,
-        .argument_count = argument_count,
-    };
+    struct site *site = &function->sites[function->site_count];
+    *site = (struct site){.name = name, .argument_count = argument_count};
+    for (uint32_t i = 0; i < SITE_CASES; i++)
+        site->cases[i].key = NO_KEY;
     return function->site_count++;
 }
 
@@ -131,20 +130,15 @@ void function_print(const struct function *function)
 
 /* ---- Feedback ---- */
 
-const struct site_case *site_find(const struct site *site, const void *key)
-{
-    for (uint32_t i = 0; i < site->case_count; i++)
-        if (site->cases[i].key == key)
-            return &site->cases[i];
-    return NULL;
-}
-
 void site_record(struct site *site, const struct site_case *seen)
 {
-    if (site->case_count < SITE_CASES)
-        site->cases[site->case_count++] = *seen;
-    else
-        site->is_megamorphic = true;
+    for (uint32_t i = 0; i < SITE_CASES; i++) {
+        if (site->cases[i].key == NO_KEY) {
+            site->cases[i] = *seen;
+            return;
+        }
+    }
+    site->is_megamorphic = true;
 }
 
 static void case_visit(struct heap *heap, struct site_case *seen)
@@ -162,8 +156,7 @@ void function_visit(struct heap *heap, struct function *function)
     for (uint32_t i = 0; i < function->site_count; i++) {
         struct site *site = &function->sites[i];
         heap_visit_object(heap, &site->name);
-        case_visit(heap, &site->fast);
-        for (uint32_t j = 0; j < site->case_count; j++)
+        for (uint32_t j = 0; j < SITE_CASES; j++)
             case_visit(heap, &site->cases[j]);
     }
 }

@@ -90,9 +90,9 @@ enum { SEEN_STRINGS = 1, SEEN_OTHERS = 2 };
 
 enum access {
     ACCESS_NONE,
-    ACCESS_INLINE,     /* field `slot` of the instance itself */
+    ACCESS_INLINE, /* field `slot` of the instance itself; `target` is the shape after a store */
+    ACCESS_ADD_INLINE, /* the same, and the store adds the field */
     ACCESS_MORE,       /* field `slot` of the instance's array */
-    ACCESS_ADD_INLINE, /* the same, for stores that add the field: `target` is the new shape */
     ACCESS_ADD_MORE,
     ACCESS_METHOD,    /* `target` is the method's closure */
     ACCESS_CALL,      /* the key is the function that is called */
@@ -102,27 +102,22 @@ enum access {
 /* One thing that a site has seen: what an object with this identity means there. Nothing in it
  * moves. */
 struct site_case {
-    void *key;
+    void *key; /* NO_KEY in unused cases, which no object has */
     void *target;
     uint32_t slot;
     enum access access;
 };
 
 enum { SITE_CASES = 4 };
+#define NO_KEY ((void *)1)
 
-/* `fast` is the case seen last, if the interpreter can do it in line; otherwise its key is NO_KEY.
- */
+/* Calls are recorded only with a number of arguments that the callee accepts. */
 struct site {
-    struct site_case fast;
+    struct site_case cases[SITE_CASES];
     struct string *name; /* of the property; NULL for CALL */
     uint32_t argument_count;
-    uint16_t case_count;
-    bool is_megamorphic; /* it has seen more than SITE_CASES */
-    struct site_case cases[SITE_CASES];
+    bool is_megamorphic; /* it has seen more, or what cannot be in a case */
 };
-
-/* No object has it. Identities that are NULL must not match an empty cache. */
-#define NO_KEY ((void *)1)
 
 /* ---- Functions ---- */
 
@@ -173,11 +168,20 @@ uint32_t line_of(const struct function *function, const instruction *at);
 /* Returns how many words after the instruction belong to it: captures. */
 uint32_t words_after(const struct function *function, instruction word);
 
-/* Enters a case that the site has not seen yet. */
-void site_record(struct site *site, const struct site_case *seen);
+/* Returns what the site has seen of such an object, or NULL. */
+static inline const struct site_case *site_find(const struct site *site, lox_value value)
+{
+    if (__builtin_expect(is_object(value), 1)) {
+        const void *key = as_object(value)->identity;
+        for (uint32_t i = 0; i < SITE_CASES; i++)
+            if (__builtin_expect(site->cases[i].key == key, i == 0))
+                return &site->cases[i];
+    }
+    return NULL;
+}
 
-/* Returns the case with this key, or NULL. */
-const struct site_case *site_find(const struct site *site, const void *key);
+/* Adds a case that the site has not seen yet. */
+void site_record(struct site *site, const struct site_case *seen);
 
 /* Visits what a function refers to. Only for major collections: all of it is old. */
 void function_visit(struct heap *heap, struct function *function);

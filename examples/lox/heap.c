@@ -250,10 +250,11 @@ void heap_visit_object(struct heap *heap, void *root)
     memcpy(root, &object, sizeof object);
 }
 
+/* The first value's contents are visited next, so it and they are moved to neighbouring cells. */
 static void visit_values(struct heap *heap, lox_value *values, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
-        heap_visit(heap, &values[i]);
+    while (count-- > 0)
+        heap_visit(heap, &values[count]);
 }
 
 static void visit_instance(struct heap *heap, struct instance *instance)

@@ -221,26 +221,19 @@ static bool call_value(struct vm *vm, uint32_t argument_count)
  */
 static void note_callee(struct site *site, lox_value callee)
 {
-    struct site_case seen = {.access = ACCESS_NONE};
-    struct closure *init = NULL;
-    if (is_kind(callee, KIND_CLOSURE)) {
-        seen.access = ACCESS_CALL;
-        if (function_of(as_closure(callee))->arity != site->argument_count)
-            return;
-    } else if (is_kind(callee, KIND_CLASS)) {
+    struct site_case seen = {.access = ACCESS_CALL};
+    const struct closure *entered = as_closure(callee);
+    if (is_kind(callee, KIND_CLASS)) {
         seen.access = ACCESS_CONSTRUCT;
-        init = as_class(callee)->init;
-        if ((init != NULL ? function_of(init)->arity : 0) != site->argument_count)
-            return;
-    } else {
+        seen.target = as_class(callee)->init;
+        entered = seen.target;
+    } else if (!is_kind(callee, KIND_CLOSURE)) {
         site->is_megamorphic = true;
         return;
     }
     seen.key = as_object(callee)->identity;
-    seen.target = init;
-    if (site_find(site, seen.key) == NULL)
+    if ((entered != NULL ? function_of(entered)->arity : 0) == site->argument_count)
         site_record(site, &seen);
-    site->fast = seen;
 }
 
 static bool call_slow(struct vm *vm, struct site *site)
@@ -250,21 +243,6 @@ static bool call_slow(struct vm *vm, struct site *site)
 }
 
 /* ---- Properties ---- */
-
-/* Finds a property, in the feedback or else in the shape. Returns false if there is none. */
-static bool find_property(struct site *site, const struct shape *shape, struct site_case *found)
-{
-    const struct site_case *known = site_find(site, shape);
-    if (known != NULL) {
-        *found = *known;
-        return true;
-    }
-    if (!property_find(shape, site->name, found))
-        return false;
-    if (found->key != NO_KEY)
-        site_record(site, found);
-    return true;
-}
 
 static bool undefined_property(struct vm *vm, const struct string *name)
 {
@@ -283,18 +261,30 @@ static bool bind(struct vm *vm, struct closure *method)
     return true;
 }
 
+/* Records a case if it can be cached. For calls, the callee must accept the arguments. */
+static void note(struct site *site, const struct site_case *found, bool is_call)
+{
+    if (found->key == NO_KEY)
+        return;
+    if (!is_call || function_of(found->target)->arity == site->argument_count)
+        site_record(site, found);
+}
+
 static bool get_property_slow(struct vm *vm, struct site *site)
 {
     struct site_case found;
     if (!is_kind(vm->top[-1], KIND_INSTANCE))
         return runtime_error(vm, "Only instances have properties.");
     const struct instance *instance = as_instance(vm->top[-1]);
-    if (!find_property(site, shape_of(instance), &found))
+    const struct site_case *known = site_find(site, vm->top[-1]);
+    if (known != NULL)
+        found = *known;
+    else if (!property_find(shape_of(instance), site->name, &found))
         return undefined_property(vm, site->name);
+    else
+        note(site, &found, false);
     if (found.access == ACCESS_METHOD)
         return bind(vm, found.target);
-    if (found.access == ACCESS_INLINE)
-        site->fast = found;
     vm->top[-1] = field_get(instance, &found);
     return true;
 }
@@ -305,15 +295,13 @@ static bool set_property_slow(struct vm *vm, struct site *site)
     struct site_case found;
     if (!is_kind(operands[0], KIND_INSTANCE))
         return runtime_error(vm, "Only instances have fields.");
-    const struct site_case *known = site_find(site, as_object(operands[0])->identity);
+    const struct site_case *known = site_find(site, operands[0]);
     if (known != NULL)
         found = *known;
     else if (!property_find_store(&vm->heap, &operands[0], site->name, &found))
         return out_of_memory(vm);
-    else if (found.key != NO_KEY)
-        site_record(site, &found);
-    if (found.access == ACCESS_INLINE || found.access == ACCESS_ADD_INLINE)
-        site->fast = found;
+    else
+        note(site, &found, false);
     if (!field_set(&vm->heap, &operands[0], &operands[1], &found))
         return out_of_memory(vm);
     operands[0] = operands[1];
@@ -321,57 +309,35 @@ static bool set_property_slow(struct vm *vm, struct site *site)
     return true;
 }
 
-/* The method of a case that was found is called in line next time, if it accepts the arguments. */
-static void note_method(struct site *site, const struct site_case *found)
-{
-    const struct closure *method = found->target;
-    if (function_of(method)->arity == site->argument_count)
-        site->fast = *found;
-}
-
+/* Calls a method, or what a field holds. Fields are not recorded. */
 static bool invoke_slow(struct vm *vm, struct site *site)
 {
     struct site_case found;
     lox_value *receiver = vm->top - site->argument_count - 1;
     if (!is_kind(*receiver, KIND_INSTANCE))
         return runtime_error(vm, "Only instances have methods.");
-    if (!find_property(site, shape_of(as_instance(*receiver)), &found))
+    if (!property_find(shape_of(as_instance(*receiver)), site->name, &found))
         return undefined_property(vm, site->name);
     if (found.access != ACCESS_METHOD) {
+        site->is_megamorphic = true;
         *receiver = field_get(as_instance(*receiver), &found);
         return call_value(vm, site->argument_count);
     }
-    if (found.key != NO_KEY)
-        note_method(site, &found);
+    note(site, &found, true);
     return enter(vm, found.target, site->argument_count);
 }
 
-/* Finds the method of a superclass, which is popped. Returns NULL after an error. */
-static struct closure *find_super(struct vm *vm, struct site *site)
+/* Pops a superclass and finds a method of it, which is bound or called. */
+static bool super_slow(struct vm *vm, struct site *site, bool is_call)
 {
-    struct class *class = as_class(*--vm->top);
-    struct site_case found = {.key = class, .access = ACCESS_METHOD};
-    found.target = class_method(class, site->name);
-    if (found.target == NULL) {
-        undefined_property(vm, site->name);
-        return NULL;
-    }
-    if (site_find(site, class) == NULL)
-        site_record(site, &found);
-    note_method(site, &found);
-    return found.target;
-}
-
-static bool get_super(struct vm *vm, struct site *site)
-{
-    struct closure *method = find_super(vm, site);
-    return method != NULL && bind(vm, method);
-}
-
-static bool invoke_super_slow(struct vm *vm, struct site *site)
-{
-    struct closure *method = find_super(vm, site);
-    return method != NULL && enter(vm, method, site->argument_count);
+    lox_value superclass = *--vm->top;
+    struct site_case found = {.key = as_object(superclass), .access = ACCESS_METHOD};
+    found.target = class_method(as_class(superclass), site->name);
+    if (found.target == NULL)
+        return undefined_property(vm, site->name);
+    if (site_find(site, superclass) == NULL)
+        note(site, &found, is_call);
+    return is_call ? enter(vm, found.target, site->argument_count) : bind(vm, found.target);
 }
 
 static bool undefined_variable(struct vm *vm, uint32_t number)
@@ -416,7 +382,7 @@ static bool undefined_variable(struct vm *vm, uint32_t number)
         NEXT();                                                                                    \
     } while (false)
 
-/* Makes the frame for a callee whose number of arguments was compared before. */
+/* Makes the frame for a callee that accepts the number of arguments. */
 #define ENTER(callee, argument_count)                                                              \
     do {                                                                                           \
         struct closure *entered = (callee);                                                        \
@@ -514,27 +480,28 @@ op_DEFINE_GLOBAL:
 
 op_GET_PROPERTY : {
     struct site *site = &function->sites[OPERAND];
-    lox_value object = top[-1];
-    if (__builtin_expect(!is_object(object) || as_object(object)->identity != site->fast.key, 0))
+    const struct site_case *seen = site_find(site, top[-1]);
+    if (__builtin_expect(seen == NULL || seen->access != ACCESS_INLINE, 0))
         DO(get_property_slow(vm, site));
-    top[-1] = as_instance(object)->values[site->fast.slot];
+    top[-1] = as_instance(top[-1])->values[seen->slot];
     NEXT();
 }
 op_SET_PROPERTY : {
     struct site *site = &function->sites[OPERAND];
-    lox_value object = top[-2];
-    lox_value value = top[-1];
-    if (__builtin_expect(!is_object(object) || as_object(object)->identity != site->fast.key, 0))
+    const struct site_case *seen = site_find(site, top[-2]);
+    if (__builtin_expect(seen == NULL || seen->access >= ACCESS_MORE, 0))
         DO(set_property_slow(vm, site));
-    as_instance(object)->values[site->fast.slot] = value;
-    as_object(object)->identity = site->fast.target; /* unchanged, if no field is added */
-    heap_stored(&vm->heap, as_object(object), value);
+    struct instance *instance = as_instance(top[-2]);
+    lox_value value = top[-1];
+    instance->values[seen->slot] = value;
+    instance->object.identity = seen->target; /* unchanged, if no field is added */
+    heap_stored(&vm->heap, &instance->object, value);
     top--;
     top[-1] = value;
     NEXT();
 }
 op_GET_SUPER:
-    DO(get_super(vm, &function->sites[OPERAND]));
+    DO(super_slow(vm, &function->sites[OPERAND], false));
 
 op_EQUAL:
     top--;
@@ -599,32 +566,35 @@ op_CALL : {
     struct site *site = &function->sites[OPERAND];
     uint32_t count = site->argument_count;
     lox_value callee = top[-1 - (ptrdiff_t)count];
-    if (__builtin_expect(!is_object(callee) || as_object(callee)->identity != site->fast.key, 0))
+    const struct site_case *seen = site_find(site, callee);
+    if (__builtin_expect(seen == NULL, 0))
         DO(call_slow(vm, site));
-    if (site->fast.access == ACCESS_CALL)
+    if (seen->access == ACCESS_CALL)
         ENTER(as_closure(callee), count);
     SAVE();
     const struct instance *instance = instance_new(&vm->heap, as_class(callee));
     if (__builtin_expect(instance == NULL, 0))
         return out_of_memory(vm);
     top[-1 - (ptrdiff_t)count] = object_value(instance);
-    if (site->fast.target != NULL)
-        ENTER(site->fast.target, count);
+    if (seen->target != NULL)
+        ENTER(seen->target, count);
     NEXT();
 }
 op_INVOKE : {
     struct site *site = &function->sites[OPERAND];
-    lox_value object = top[-1 - (ptrdiff_t)site->argument_count];
-    if (__builtin_expect(!is_object(object) || as_object(object)->identity != site->fast.key, 0))
+    uint32_t count = site->argument_count;
+    const struct site_case *seen = site_find(site, top[-1 - (ptrdiff_t)count]);
+    if (__builtin_expect(seen == NULL, 0))
         DO(invoke_slow(vm, site));
-    ENTER(site->fast.target, site->argument_count);
+    ENTER(seen->target, count);
 }
 op_INVOKE_SUPER : {
     struct site *site = &function->sites[OPERAND];
-    if (__builtin_expect(as_object(top[-1]) != site->fast.key, 0))
-        DO(invoke_super_slow(vm, site));
+    const struct site_case *seen = site_find(site, top[-1]);
+    if (__builtin_expect(seen == NULL, 0))
+        DO(super_slow(vm, site, true));
     top--;
-    ENTER(site->fast.target, site->argument_count);
+    ENTER(seen->target, site->argument_count);
 }
 op_RETURN : {
     lox_value result = top[-1];
