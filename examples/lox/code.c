@@ -14,8 +14,7 @@ static const char *const operation_names[] = {
 #undef OPERATION
 };
 
-/* Returns the array with space for one item more, and doubles its capacity if needed. */
-static void *grown(void *items, uint32_t count, size_t *capacity, size_t item_size)
+void *array_grow(void *items, uint32_t count, uint32_t *capacity, size_t item_size)
 {
     if (count < *capacity)
         return items;
@@ -48,16 +47,16 @@ static void line_add(struct function *function, uint32_t line)
 {
     if (function->line_count > 0 && function->lines[function->line_count - 1].line == line)
         return;
-    function->lines = grown(function->lines, function->line_count, &function->line_capacity,
-                            sizeof *function->lines);
+    function->lines = array_grow(function->lines, function->line_count, &function->line_capacity,
+                                 sizeof *function->lines);
     function->lines[function->line_count++] =
         (struct line_run){.first = function->code_count, .line = line};
 }
 
 uint32_t code_add(struct function *function, instruction word, uint32_t line)
 {
-    function->code = grown(function->code, function->code_count, &function->code_capacity,
-                           sizeof *function->code);
+    function->code = array_grow(function->code, function->code_count, &function->code_capacity,
+                                sizeof *function->code);
     line_add(function, line);
     function->code[function->code_count] = word;
     return function->code_count++;
@@ -65,16 +64,16 @@ uint32_t code_add(struct function *function, instruction word, uint32_t line)
 
 uint32_t constant_add(struct function *function, lox_value value)
 {
-    function->constants = grown(function->constants, function->constant_count,
-                                &function->constant_capacity, sizeof *function->constants);
+    function->constants = array_grow(function->constants, function->constant_count,
+                                     &function->constant_capacity, sizeof *function->constants);
     function->constants[function->constant_count] = value;
     return function->constant_count++;
 }
 
 uint32_t site_add(struct function *function, struct string *name, uint32_t argument_count)
 {
-    function->sites = grown(function->sites, function->site_count, &function->site_capacity,
-                            sizeof *function->sites);
+    function->sites = array_grow(function->sites, function->site_count, &function->site_capacity,
+                                 sizeof *function->sites);
     struct site *site = &function->sites[function->site_count];
     *site = (struct site){.name = name, .argument_count = argument_count};
     for (uint32_t i = 0; i < SITE_CASES; i++)
@@ -84,8 +83,8 @@ uint32_t site_add(struct function *function, struct string *name, uint32_t argum
 
 uint32_t function_add(struct function *function, struct function *inner)
 {
-    function->functions = grown(function->functions, function->function_count,
-                                &function->function_capacity, sizeof(struct function *));
+    function->functions = array_grow(function->functions, function->function_count,
+                                     &function->function_capacity, sizeof(struct function *));
     function->functions[function->function_count] = inner;
     return function->function_count++;
 }

@@ -133,7 +133,6 @@ struct function {
     uint32_t arity;
     uint32_t box_count;
     uint32_t stack_size; /* slots, with the callee's own */
-    bool is_method;
     bool is_initializer;
     uint64_t invocation_count;
     uint64_t loop_count; /* executed LOOPs */
@@ -148,10 +147,13 @@ struct function {
     uint32_t function_count;
     struct line_run *lines;
     uint32_t line_count;
-    size_t code_capacity, constant_capacity, site_capacity, function_capacity, line_capacity;
+    uint32_t code_capacity, constant_capacity, site_capacity, function_capacity, line_capacity;
 };
 
-/* ---- For the compiler: each returns the number of what it has added ---- */
+/* ---- For the compiler; functions that add something return its number ---- */
+
+/* Returns the array with space for one item more; its capacity is doubled if needed. */
+void *array_grow(void *items, uint32_t count, uint32_t *capacity, size_t item_size);
 
 struct function *function_new(void);
 void function_free(struct function *function);

@@ -301,18 +301,6 @@ static void emit_default_return(struct compiler *c)
 
 /* ---- Local variables ---- */
 
-/* Returns the array with space for one more item. */
-static void *grown(void *items, uint32_t count, uint32_t *capacity, size_t item_size)
-{
-    if (count < *capacity)
-        return items;
-    *capacity = *capacity < 8 ? 8 : 2 * *capacity;
-    items = realloc(items, *capacity * item_size);
-    if (items == NULL)
-        heap_exhausted();
-    return items;
-}
-
 static uint32_t add_local(struct compiler *c, const struct string *name)
 {
     struct unit *unit = c->unit;
@@ -321,7 +309,7 @@ static uint32_t add_local(struct compiler *c, const struct string *name)
         return 0;
     }
     unit->locals =
-        grown(unit->locals, unit->local_count, &unit->local_capacity, sizeof *unit->locals);
+        array_grow(unit->locals, unit->local_count, &unit->local_capacity, sizeof *unit->locals);
     unit->locals[unit->local_count] = (struct local){
         .name = name, .depth = unit->scope_depth, .start = unit->function->code_count};
     return unit->local_count++;
@@ -408,8 +396,8 @@ static uint32_t add_capture(struct unit *unit, struct capture capture)
         if (unit->captures[i].index == capture.index &&
             unit->captures[i].is_local == capture.is_local)
             return i;
-    unit->captures =
-        grown(unit->captures, unit->capture_count, &unit->capture_capacity, sizeof *unit->captures);
+    unit->captures = array_grow(unit->captures, unit->capture_count, &unit->capture_capacity,
+                                sizeof *unit->captures);
     unit->captures[unit->capture_count] = capture;
     return unit->capture_count++;
 }
@@ -674,7 +662,6 @@ static void begin_unit(struct compiler *c, struct unit *unit, enum unit_kind kin
 {
     *unit = (struct unit){.enclosing = c->unit, .function = function_new(), .kind = kind};
     unit->function->name = name;
-    unit->function->is_method = kind >= UNIT_METHOD;
     unit->function->is_initializer = kind == UNIT_INITIALIZER;
     unit->function->next = c->vm->functions;
     c->vm->functions = unit->function;
@@ -690,7 +677,7 @@ static void end_unit(struct compiler *c)
     struct unit *unit = c->unit;
     emit_default_return(c);
     unit->function->box_count = unit->capture_count;
-    unit->function->stack_size++; /* INVOKE_SUPER and errors keep a value above the top */
+    unit->function->stack_size++; /* METHOD pushes the closure meanwhile */
     c->unit = unit->enclosing;
     free(unit->locals);
 }

@@ -70,7 +70,7 @@ static size_t default_limit(void)
     return pages > 0 && page_size > 0 ? (size_t)pages / 2 * (size_t)page_size : (size_t)1 << 30;
 }
 
-static void *map(size_t size)
+void *heap_map(size_t size)
 {
     void *address = mmap(NULL, size, PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -86,7 +86,7 @@ bool heap_init(struct heap *heap, const struct heap_options *options)
         .limit = limit,
         .threshold = limit < THRESHOLD_MIN ? limit : THRESHOLD_MIN,
     };
-    heap->young = map(heap->young_size);
+    heap->young = heap_map(heap->young_size);
     if (heap->young == NULL)
         return false;
     heap->next = heap->young;
@@ -129,7 +129,7 @@ static void pool_push(struct heap *heap, struct block *block)
 static bool pool_reserve(struct heap *heap, size_t count)
 {
     while (heap->pool_count < count) {
-        char *chunk = map((CHUNK_BLOCKS + 1) * (size_t)BLOCK_SIZE);
+        char *chunk = heap_map((CHUNK_BLOCKS + 1) * (size_t)BLOCK_SIZE);
         if (chunk == NULL)
             return false;
         chunk += -(uintptr_t)chunk % BLOCK_SIZE;
@@ -250,8 +250,8 @@ void heap_visit_object(struct heap *heap, void *root)
     memcpy(root, &object, sizeof object);
 }
 
-/* The first value's contents are visited next, so it and they are moved to neighbouring cells. */
-static void visit_values(struct heap *heap, lox_value *values, size_t count)
+/* From the last to the first, whose contents are then visited next and moved to cells near it. */
+void heap_visit_values(struct heap *heap, lox_value *values, size_t count)
 {
     while (count-- > 0)
         heap_visit(heap, &values[count]);
@@ -264,7 +264,7 @@ static void visit_instance(struct heap *heap, struct instance *instance)
         shape->field_count < shape->inline_capacity ? shape->field_count : shape->inline_capacity;
     heap_visit_object(heap, &instance->object.identity);
     heap_visit_object(heap, &instance->more);
-    visit_values(heap, instance->values, count);
+    heap_visit_values(heap, instance->values, count);
 }
 
 static void visit_class(struct heap *heap, struct class *class)
@@ -319,7 +319,7 @@ static void visit_contents(struct heap *heap, struct object *object)
         visit_table(heap, (struct table *)object);
         break;
     case KIND_FIELDS:
-        visit_values(heap, ((struct fields *)object)->values, object->count);
+        heap_visit_values(heap, ((struct fields *)object)->values, object->count);
         break;
     case KIND_STRING:
     case KIND_NATIVE:

@@ -102,6 +102,9 @@ void heap_add_roots(struct heap *heap, heap_roots *visit, void *user);
 
 /* Visits a root. It is changed if the object moves. */
 void heap_visit(struct heap *heap, lox_value *root);
+void heap_visit_values(struct heap *heap, lox_value *roots, size_t count);
+
+/* The same for a pointer to an object, or NULL. */
 void heap_visit_object(struct heap *heap, void *root);
 
 /* Collects. Returns false, and does nothing, if there is not enough memory for it (see D). */
@@ -112,6 +115,9 @@ void heap_remember(struct heap *heap, struct object *object);
 
 /* Returns a new object in the old generation, filled with zeros but for its header, or NULL. */
 void *heap_new_old(struct heap *heap, enum kind kind, size_t size);
+
+/* Returns pages of zeros, or NULL. Memory is used as far as they are touched. */
+void *heap_map(size_t size);
 
 /* Ends the process: for memory that cannot be done without and that no Lox program asked for. */
 _Noreturn void heap_exhausted(void);

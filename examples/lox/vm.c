@@ -14,20 +14,14 @@
 
 /* ---- Roots ---- */
 
-static void visit_values(struct heap *heap, lox_value *values, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        heap_visit(heap, &values[i]);
-}
-
 /* Functions have no young objects. */
 static void visit_roots(struct heap *heap, void *user)
 {
     struct vm *vm = user;
-    visit_values(heap, vm->stack, (size_t)(vm->top - vm->stack));
+    heap_visit_values(heap, vm->stack, (size_t)(vm->top - vm->stack));
     for (struct frame *frame = vm->frames; frame <= vm->frame; frame++)
         heap_visit_object(heap, &frame->closure);
-    visit_values(heap, vm->globals.values, vm->globals.count);
+    heap_visit_values(heap, vm->globals.values, vm->globals.count);
     if (!heap->is_major)
         return;
     heap_visit_object(heap, &vm->init_name);
@@ -40,18 +34,10 @@ static void visit_roots(struct heap *heap, void *user)
 
 /* ---- Set-up ---- */
 
-/* Reserves addresses; memory is used as far as it is touched. */
-static void *reserve(size_t size)
-{
-    void *address = mmap(NULL, size, PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return address == MAP_FAILED ? NULL : address;
-}
-
 bool vm_init(struct vm *vm, const struct heap_options *options)
 {
-    *vm = (struct vm){.stack = reserve(STACK_SLOTS * sizeof *vm->stack),
-                      .frames = reserve(FRAMES_MAX * sizeof *vm->frames)};
+    *vm = (struct vm){.stack = heap_map(STACK_SLOTS * sizeof *vm->stack),
+                      .frames = heap_map(FRAMES_MAX * sizeof *vm->frames)};
     if (!heap_init(&vm->heap, options) || vm->stack == NULL || vm->frames == NULL)
         return false;
     vm->top = vm->stack;
@@ -82,23 +68,16 @@ void vm_destroy(struct vm *vm)
 
 /* ---- Global variables ---- */
 
-static void globals_grow(struct globals *globals)
-{
-    globals->capacity = globals->capacity == 0 ? 64 : 2 * globals->capacity;
-    globals->values = realloc(globals->values, globals->capacity * sizeof *globals->values);
-    globals->names = realloc(globals->names, globals->capacity * sizeof *globals->names);
-    if (globals->values == NULL || globals->names == NULL)
-        heap_exhausted();
-}
-
 uint32_t global_number(struct vm *vm, struct string *name)
 {
     struct globals *globals = &vm->globals;
     const lox_value *known = table_find(globals->numbers, name);
     if (known != NULL)
         return (uint32_t)*known;
-    if (globals->count == globals->capacity)
-        globals_grow(globals);
+    uint32_t capacity = globals->capacity;
+    globals->names = array_grow(globals->names, globals->count, &capacity, sizeof *globals->names);
+    globals->values =
+        array_grow(globals->values, globals->count, &globals->capacity, sizeof *globals->values);
     if (!table_set(&vm->heap, &globals->numbers, name, globals->count))
         heap_exhausted();
     globals->values[globals->count] = UNDEFINED;
