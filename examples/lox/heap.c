@@ -354,8 +354,10 @@ static void minor_collection(struct heap *heap)
     heap->remembered.count = 0;
     visit_work(heap);
     strings_after_minor(heap);
-    if (heap->is_stressed)
+    if (heap->is_stressed) {
         memset(heap->young, POISON, (size_t)(heap->next - heap->young));
+        heap->end = heap->young;
+    }
     heap->next = heap->young;
 }
 

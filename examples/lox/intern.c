@@ -119,10 +119,11 @@ struct string *string_join(struct heap *heap, const lox_value *left, const lox_v
     if (size > STRING_SIZE_MAX)
         return NULL;
     struct string *joined = heap_new(heap, KIND_STRING, sizeof *joined + size + 1);
-    if (joined == NULL || !set_reserve(&heap->young_strings, 1) ||
-        !set_reserve(&heap->old_strings, 1))
+    if (joined == NULL)
         return NULL;
     joined->object.count = (uint32_t)size;
+    if (!set_reserve(&heap->young_strings, 1) || !set_reserve(&heap->old_strings, 1))
+        return NULL;
     memcpy(joined->bytes, as_string(*left)->bytes, left_size);
     memcpy(joined->bytes + left_size, as_string(*right)->bytes, right_size);
     joined->bytes[size] = '\0';
