@@ -37,6 +37,7 @@
 
 struct functions;
 struct cache_set;
+struct registration;
 struct site_veneer;
 
 /* The contents of a region. */
@@ -79,6 +80,8 @@ struct cairn_site {
     bool initial_direct;    /* whether the initial branch has a place in code, not a function
                              * pointer, as its target */
     uint8_t initial_branch; /* enum arch_branch, of a live site without `keeps_original` */
+    bool is_broken;         /* whether an assumption of the site is broken, so that threads leave
+                             * here for good; with the runtime's lock held */
     uint32_t byte_count;    /* size of the region */
     union {
         uint64_t target; /* target of the initial branch */
@@ -102,6 +105,8 @@ struct site_table {
     struct code_space *space;
     struct code_block *block;
     struct cache_set *ics; /* the runtime's */
+    /* With assumptions, newest first; with the runtime's lock held (runtime/assumption.h). */
+    struct registration *registrations;
     const cairn_table *records;
     uint32_t record_count;
     /* By record: the number of sites of earlier records, with one more at the end; NULL without
