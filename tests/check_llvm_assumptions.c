@@ -4,6 +4,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "allocator_support.h"
 #include "llvm_engine_support.h"
 
 #include <cairn/assumption.h>
@@ -371,6 +372,42 @@ START_TEST(a_stack_map_is_refused)
 }
 END_TEST
 
+/* Each allocation fails once, and then succeeds. */
+START_TEST(without_memory_nothing_is_registered)
+{
+    struct support_allocator allocations = {0};
+    const struct cairn_runtime_options options = {.allocator = support_counting(&allocations)};
+    cairn_runtime *small;
+    cairn_engine *engine;
+    cairn_assumption *created = NULL;
+    ck_assert_ok(cairn_runtime_create(&options, &small, NULL));
+    ck_assert_ok(cairn_engine_create(small, parse_site("f", 1), NULL, &engine, NULL));
+    function *f = get(engine, "f");
+    cairn_site *site = cairn_runtime_find_site(small, 1, NULL);
+    allocations.fail_at = allocations.calls + 1;
+    ck_assert_int_eq(cairn_assumption_create(small, &created, NULL), CAIRN_ERROR_MEMORY);
+    ck_assert_ptr_null(created);
+    ck_assert_ok(cairn_assumption_create(small, &created, NULL));
+    const void *target = (const void *)(uintptr_t)add_hundred;
+    unsigned failures = 0;
+    enum cairn_status status;
+    do {
+        allocations.fail_at = allocations.calls + 1 + failures;
+        status = cairn_assumption_add(created, site, target, NULL);
+        failures += status != CAIRN_OK;
+        ck_assert(status == CAIRN_OK || status == CAIRN_ERROR_MEMORY);
+    } while (status != CAIRN_OK);
+    ck_assert_uint_eq(failures, 2);
+    allocations.fail_at = 0;
+    ck_assert_ok(cairn_assumption_break(created, CAIRN_SYNC, NULL));
+    ck_assert_int_eq(f(1), 101);
+    cairn_assumption_destroy(created);
+    cairn_engine_destroy(engine);
+    cairn_runtime_destroy(small);
+    ck_assert_uint_eq(allocations.outstanding_bytes, 0);
+}
+END_TEST
+
 /* ---- Threads ---- */
 
 enum { THREADS = 3 };
@@ -424,6 +461,7 @@ static void add_tests(TCase *tests)
     tcase_add_test(tests, undoing_an_invalidation_leaves_sites_of_a_broken_assumption_unchanged);
     tcase_add_test(tests, sites_that_cannot_be_left_are_refused);
     tcase_add_test(tests, a_stack_map_is_refused);
+    tcase_add_test(tests, without_memory_nothing_is_registered);
     tcase_add_test(tests, threads_leave_once_the_break_has_returned);
 }
 

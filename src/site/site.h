@@ -66,6 +66,9 @@ struct cairn_site {
     bool live;
     bool shares_word;
     uint8_t kind; /* enum cairn_record_kind */
+    /* Whether an assumption of the site is broken, so that threads leave here for good; with the
+     * runtime's lock held. */
+    bool is_broken;
     /* The rest. */
     _Atomic uint32_t undone;
     _Atomic uint32_t superseded;
@@ -80,8 +83,6 @@ struct cairn_site {
     bool initial_direct;    /* whether the initial branch has a place in code, not a function
                              * pointer, as its target */
     uint8_t initial_branch; /* enum arch_branch, of a live site without `keeps_original` */
-    bool is_broken;         /* whether an assumption of the site is broken, so that threads leave
-                             * here for good; with the runtime's lock held */
     uint32_t byte_count;    /* size of the region */
     union {
         uint64_t target; /* target of the initial branch */
