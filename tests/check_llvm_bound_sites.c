@@ -7,6 +7,7 @@
 #include "llvm_engine_support.h"
 
 #include <llvm-c/Linker.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { READ = 5, ROUNDS = 4, LEVELS = 4 };
@@ -344,7 +345,7 @@ START_TEST(an_id_with_two_caches_is_refused_with_both_names)
     const struct cairn_patchpoint patchpoint = read_of(&other, &object, &other_user);
     LLVMBuildRet(other.builder, build(&other, &patchpoint));
     expect_not_loaded(end_module(&one), end_module(&other), CAIRN_ERROR_CONFLICT,
-                      "site 5 is bound to an inline cache in '");
+                      ", and to another one in '");
 }
 END_TEST
 
@@ -400,6 +401,33 @@ START_TEST(a_site_that_cannot_have_a_cache_is_refused_with_its_function)
     LLVMBuildRet(ir.builder, build(&ir, &patchpoint));
     expect_not_loaded(end_module(&ir), NULL, CAIRN_ERROR_UNSUPPORTED,
                       "site 5 of 'many' cannot have an inline cache: ");
+}
+END_TEST
+
+/* A host may have any named metadata. */
+START_TEST(metadata_that_is_not_a_binding_is_refused)
+{
+    static const char *const elements[] = {
+        "",
+        "null, null, null, null",
+        "i64 1, i64 0, !\"f\", !\"short\"",
+        "i64 1, i64 2, !\"f\", !\"0123456789abcdef\"",
+        "i64 1, i64 1, !\"f\", !\"01234567\"",
+        "i64 1, i64 1, !\"f\", !\"0123456789abcdef0\"",
+        "i64 1, i64 1, i64 3, !\"0123456789abcdef\"",
+        "i128 1, i64 1, !\"f\", !\"0123456789abcdef\"",
+        "!\"f\", i64 1, !\"f\", !\"0123456789abcdef\"",
+        "i64 1, i64 1, !\"f\", !\"0123456789abcdef\", null",
+    };
+    for (size_t i = 0; i < sizeof elements / sizeof *elements; i++) {
+        char text[256];
+        snprintf(text, sizeof text,
+                 "define i64 @f() {\n  ret i64 0\n}\n"
+                 "!cairn.bindings = !{!0}\n!0 = !{%s}\n",
+                 elements[i]);
+        expect_not_loaded(support_parse_valid(context, text), NULL, CAIRN_ERROR_CORRUPT,
+                          "element 0 of the metadata !cairn.bindings is not a binding");
+    }
 }
 END_TEST
 
@@ -466,6 +494,7 @@ static void add_tests(TCase *tests)
     tcase_add_test(tests, an_id_with_two_caches_is_refused_with_both_names);
     tcase_add_test(tests, an_id_with_a_cache_and_an_assumption_is_refused_with_both_names);
     tcase_add_test(tests, a_site_that_cannot_have_a_cache_is_refused_with_its_function);
+    tcase_add_test(tests, metadata_that_is_not_a_binding_is_refused);
     tcase_add_test(tests, only_engines_load_modules_with_bound_sites);
     tcase_add_test(tests, a_bound_site_gets_no_new_id);
 }

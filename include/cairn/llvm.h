@@ -80,8 +80,9 @@ struct cairn_patchpoint {
  * (UNSUPPORTED). The exits, assumptions and handlers must be valid as long as the code.
  *
  * cairn_engine_finalise refuses, in addition to its other errors: an ID with two bindings
- * (CONFLICT; the message names both functions); an ID with a binding and two shapes; and what
- * cairn_ic_create and cairn_assumption_add refuse. The message names the site and its function.
+ * (CONFLICT; the message names both functions); an ID with a binding and two shapes; metadata of
+ * that name in another form (CORRUPT); and what cairn_ic_create and cairn_assumption_add refuse.
+ * The message names the site and its function.
  */
 
 /** The maximum size of a patch point. LLVM would fill more bytes with no-ops. */

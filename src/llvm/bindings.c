@@ -23,6 +23,7 @@ enum { OPERAND_ID, OPERAND_KIND, OPERAND_FUNCTION, OPERAND_CONTENTS, OPERANDS };
 
 /* ORDER kind */
 static const char *const kind_names[] = {"an inline cache", "assumptions"};
+static const char *const others[] = {"another one", "other ones"};
 
 /* ---- Adding ---- */
 
@@ -89,14 +90,39 @@ struct binding_list {
     size_t capacity;
 };
 
-static void read_element(LLVMValueRef element, struct binding *binding)
+static bool read_number(LLVMValueRef operand, uint64_t *number)
+{
+    LLVMValueRef constant = operand == NULL ? NULL : LLVMIsAConstantInt(operand);
+    if (constant == NULL || !ir_is_integer(LLVMTypeOf(constant), 64))
+        return false;
+    *number = LLVMConstIntGetZExtValue(constant);
+    return true;
+}
+
+static bool read_string(LLVMValueRef operand, const char **text, unsigned *length)
+{
+    *text = operand == NULL ? NULL : LLVMGetMDString(operand, length);
+    return *text != NULL;
+}
+
+/* Returns false if the element does not have the form in which they are added: a host may have
+ * written the metadata itself. */
+static bool read_element(LLVMValueRef element, struct binding *binding)
 {
     LLVMValueRef operands[OPERANDS];
+    uint64_t kind = 0;
+    if (LLVMGetMDNodeNumOperands(element) != OPERANDS)
+        return false;
     LLVMGetMDNodeOperands(element, operands);
-    binding->id = LLVMConstIntGetZExtValue(operands[OPERAND_ID]);
-    binding->kind = (enum kind)LLVMConstIntGetZExtValue(operands[OPERAND_KIND]);
-    binding->function = LLVMGetMDString(operands[OPERAND_FUNCTION], &binding->function_length);
-    binding->contents = LLVMGetMDString(operands[OPERAND_CONTENTS], &binding->size);
+    if (!read_number(operands[OPERAND_ID], &binding->id) ||
+        !read_number(operands[OPERAND_KIND], &kind) || kind > BOUND_TO_ASSUMPTIONS ||
+        !read_string(operands[OPERAND_FUNCTION], &binding->function, &binding->function_length) ||
+        !read_string(operands[OPERAND_CONTENTS], &binding->contents, &binding->size))
+        return false;
+    binding->kind = (enum kind)kind;
+    if (binding->kind == BOUND_TO_CACHE)
+        return binding->size == sizeof(struct cairn_ic_options);
+    return binding->size >= 2 * sizeof(uint64_t) && binding->size % sizeof(uint64_t) == 0;
 }
 
 static unsigned count_elements(LLVMModuleRef module)
@@ -120,10 +146,15 @@ static enum cairn_status read_module(LLVMModuleRef module, struct binding_list *
     if (elements == NULL)
         return say_no_memory(count, error);
     LLVMGetNamedMetadataOperands(module, metadata_name, elements);
-    for (unsigned i = 0; i < count; i++)
-        read_element(elements[i], &list->items[list->count++]);
+    enum cairn_status status = CAIRN_OK;
+    for (unsigned i = 0; i < count && status == CAIRN_OK; i++)
+        if (!read_element(elements[i], &list->items[list->count++]))
+            status =
+                error_set(error, CAIRN_ERROR_CORRUPT, i,
+                          "element %u of the metadata !%s is not a binding that Cairn has built", i,
+                          metadata_name);
     memory_free(&list->allocator, elements, count * sizeof *elements);
-    return CAIRN_OK;
+    return status;
 }
 
 static void release(struct binding_list *list)
@@ -208,13 +239,14 @@ static enum cairn_status unite(struct binding_list *list, struct cairn_error *er
         if (last == NULL || last->id != next->id)
             list->items[kept++] = *next;
         else if (!is_same(last, next))
-            return error_set(error, CAIRN_ERROR_CONFLICT, next->id,
-                             "site %llu is bound to %s in '%.*s', and to %s%s in '%.*s': give each "
-                             "its own ID",
-                             (unsigned long long)next->id, kind_names[last->kind],
-                             (int)last->function_length, last->function,
-                             last->kind == next->kind ? "other ones or " : "",
-                             kind_names[next->kind], (int)next->function_length, next->function);
+            return error_set(
+                error, CAIRN_ERROR_CONFLICT, next->id,
+                "site %llu is bound to %s in '%.*s', and to %s in '%.*s': give each its "
+                "own ID",
+                (unsigned long long)next->id, kind_names[last->kind], (int)last->function_length,
+                last->function,
+                last->kind == next->kind ? others[next->kind] : kind_names[next->kind],
+                (int)next->function_length, next->function);
     }
     list->count = kept;
     return CAIRN_OK;

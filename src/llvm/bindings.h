@@ -30,14 +30,15 @@ CAIRN_MUST_CHECK enum cairn_status bindings_add_assumptions(LLVMValueRef functio
 CAIRN_MUST_CHECK enum cairn_status bindings_check_free(LLVMModuleRef module, uint64_t id,
                                                        struct cairn_error *error);
 
-/* Refuses a module with bindings: `who` cannot bind sites. Errors: UNSUPPORTED. */
+/* Refuses a module with bindings: `who` cannot bind sites. Errors: UNSUPPORTED,
+ * CORRUPT (metadata of another form), MEMORY. */
 CAIRN_MUST_CHECK enum cairn_status bindings_refuse(LLVMModuleRef module, const char *who,
                                                    struct cairn_error *error);
 
 /* Binds all sites of a loaded module, which was made of these LLVM modules and is not published
  * yet. After an error, some of its sites are bound. Takes O(records × log bindings) time. Errors:
- * CONFLICT (two bindings of an ID), NOT_FOUND (a record without a site), MEMORY, and those of
- * cairn_ic_create and cairn_assumption_add. */
+ * CONFLICT (two bindings of an ID), CORRUPT, NOT_FOUND (a record without a site), MEMORY, and those
+ * of cairn_ic_create and cairn_assumption_add. */
 CAIRN_MUST_CHECK enum cairn_status bindings_apply(LLVMModuleRef *modules, size_t count,
                                                   const cairn_module *module,
                                                   const struct cairn_allocator *allocator,
