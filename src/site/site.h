@@ -40,6 +40,7 @@
 
 struct functions;
 struct cache_set;
+struct registration;
 struct site_veneer;
 struct site_inline;
 
@@ -69,6 +70,9 @@ struct cairn_site {
     bool live;
     bool shares_word;
     uint8_t kind; /* enum cairn_record_kind */
+    /* Whether an assumption of the site is broken, so that threads leave here for good; with the
+     * runtime's lock held. */
+    bool is_broken;
     /* The rest. */
     _Atomic uint32_t undone;
     _Atomic uint32_t superseded;
@@ -110,6 +114,8 @@ struct site_table {
     struct code_space *space;
     struct code_block *block;
     struct cache_set *ics; /* the runtime's */
+    /* With assumptions, newest first; with the runtime's lock held (runtime/assumption.h). */
+    struct registration *registrations;
     const cairn_table *records;
     uint32_t record_count;
     /* By record: the number of sites of earlier records, with one more at the end; NULL without
