@@ -9,6 +9,7 @@
 #include <llvm-c/Support.h>
 #include <llvm-c/Target.h>
 #include <llvm-c/TargetMachine.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -105,6 +106,8 @@ LLVMModuleRef support_print_and_parse(LLVMModuleRef module)
 
 /* ---- Compiling ---- */
 
+static pthread_once_t initialised = PTHREAD_ONCE_INIT;
+
 static void initialise(void)
 {
     LLVMInitializeAllTargetInfos();
@@ -117,7 +120,7 @@ static LLVMTargetMachineRef create_machine(const char *triple, unsigned optimisa
 {
     LLVMTargetRef target = NULL;
     char *message = NULL;
-    initialise();
+    pthread_once(&initialised, initialise); /* LLVM's list of targets has no lock */
     if (LLVMGetTargetFromTriple(triple, &target, &message) != 0) {
         LLVMDisposeMessage(message);
         return NULL;

@@ -9,8 +9,8 @@
 #include "tools/command.h"
 #include "tools/pcsection_entries.h"
 
-/* The options of `cairn compile` and `cairn run`. NULL where an option was not given. `cairn run` has
- * no option for PC sections. */
+/* The options of `cairn compile` and `cairn run`. NULL where an option was not given. `cairn run`
+ * has no option for PC sections. */
 struct compile_options {
     const char *level;        /* "0" to "3" */
     const char *id_conflicts; /* "renumber" or "undeclared" */

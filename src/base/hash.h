@@ -1,7 +1,7 @@
 /*
  * base/hash.h - hashing of numbers from input, with a key that the input cannot know.
  *
- * Each table has its own key, from a generator with a random seed from the system. For any two
+ * Each table has its own key, from random bytes of the process and the time. For any two
  * different numbers, the probability that the upper 32 bits of hash_u64 are the same is 2^-32
  * (Dietzfelbinger 1996, "Universal hashing and k-wise independent random variables via integer
  * arithmetic without primes"). So no input can be constructed that puts many numbers into one

@@ -88,6 +88,7 @@ struct code_block *code_block_of_user(const void *user)
 
 static struct code_span *span_at(const struct code_block *block, size_t index)
 {
+    assert(index < FIRST_SPANS || block->lists != NULL);
     const struct code_span *span = index < FIRST_SPANS ? &block->first_spans[index]
                                                        : &block->lists->spans[index - FIRST_SPANS];
     return (struct code_span *)(uintptr_t)span;

@@ -30,8 +30,8 @@
 #define LLVM_STORES_BFLOAT (LLVM_VERSION_MAJOR >= 15)
 /* Whether parameters and results may be of type bfloat. */
 #define LLVM_PASSES_BFLOAT (LLVM_VERSION_MAJOR >= 16)
-/* Whether x86_fp80 may be moved, and be in memory, on machines that do not have the type. SystemZ is
- * not one of them. */
+/* Whether x86_fp80 may be moved, and be in memory, on machines that do not have the type. SystemZ
+ * is not one of them. */
 #define LLVM_STORES_FOREIGN_FP80 (LLVM_VERSION_MAJOR >= 16)
 /* The width up to which negative constants are recorded at all levels. SelectionDAG cannot expand
  * wider ones, or reads 64 bits that they do not have. 17 and 18 have not been tried. */

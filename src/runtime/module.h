@@ -1,8 +1,8 @@
 /*
  * runtime/module.h - a loaded module.
  *
- * A module owns its memory, tables, sites and declarations. All of them are valid until the end of a
- * grace period that began after the module was retired. Lookups may stop finding a module at any
+ * A module owns its memory, tables, sites and declarations. All of them are valid until the end of
+ * a grace period that began after the module was retired. Lookups may stop finding a module at any
  * moment. So code that has found a module must keep that pointer: a second lookup of the same PC
  * may return NULL, or another module. A module that a thread has found stays in memory until that
  * thread has passed a quiescent point. Only frames find retired modules
