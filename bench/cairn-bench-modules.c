@@ -48,7 +48,7 @@ static uint64_t next_random(uint64_t *state)
 
 struct modules {
     cairn_runtime *runtime;
-    cairn_module *modules[MODULES]; /* NULL where there is none */
+    cairn_module *modules[MODULES]; /* NULL: retired */
     uint64_t id[MODULES];
     uint64_t address[MODULES]; /* of the records */
     uint32_t loaded;           /* so far, for names and IDs */

@@ -50,7 +50,7 @@ static _Noreturn void fail(const char *message)
 
 /* ---- Loading ---- */
 
-/* Loads the object. Returns false if there is none, or if it is not for this machine. */
+/* Loads the object. Returns false if the file does not exist, or is not for this machine. */
 static bool load(const char *path)
 {
     static char bytes[1 << 20];

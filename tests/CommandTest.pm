@@ -23,7 +23,7 @@ our %llvm = map { m{llvm-(\d+)/} && (!%tested || $tested{$1}) ? ($1 => $_) : () 
 $llvm{$configured} = $ENV{LLVM_BINDIR} if defined $configured && ($ENV{LLVM_BINDIR} // '') ne '';
 
 # Returns the version whose program is run: the configured one, or, if that is older than `$oldest` or does
-# not have the program, the newest one that has it; undefined if there is none.
+# not have the program, the newest one that has it; undefined if no version has it.
 sub llvm_version {
     my ($program, $oldest) = @_;
     my @versions = grep { $_ >= ($oldest // 0) && -x "$llvm{$_}/$program" } sort { $b <=> $a } keys %llvm;

@@ -54,7 +54,7 @@ static void add(struct module_symbols *symbols)
     symbol_table_add(&table, symbols);
 }
 
-/* Returns the name of the function at `pc`, or "" if there is none. */
+/* Returns the name of the function at `pc`, or "" if no function is there. */
 static const char *name_at(const struct module_symbols *symbols, uint64_t pc)
 {
     const char *name = "";

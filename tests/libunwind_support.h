@@ -13,7 +13,7 @@
 #include <stdbool.h>
 
 /* Registers the unwind tables that MCJIT has registered since the last call with libunwind. Returns
- * false if there are none. The engine that owns the tables must stay alive. */
+ * false if it has registered nothing. The engine that owns the tables must stay alive. */
 bool libunwind_register(void);
 
 /* Removes all tables from libunwind. */

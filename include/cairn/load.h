@@ -76,8 +76,8 @@ struct cairn_load_options {
     /** Name of the object, such as "f.o", for messages. It is copied. May be NULL. */
     const char *name;
     /** Finds a symbol that the object uses and no object of the loader defines, and sets
-     *  `*address`: of a function, what a function pointer holds. Returns false if there is none.
-     *  Called by cairn_loader_finish. May be NULL. */
+     *  `*address`: of a function, what a function pointer holds. Returns false if the host has no
+     *  such symbol. Called by cairn_loader_finish. May be NULL. */
     bool (*find_symbol)(void *user, const char *name, uint64_t *address);
     /** Called by cairn_loader_finish with the name of each symbol that was not found. May be
      *  NULL. */
@@ -123,7 +123,7 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_loader_add_object(
     struct cairn_error *error);
 
 /** Returns the address of a definition of the module, which other modules may use: of a function,
- *  what a function pointer holds. NULL if there is none with this name, or only a hidden or local
+ *  what a function pointer holds. NULL if no symbol has this name, or only a hidden or local
  *  one. Lock-free and async-signal-safe; takes O(log n) time for n definitions. */
 CAIRN_API void *cairn_module_find_symbol(const cairn_module *module, const char *name);
 

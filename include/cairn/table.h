@@ -74,13 +74,14 @@ CAIRN_API uint32_t cairn_table_record_count(const cairn_table *table);
 
 /* ---- Lookups ---- */
 
-/** Finds the first record whose address (cairn_record_address) is `address`; false if there is
- * none. Other records at the same address have the next indexes. */
+/** Finds the first record whose address (cairn_record_address) is `address`.
+ *  Returns false if no record has it. Other records at the same address have
+ *  the next indexes. */
 CAIRN_API bool cairn_table_find_address(const cairn_table *table, uint64_t address,
                                         struct cairn_record *record);
 
-/** Finds the first record whose return address (cairn_record_return_address) is `address`; false if
- *  there is none. */
+/** Finds the first record whose return address (cairn_record_return_address) is `address`.
+ *  Returns false if no record has it. */
 CAIRN_API bool cairn_table_find_return_address(const cairn_table *table, uint64_t address,
                                                struct cairn_record *record);
 

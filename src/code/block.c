@@ -52,7 +52,7 @@ struct block_lists {
 struct code_block {
     struct code_space *space;
     struct code_slab *slab;    /* NULL until the first allocation */
-    struct block_lists *lists; /* NULL if there are none */
+    struct block_lists *lists; /* NULL until one is needed */
     struct code_span first_spans[FIRST_SPANS];
     uint32_t span_count;
     uint32_t user_bytes;

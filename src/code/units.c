@@ -85,7 +85,7 @@ static uint32_t find_in_leaf(const struct units *units, uint32_t start, uint32_t
 }
 
 /* Finds the highest run of `count` free units among those from `start`, the first of a word, to
- * `end` and the `*after` free ones that follow. If there is none, sets `*after` to the number of
+ * `end` and the `*after` free ones that follow. If no run fits, sets `*after` to the number of
  * free units at `start`. */
 static bool find_last_in_words(const struct units *units, uint32_t start, uint32_t end,
                                uint32_t count, uint32_t *after, uint32_t *first)

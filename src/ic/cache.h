@@ -66,7 +66,7 @@ struct ic_cases {
 };
 
 struct ic_code {
-    struct code_stub *stub; /* NULL: there is none */
+    struct code_stub *stub; /* or NULL */
     size_t case_bytes;
 };
 

@@ -113,7 +113,7 @@ static cairn_module *find_loaded(const cairn_engine *engine, struct loaded loade
     return found != NULL && cairn_module_number(found) == loaded.number ? found : NULL;
 }
 
-/* Makes space for one more module. When there is none, drops those that were retired; the array
+/* Makes space for one more module. When the array is full, drops those that were retired; the array
  * grows only if few were, so this takes O(1) time on average. */
 static bool reserve_loaded(cairn_engine *engine)
 {

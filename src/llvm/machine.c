@@ -29,7 +29,7 @@ struct machine {
     struct cairn_allocator allocator;
     LLVMTargetMachineRef llvm;
     LLVMTargetDataRef layout;
-    /* An engine that owns `llvm`; NULL if there is none. */
+    /* An engine that owns `llvm`; or NULL. */
     LLVMExecutionEngineRef owner;
     LLVMCodeModel code_model;
 };

@@ -101,7 +101,7 @@ void program_dispose(struct program *program)
     free(program);
 }
 
-/* Returns the first error that LLVM has reported; CAIRN_OK if there is none. */
+/* Returns the first error that LLVM has reported; CAIRN_OK if it has reported nothing. */
 static enum cairn_status program_status(const struct program *program, struct cairn_error *error)
 {
     if (program->diagnostic.status != CAIRN_OK && error != NULL)
@@ -116,7 +116,7 @@ void program_on_fatal_error(void (*handler)(const char *reason))
 
 /* ---- Targets ---- */
 
-/* Initialises all of LLVM's targets. Errors: UNSUPPORTED (there is none for the triple). */
+/* Initialises all of LLVM's targets. Errors: UNSUPPORTED (LLVM has no target for the triple). */
 static enum cairn_status initialise_target(const char *triple, struct cairn_error *error)
 {
     LLVMTargetRef target;

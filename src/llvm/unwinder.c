@@ -32,8 +32,8 @@ static bool finds(uintptr_t pc, const uint8_t *table, size_t size)
 
 /* Finds the first entry of a function. An entry begins with its length, in 4 bytes, and the
  * distance to its common information, in 4 bytes; 0 in common information itself. Source: Linux
- * Standard Base Core Specification, "Exception Frames". Returns NULL if there is none, or lengths
- * of 8 bytes. */
+ * Standard Base Core Specification, "Exception Frames". Returns NULL if no entry is found, or
+ * lengths of 8 bytes. */
 static const uint8_t *first_function(const uint8_t *table, size_t size)
 {
     enum { HEADER = 8, ADDRESS = 8 };

@@ -88,7 +88,7 @@ struct elf_object {
     uint32_t symbol_count;
     uint32_t local_count; /* the first symbols, which are local */
     const uint8_t *symbols;
-    const uint8_t *extended; /* section numbers of symbols, 4 bytes each; NULL if there are none */
+    const uint8_t *extended; /* section numbers of symbols, 4 bytes each; or NULL */
     const char *section_names;
     uint64_t section_names_size;
     const char *symbol_names;

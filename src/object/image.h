@@ -54,7 +54,8 @@ struct object_host {
                                   struct cairn_error *error);
     /* Whether a section with this name is a PC section. */
     bool (*is_pc_section)(void *user, const char *name);
-    /* Finds a symbol that the objects use and do not define. Returns false if there is none. */
+    /* Finds a symbol that the objects use and do not define. Returns false if nothing defines it.
+     */
     bool (*find_symbol)(void *user, const char *name, uint64_t *address);
     /* Called with the name of each symbol that is not found; NULL is allowed. */
     void (*note_undefined)(void *user, const char *name);

@@ -126,7 +126,7 @@ static struct object_symbol *add_symbol(struct object_link *link, const char *na
     return &symbols[link->symbol_count++];
 }
 
-/* Returns the symbol with a name, and adds it if there is none. */
+/* Returns the symbol with a name, which it adds if it is new. */
 static struct object_symbol *find_or_add(struct object_link *link, const char *name, size_t length)
 {
     uint32_t hash = (uint32_t)(hash_text(&link->names.key, name, length) >> 32);

@@ -97,7 +97,7 @@ struct cairn_table {
     uint32_t *ids_high; /* NULL if all are `id_high` */
     uint64_t *constants;
     uint16_t *stack_sizes;
-    uint64_t *wide_stack_sizes; /* for functions with STACK_SIZE_WIDE; NULL if there are none */
+    uint64_t *wide_stack_sizes; /* for functions with STACK_SIZE_WIDE; or NULL */
     /* The number of each record's owner. NULL if the function of every record is the last one that
      * begins at or before it, which holds if functions do not overlap. */
     uint32_t *record_owners;

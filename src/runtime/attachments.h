@@ -60,7 +60,7 @@ struct attachments {
     uint64_t items[];
 };
 
-/* Moves the contents of a list, which is released, to `*attachments`: NULL if there are none.
+/* Moves the contents of a list, which is released, to `*attachments`: NULL if the list is empty.
  * Registers the unwind tables. On failure the list is unchanged. Errors: MEMORY, UNSUPPORTED. */
 CAIRN_MUST_CHECK enum cairn_status attachments_create(struct attachment_list *list,
                                                       cairn_runtime *runtime,

@@ -34,7 +34,7 @@ enum cairn_status loader_reserve(cairn_loader *loader, enum cairn_section_kind k
                                  size_t alignment, const struct cairn_pc_table_section *pc_section,
                                  struct code_place *place, struct cairn_error *error);
 
-/* Returns where the loader keeps its objects: NULL if there are none. */
+/* Returns where the loader keeps its objects: NULL without objects. */
 struct loader_objects **loader_objects(cairn_loader *loader);
 
 struct loader_linked *loader_linked(cairn_loader *loader);
@@ -43,7 +43,7 @@ struct loader_linked *loader_linked(cairn_loader *loader);
 bool loader_is_incomplete(const cairn_loader *loader);
 void loader_set_incomplete(cairn_loader *loader);
 
-/* Links the loader's objects into its memory. Nothing happens if there are none. Errors: those of
+/* Links the loader's objects into its memory. Without objects, it does nothing. Errors: those of
  * object_link_finish. */
 CAIRN_MUST_CHECK enum cairn_status loader_link_objects(cairn_loader *loader,
                                                        struct cairn_error *error);

@@ -82,8 +82,8 @@ uint32_t module_function_sites(const cairn_module *module, struct cairn_function
                                uint32_t *first);
 
 /* Returns the definition of a name that a module with this scope uses: the newest one with the same
- * scope, otherwise the newest one without a scope; NULL if there is none. Called with the runtime's
- * lock held. */
+ * scope, otherwise the newest one without a scope; NULL if no module defines it. Called with the
+ * runtime's lock held. */
 const struct definition *module_find_definition(const cairn_runtime *runtime, const void *scope,
                                                 const char *name);
 
