@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "code_support.h"
+#include "fork_support.h"
 
 #include "code/state.h"
 
@@ -339,6 +340,8 @@ static void *load_all_the_time(void *user)
 START_TEST(fork_at_any_moment_leaves_a_child_that_works)
 {
     struct fixture fixture;
+    if (fork_breaks_the_allocator())
+        return;
     load(&fixture, support_modes[_i]);
     struct worker worker = {.space = fixture.space};
     pthread_t thread;

@@ -6,6 +6,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "tests/code_support.h"
+#include "tests/fork_support.h"
 #include "tests/site_support.h"
 
 #include "code/state.h"
@@ -26,7 +27,7 @@
 enum { CHILD_SECONDS = 20 };
 
 /* Limits the time of a child, which must not wait for locks that the parent's threads held. */
-static void limit_time(void) { alarm(CHILD_SECONDS); }
+static void limit_time(void) { fork_limit_time(CHILD_SECONDS); }
 
 /* Waits long enough for the parent to change something. */
 static void wait_some(void)
@@ -402,6 +403,8 @@ static void change_kept(struct traffic *traffic)
 START_TEST(neither_sees_what_the_threads_of_the_other_do)
 {
     static struct traffic traffic;
+    if (fork_breaks_the_allocator())
+        return;
     memset(&traffic, 0, sizeof traffic);
     traffic.patchers.strength = CAIRN_RELAXED;
     load_site(&traffic.patchers, support_modes[_i]);
@@ -783,10 +786,8 @@ START_TEST(every_entry_point_works_in_a_child_of_busy_threads)
     enum { CHILDREN_EACH = 4, WORKERS = 2 };
     struct world world;
     pthread_t threads[WORKERS];
-    if (support_is_sanitized()) {
-        printf("skipped: GCC's AddressSanitizer does not renew its own locks in children\n");
+    if (fork_breaks_the_allocator())
         return;
-    }
     create_world(&world, support_modes[_i]);
     for (int i = 0; i < WORKERS; i++)
         ck_assert_int_eq(pthread_create(&threads[i], NULL, work_all_the_time, &world), 0);

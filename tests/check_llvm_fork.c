@@ -5,6 +5,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "tests/fork_support.h"
 #include "tests/ic_support.h"
 #include "tests/mode_support.h"
 
@@ -207,13 +208,15 @@ START_TEST(child_has_the_caches_of_the_moment_of_the_fork)
     enum { CHILDREN = 60 };
     struct world world;
     pthread_t thread;
+    if (fork_breaks_the_allocator())
+        return;
     create_world(&world, site_modes[_i]);
     ck_assert_int_eq(pthread_create(&thread, NULL, change_all_the_time, &world), 0);
     for (int i = 0; i < CHILDREN; i++) {
         pid_t child = fork();
         ck_assert_int_ge(child, 0);
         if (child == 0) {
-            alarm(CHILD_SECONDS);
+            fork_limit_time(CHILD_SECONDS);
             expect_what_was_finished(&world, i % CACHES);
             change_in_child(&world, i % CACHES);
             _exit(0);
@@ -300,13 +303,15 @@ START_TEST(neither_sees_the_caches_that_the_other_changes)
     enum { CHILDREN = 20 };
     struct world world;
     pthread_t thread;
+    if (fork_breaks_the_allocator())
+        return;
     create_world(&world, site_modes[_i]);
     start_changing(&world, &thread);
     for (int i = 0; i < CHILDREN; i++) {
         pid_t child = fork();
         ck_assert_int_ge(child, 0);
         if (child == 0) {
-            alarm(CHILD_SECONDS);
+            fork_limit_time(CHILD_SECONDS);
             change_both_in_child(&world);
             _exit(0);
         }
@@ -524,7 +529,7 @@ enum { ENTRY_COUNT = sizeof entries / sizeof *entries };
 
 static void enter_in_child(struct world *world, const struct entry *entry)
 {
-    alarm(CHILD_SECONDS);
+    fork_limit_time(CHILD_SECONDS);
     enum cairn_status status = entry->enter(world);
     if (status != CAIRN_OK)
         fprintf(stderr, "%s: %s\n", entry->name, cairn_status_name(status));
@@ -539,10 +544,8 @@ START_TEST(every_entry_point_works_in_a_child_while_caches_change)
     enum { CHILDREN_EACH = 2 };
     struct world world;
     pthread_t thread;
-#ifdef __SANITIZE_ADDRESS__
-    printf("skipped: GCC's AddressSanitizer does not renew its own locks in children\n");
-    return;
-#endif
+    if (fork_breaks_the_allocator())
+        return;
     create_world(&world, site_modes[_i]);
     ck_assert_int_eq(pthread_create(&thread, NULL, change_all_the_time, &world), 0);
     for (int i = 0; i < CHILDREN_EACH * ENTRY_COUNT; i++) {
@@ -592,7 +595,7 @@ static void fork_in_hook(cairn_module *module, void *user)
     pid_t child = fork();
     ck_assert_int_ge(child, 0);
     if (child == 0) {
-        alarm(CHILD_SECONDS);
+        fork_limit_time(CHILD_SECONDS);
         expect(cairn_module_publish(module, NULL) == CAIRN_OK);
         expect(call_engine(world->engine) == CAIRN_OK);
         change_in_child(world, 0);
@@ -628,7 +631,7 @@ static bool fork_in_visitor(const struct cairn_ic_description *description, void
     if (*child == 0) {
         *child = fork();
         if (*child == 0) {
-            alarm(CHILD_SECONDS);
+            fork_limit_time(CHILD_SECONDS);
             *child = -1;
         }
     }
@@ -666,7 +669,7 @@ static bool change_after_fork(const struct cairn_ic_description *description, vo
         visit->child = fork();
     }
     if (visit->child == 0) {
-        alarm(CHILD_SECONDS);
+        fork_limit_time(CHILD_SECONDS);
         expect(cairn_ic_add(description->ic, &added, CAIRN_RELAXED, NULL) == CAIRN_ERROR_STATE);
         expect(cairn_ic_destroy(description->ic, CAIRN_RELAXED, NULL) == CAIRN_ERROR_STATE);
     }
