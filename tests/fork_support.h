@@ -1,4 +1,4 @@
-/* Forks while threads are busy: what a sanitizer cannot do in such a child, and limits of its time. */
+/* Forks while threads are busy: limits on time, and what sanitizers cannot do in children. */
 
 #ifndef CAIRN_TESTS_FORK_SUPPORT_H
 #define CAIRN_TESTS_FORK_SUPPORT_H
