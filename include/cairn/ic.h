@@ -202,9 +202,9 @@ struct cairn_ic_miss {
 typedef void cairn_ic_handler(struct cairn_ic_miss *miss, void *user);
 
 /** Makes the code continue after the site with this result when the handler returns. `result` is
- *  NULL if the site has no result. The same as cairn_exit_continue. If a handler calls neither
- *  this function nor cairn_ic_retry nor one of the actions of cairn/exit.h, the result's register
- * is unchanged.
+ *  NULL if the site has no result. The same as cairn_exit_continue. If a handler calls neither this
+ *  function nor cairn_ic_retry nor one of the actions of cairn/exit.h, the result's register is
+ *  unchanged.
  *
  *  Async-signal-safe. */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_ic_return(struct cairn_ic_miss *miss,

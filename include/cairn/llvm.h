@@ -62,8 +62,8 @@ struct cairn_patchpoint {
     uint32_t live_value_count;
     const char *name; /**< of the result; NULL or "" for no name */
     /** The inline cache that the engine creates, with cairn_ic_create, for each site with this ID
-     * before it publishes the module: also for copies that LLVM has made by inlining or unrolling.
-     * Copied. NULL: none. See BOUND SITES below. */
+     *  before it publishes the module: also for copies that LLVM has made by inlining or unrolling.
+     *  Copied. NULL: none. See BOUND SITES below. */
     const struct cairn_ic_options *cache;
 };
 
@@ -108,10 +108,10 @@ CAIRN_API LLVMValueRef cairn_build_patchpoint(LLVMBuilderRef builder,
 CAIRN_API uint32_t cairn_patchpoint_minimum_bytes(LLVMModuleRef module, bool has_target);
 
 /** Returns the size in bytes of a patch point without a target whose inline cache can keep its
- * first case in the patch point's own bytes, at any alignment: a load, a store or a constant, with
- * a key of 4 bytes and offsets of at most 120 (cairn/ic.h). Other cases may need more: 8 bytes for
- * a key of 8 bytes, and as many for a field that is out of line, a large offset, or a counter. 0 if
- * the architecture has no inline caches. */
+ *  first case in the patch point's own bytes, at any alignment: a load, a store or a constant, with
+ *  a key of 4 bytes and offsets of at most 120 (cairn/ic.h). Other cases may need more: 8 bytes for
+ *  a key of 8 bytes, and as many for a field that is out of line, a large offset, or a counter. 0
+ *  if the architecture has no inline caches. */
 CAIRN_API uint32_t cairn_patchpoint_inline_bytes(LLVMModuleRef module);
 
 /* ---- Frame states ---- */
@@ -158,8 +158,8 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_frame_state_encode(
 struct cairn_guard {
     uint64_t id;
     /** Where threads leave. Its handler reads the frame state, from live value 0 on, and must
-     * return from the frame's function or enter another one (cairn/exit.h). Valid as long as the
-     * code. */
+     *  return from the frame's function or enter another one (cairn/exit.h). Valid as long as the
+     *  code. */
     const cairn_exit *exit;
     /** The interpreter's frames, as for cairn_frame_state_encode. */
     const struct cairn_encoded_frame *frames;

@@ -30,8 +30,8 @@
  *       and the new instruction in it have the same boundaries.
  *   (B) Nothing after the call changes, so every saved return address stays valid. (An inline cache
  *       may write there, but only in sites that have never been a call, and only while the patch
- * word is a branch and no thread can be in those bytes: cairn/ic.h. The no-op of such a site is a
- *       jump over them.)
+ *       word is a branch and no thread can be in those bytes: cairn/ic.h. The no-op of such a site
+ *       is a jump over them.)
  *   (C) Nothing before it changes, so a thread that is stopped anywhere in the region continues
  *       correctly.
  *   (D) Stubs and their slots are written, and visible to all cores, before the store that makes
@@ -193,11 +193,12 @@ enum cairn_strength {
  * message gives the reason.
  * STATE: the site holds the host's own bytes; or the site has an inline cache (only the cache
  * changes it, until cairn_ic_destroy); or the site is to be a call, and threads may still be in
- * code that a destroyed cache has left in it (until a grace period ends that began later). RANGE:
- * there is no space for a branch, or, in the region of a patch point or statepoint on PPC64, for a
- * call with what it needs around it (12 bytes in all). UNSUPPORTED: SYNC or QUIESCENT on a system
- * without a barrier (cairn_runtime_statistics). FULL, MEMORY, SYSTEM: no veneer could be made, or
- * with a single mapping the page cannot be replaced.
+ * code that a destroyed cache has left in it (until a grace period ends that began later).
+ * RANGE: there is no space for a branch, or, in the region of a patch point or statepoint on PPC64,
+ * for a call with what it needs around it (12 bytes in all).
+ * UNSUPPORTED: SYNC or QUIESCENT on a system without a barrier (cairn_runtime_statistics).
+ * FULL, MEMORY, SYSTEM: no veneer could be made, or with a single mapping the page cannot be
+ * replaced.
  *
  * Errors after the first write:
  * SYSTEM: the barrier was refused. The site does the old thing again. With a single mapping,
