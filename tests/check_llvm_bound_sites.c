@@ -288,6 +288,31 @@ START_TEST(equal_bindings_of_an_id_are_one)
 }
 END_TEST
 
+/* The compiler leaves the bytes between and after the members as they are. */
+START_TEST(options_that_differ_in_unused_bytes_are_equal)
+{
+    struct cairn_ic_options same;
+    memset(&same, 0xFF, sizeof same);
+    same.handler = reading.handler;
+    same.user = reading.user;
+    same.megamorphic_handler = NULL;
+    same.megamorphic_target = NULL;
+    same.case_limit = 0;
+    same.dispatch = reading.dispatch;
+    same.counts_hits = false;
+    same.keeps_flags = false;
+    struct ir ir = begin_module("padding");
+    add_loop(&ir, "f");
+    begin_function(&ir, "g");
+    LLVMValueRef object = LLVMGetParam(ir.function, 0);
+    const struct cairn_patchpoint patchpoint = read_of(&ir, &object, &same);
+    LLVMBuildRet(ir.builder, build(&ir, &patchpoint));
+    cairn_engine *engine = create_engine(end_module(&ir));
+    ck_assert_int_eq(load(engine, "g")(&first, NULL), 100);
+    cairn_engine_destroy(engine);
+}
+END_TEST
+
 /* ---- What is refused ---- */
 
 static void expect_not_built(const struct ir *ir, const struct cairn_patchpoint *patchpoint,
@@ -490,6 +515,7 @@ static void add_tests(TCase *tests)
     tcase_add_test(tests, bindings_follow_the_module);
     tcase_add_test(tests, sites_are_bound_before_the_host_sees_the_module);
     tcase_add_test(tests, equal_bindings_of_an_id_are_one);
+    tcase_add_test(tests, options_that_differ_in_unused_bytes_are_equal);
     tcase_add_test(tests, a_cache_of_a_site_with_a_target_is_refused);
     tcase_add_test(tests, an_id_with_two_caches_is_refused_with_both_names);
     tcase_add_test(tests, an_id_with_a_cache_and_an_assumption_is_refused_with_both_names);

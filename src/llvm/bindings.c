@@ -52,7 +52,17 @@ static void add(LLVMValueRef function, uint64_t id, enum kind kind, const void *
 
 void bindings_add_cache(LLVMValueRef function, uint64_t id, const struct cairn_ic_options *options)
 {
-    add(function, id, BOUND_TO_CACHE, options, sizeof *options);
+    struct cairn_ic_options copy;
+    memset(&copy, 0, sizeof copy); /* also the bytes that are no members: bindings are compared */
+    copy.handler = options->handler;
+    copy.user = options->user;
+    copy.megamorphic_handler = options->megamorphic_handler;
+    copy.megamorphic_target = options->megamorphic_target;
+    copy.case_limit = options->case_limit;
+    copy.dispatch = options->dispatch;
+    copy.counts_hits = options->counts_hits;
+    copy.keeps_flags = options->keeps_flags;
+    add(function, id, BOUND_TO_CACHE, &copy, sizeof copy);
 }
 
 enum cairn_status bindings_add_assumptions(LLVMValueRef function, uint64_t id, const void *target,
