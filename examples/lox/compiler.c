@@ -485,9 +485,11 @@ static void expression(struct compiler *c) { expression_at(c, LEVEL_ASSIGNMENT);
 static void number(struct compiler *c)
 {
     /* A copy, because strtod would read an exponent that follows. */
-    char *text = strndup(c->previous.text, c->previous.size);
+    char *text = malloc(c->previous.size + 1);
     if (text == NULL)
         heap_exhausted();
+    memcpy(text, c->previous.text, c->previous.size);
+    text[c->previous.size] = '\0';
     emit_constant(c, number_value(strtod(text, NULL)));
     free(text);
 }
