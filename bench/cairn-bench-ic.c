@@ -413,7 +413,7 @@ static double samples[SUBJECTS][BLOCKS * ROUNDS_MAX];
 static size_t heap_of(const struct subject *subject)
 {
     size_t heap = 0;
-    while (shape_counts[heap] != subject->shape_count)
+    while (heap < SHAPE_COUNTS - 1 && shape_counts[heap] != subject->shape_count)
         heap++;
     return heap + (subject->is_along_list ? SHAPE_COUNTS : 0);
 }

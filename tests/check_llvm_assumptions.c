@@ -55,7 +55,7 @@ static bool begin_frame(const struct cairn_interpreter_frame *from, uint32_t ind
 static void leave(struct cairn_exit_call *call, void *user)
 {
     struct cairn_frame_state state;
-    uint64_t locals[3];
+    uint64_t locals[3] = {0};
     const struct cairn_frame_writer writer = {.begin = begin_frame, .user = locals};
     (void)user;
     left++;

@@ -16,9 +16,9 @@
 /* Each operation with its operand and the effect on the stack, whose top is on the right. */
 #define OPERATIONS(X)                                                                              \
     X(CONSTANT)          /* number of a constant   | → constant */                               \
-    X(NIL)               /*                        | → nil */                                    \
-    X(TRUE)              /*                        | → true */                                   \
-    X(FALSE)             /*                        | → false */                                  \
+    X(PUSH_NIL)          /*                        | → nil */                                    \
+    X(PUSH_TRUE)         /*                        | → true */                                   \
+    X(PUSH_FALSE)        /*                        | → false */                                  \
     X(POP)               /* count                  | that many values → */                       \
     X(GET_LOCAL)         /* slot                   | → value */                                  \
     X(SET_LOCAL)         /* slot                   | value → value */                            \

@@ -183,11 +183,11 @@ static struct string *previous_name(struct compiler *c)
 /* ---- Writing code ---- */
 
 /* The values that each operation pushes, less those that it pops, without counted ones. */
-static const int8_t stack_effects[] = {
+static const int stack_effects[] = {
     [OP_CONSTANT] = 1,
-    [OP_NIL] = 1,
-    [OP_TRUE] = 1,
-    [OP_FALSE] = 1,
+    [OP_PUSH_NIL] = 1,
+    [OP_PUSH_TRUE] = 1,
+    [OP_PUSH_FALSE] = 1,
     [OP_GET_LOCAL] = 1,
     [OP_GET_CAPTURED] = 1,
     [OP_GET_BOX] = 1,
@@ -295,7 +295,7 @@ static void emit_default_return(struct compiler *c)
     if (c->unit->kind == UNIT_INITIALIZER)
         emit_get_local(c, 0);
     else
-        emit(c, OP_NIL, 0);
+        emit(c, OP_PUSH_NIL, 0);
     emit(c, OP_RETURN, 0);
 }
 
@@ -650,9 +650,9 @@ static const struct rule rules[TOKEN_TYPES] = {
     [TOKEN_NUMBER] = {number, NULL, LEVEL_NONE, 0},
     [TOKEN_AND] = {NULL, logical, LEVEL_AND, OP_JUMP_IF_FALSE},
     [TOKEN_OR] = {NULL, logical, LEVEL_OR, OP_JUMP_IF_TRUE},
-    [TOKEN_FALSE] = {literal, NULL, LEVEL_NONE, OP_FALSE},
-    [TOKEN_TRUE] = {literal, NULL, LEVEL_NONE, OP_TRUE},
-    [TOKEN_NIL] = {literal, NULL, LEVEL_NONE, OP_NIL},
+    [TOKEN_FALSE] = {literal, NULL, LEVEL_NONE, OP_PUSH_FALSE},
+    [TOKEN_TRUE] = {literal, NULL, LEVEL_NONE, OP_PUSH_TRUE},
+    [TOKEN_NIL] = {literal, NULL, LEVEL_NONE, OP_PUSH_NIL},
     [TOKEN_THIS] = {this_, NULL, LEVEL_NONE, 0},
     [TOKEN_SUPER] = {super_, NULL, LEVEL_NONE, 0},
 };
@@ -739,7 +739,7 @@ static void function_declaration(struct compiler *c)
     }
     uint32_t slot = c->unit->local_count - 1;
     make_ready(c);
-    emit(c, OP_NIL, 0);
+    emit(c, OP_PUSH_NIL, 0);
     function(c, UNIT_FUNCTION, name, OP_CLOSURE);
     emit_set_local(c, slot);
     emit(c, OP_POP, 1);
@@ -812,7 +812,7 @@ static void var_declaration(struct compiler *c)
     if (match(c, TOKEN_EQUAL))
         expression(c);
     else
-        emit(c, OP_NIL, 0);
+        emit(c, OP_PUSH_NIL, 0);
     expect(c, TOKEN_SEMICOLON, "Expect ';' after variable declaration.");
     define_variable(c, name);
 }

@@ -427,13 +427,13 @@ static bool run(struct vm *vm)
 op_CONSTANT:
     *top++ = function->constants[OPERAND];
     NEXT();
-op_NIL:
+op_PUSH_NIL:
     *top++ = NIL;
     NEXT();
-op_TRUE:
+op_PUSH_TRUE:
     *top++ = TRUE;
     NEXT();
-op_FALSE:
+op_PUSH_FALSE:
     *top++ = FALSE;
     NEXT();
 op_POP:

@@ -48,7 +48,9 @@ void scanner_init(struct scanner *scanner, const char *source, size_t size)
 /* Returns the byte at a distance, or 0 after the end. */
 static char peek(const struct scanner *scanner, ptrdiff_t distance)
 {
-    return scanner->end - scanner->at > distance ? scanner->at[distance] : '\0';
+    if (scanner->end - scanner->at <= distance)
+        return '\0';
+    return scanner->at[distance];
 }
 
 static void skip_blanks(struct scanner *scanner)

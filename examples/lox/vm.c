@@ -119,8 +119,8 @@ static void print_stack(const struct vm *vm)
         const struct frame *frame = vm->frame - i;
         if (frame->closure == NULL)
             continue;
-        if (i == TRACE_LINES && depth > 2 * TRACE_LINES) {
-            fprintf(stderr, "... %zu more calls ...\n", depth - 2 * TRACE_LINES);
+        if (i == TRACE_LINES && depth > 2 * (size_t)TRACE_LINES) {
+            fprintf(stderr, "... %zu more calls ...\n", depth - 2 * (size_t)TRACE_LINES);
             i = depth - TRACE_LINES - 1;
             continue;
         }

@@ -257,7 +257,8 @@ static enum cairn_status undo_locked(cairn_invalidation *invalidation, enum cair
         const struct invalidated *old = &invalidation->sites[i];
         struct cairn_site_description description;
         cairn_site_describe(old->site, &description);
-        if (!has_cache(old->site) && !old->site->is_broken && description.state == CAIRN_SITE_CALL &&
+        if (!has_cache(old->site) && !old->site->is_broken &&
+            description.state == CAIRN_SITE_CALL &&
             description.target == (uintptr_t)invalidation->target)
             invalidation->changes[list.count++] = old->was_original
                                                       ? plan_restore(old->site)
