@@ -32,7 +32,7 @@ struct block {
 
 static const size_t cells_size = BLOCK_SIZE - sizeof(struct block);
 
-_Noreturn void heap_exhausted(void)
+__attribute__((noreturn)) void heap_exhausted(void)
 {
     fflush(stdout);
     fputs("Out of memory.\n", stderr);

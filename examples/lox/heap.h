@@ -120,7 +120,7 @@ void *heap_new_old(struct heap *heap, enum kind kind, size_t size);
 void *heap_map(size_t size);
 
 /* Ends the process: for memory that cannot be done without and that no Lox program asked for. */
-_Noreturn void heap_exhausted(void);
+__attribute__((noreturn)) void heap_exhausted(void);
 
 /* Returns a new object, or NULL if there is no memory left. All but its header is unspecified. */
 static inline void *heap_new(struct heap *heap, enum kind kind, size_t size)
