@@ -299,6 +299,32 @@ struct cairn_arch {
     bool (*encode_cache)(const struct cairn_arch *arch, const struct arch_cache *cache,
                          uint64_t address, uint8_t *code, struct arch_cache_size *size);
 
+    /* Minimum size of the bytes after the patch word for a cache's first case; 0 if there cannot be
+     * one. */
+    size_t inline_bytes_min;
+    /* Size of the branch that a miss takes. */
+    size_t miss_bytes;
+
+    /* Moves the placement so that the patch word ends with the instruction. NULL where it always
+     * does. */
+    void (*place_inline)(const struct cairn_arch *arch, uint64_t address,
+                         struct arch_placement *placement);
+
+    /* Encodes the first case of the cache for the site's own bytes, from `inlined->address` to
+     * `cache->site_end`, at most ARCH_CACHE_INLINE_BYTES_MAX. False if it does not fit, needs code
+     * that is only in `encode_cache`, or does not reach `inlined->miss`. The size does not depend
+     * on `inlined->miss`. */
+    bool (*encode_inline)(const struct cairn_arch *arch, const struct arch_cache *cache,
+                          struct arch_cache_inline *inlined, uint8_t *code);
+
+    /* Encodes the branch that a miss takes, for another target. False if that is out of reach. */
+    bool (*encode_miss)(const struct cairn_arch *arch, uint64_t address, uint64_t target,
+                        uint8_t *code);
+
+    /* Whether `encode_cache` would distinguish all cases by one sequence without branches. NULL
+     * where it never does. */
+    bool (*selects_cases)(const struct arch_cache *cache);
+
     /* Encodes a function `int f(void)` that returns `value` (0 to 1000). Returns its size. */
     size_t (*encode_self_test)(const struct cairn_arch *arch, int value, uint8_t *code);
 };

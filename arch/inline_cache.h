@@ -29,8 +29,9 @@ enum arch_cache_action {
     /* Jumps to the struct arch_exit at `target`, like an exit's stub, as if the site had called
      * it. */
     ARCH_CACHE_EXIT,
-    /* Jumps to a function with the registers of the site unchanged. Only where the site
-     * calls. */
+    /* Jumps to a function with the registers of the site unchanged, which returns to the site. If
+     * the site does not call the code, the code sets the return address, which processors do not
+     * predict, and PPC64 does not support. In the site's own bytes, it is a call that ends them. */
     ARCH_CACHE_JUMP
 };
 
@@ -66,7 +67,7 @@ struct arch_cache_case {
     uint64_t counter;
 };
 
-/* Invariants: `count` is at most ARCH_CACHE_CASES_MAX; cases jump only if `is_called`. */
+/* Invariant: `count` is at most ARCH_CACHE_CASES_MAX. */
 struct arch_cache {
     const struct arch_cache_case *cases;
     size_t count;
@@ -89,9 +90,22 @@ struct arch_cache {
     /* Target after the last case: the code jumps to the struct arch_exit at this address, like an
      * exit's stub (`encode_exit`), as if the site had called it. The address may be anywhere. */
     uint64_t exit_data;
-    /* Or, if it is not 0, the pointer of the function to jump to instead; `is_called` must be
-     * true. */
+    /* Or, if it is not 0, the pointer of the function to jump to instead. */
     uint64_t miss_target;
+};
+
+/*
+ * The first case of a cache in the site's own bytes, from the patch word to the site's end. The
+ * word is a no-op while this code is in use. A hit continues at the end of the bytes. A miss
+ * continues at `miss`, with the registers of the site unchanged.
+ */
+struct arch_cache_inline {
+    uint64_t address; /* of the first byte, where a patch word ends */
+    uint64_t miss;
+    /* Set by the encoder: the offset of the instruction that branches to `miss`, which is in one
+     * patch word of these bytes, and the number of bytes that are not padding. */
+    size_t miss_offset;
+    size_t code_bytes;
 };
 
 /* Limits for all architectures. */
@@ -101,6 +115,8 @@ enum {
     ARCH_CACHE_END_BYTES_MAX = 128,
     ARCH_CACHE_BYTES_MAX =
         ARCH_CACHE_CASES_MAX * ARCH_CACHE_CASE_BYTES_MAX + ARCH_CACHE_END_BYTES_MAX,
+    /* Maximum size of a case in the site's own bytes, with padding. */
+    ARCH_CACHE_INLINE_BYTES_MAX = 128,
     /* Alignment of the code's address. */
     ARCH_CACHE_ALIGNMENT = 32
 };

@@ -4,6 +4,7 @@
 #include "base/error.h"
 
 #include <assert.h>
+#include <string.h>
 
 /* ---- Words in memory ---- */
 
@@ -292,8 +293,7 @@ static void append_hit(const struct words_cache *encoder, struct words_code *cod
     uint64_t bits = encoder->return_instruction;
     switch (one->action) {
     case ARCH_CACHE_JUMP:
-        assert(cache->is_called);
-        encoder->jump(code, one->target);
+        encoder->jump(code, cache, one->target);
         return;
     case ARCH_CACHE_EXIT:
         encoder->exit(code, cache, one->target);
@@ -353,11 +353,92 @@ bool words_encode_cache(const struct words_cache *encoder, const struct cairn_ar
     size->case_bytes = written.size;
     if (encoder->leave != NULL)
         encoder->leave(&written, cache);
-    assert(cache->miss_target == 0 || cache->is_called);
     if (cache->miss_target != 0)
-        encoder->jump(&written, cache->miss_target);
+        encoder->jump(&written, cache, cache->miss_target);
     else
         encoder->exit(&written, cache, cache->exit_data);
     size->bytes = written.size;
     return true;
+}
+
+/* Whether the encoder puts a literal after the case's code. */
+static bool has_literal(const struct words_cache *encoder, const struct cairn_arch *arch,
+                        const struct arch_cache_case *one)
+{
+    uint8_t bytes[ARCH_CACHE_CASE_BYTES_MAX];
+    struct words_code code = {.arch = arch, .bytes = bytes};
+    if (one->action == ARCH_CACHE_CONSTANT && encoder->literal != NULL)
+        encoder->literal(&code, one);
+    return code.size > 0;
+}
+
+/* Appends the action of a hit in the site's own bytes. A call is the last instruction of the site.
+ * False if its target is out of reach. */
+static bool append_inline_hit(const struct words_cache *encoder, struct words_code *code,
+                              const struct arch_cache *cache, const struct arch_cache_case *one)
+{
+    uint64_t bits;
+    if (one->counter != 0)
+        encoder->count(code, one->counter);
+    if (encoder->leave != NULL)
+        encoder->leave(code, cache);
+    if (one->action == ARCH_CACHE_CONSTANT) {
+        encoder->result(code, one);
+    } else if (one->action == ARCH_CACHE_JUMP) {
+        if (code->arch->calls_need_veneer ||
+            !words_encode_branch(code->arch, ARCH_BRANCH_CALL, cache->site_end - WORDS_BYTES,
+                                 one->target, WORDS_BYTES, &bits))
+            return false;
+        words_append(code, (uint32_t)bits);
+    } else {
+        encoder->field(code, one);
+    }
+    return true;
+}
+
+bool words_encode_inline(const struct words_cache *encoder, const struct cairn_arch *arch,
+                         const struct arch_cache *cache, struct arch_cache_inline *inlined,
+                         uint8_t *code)
+{
+    const struct arch_cache_case *one = &cache->cases[0];
+    uint8_t hit_bytes[ARCH_CACHE_CASE_BYTES_MAX];
+    uint8_t head_bytes[ARCH_CACHE_CASE_BYTES_MAX];
+    struct words_code hit = {.arch = arch, .bytes = hit_bytes};
+    struct words_code head = {.arch = arch, .bytes = head_bytes, .address = inlined->address};
+    size_t size = (size_t)(cache->site_end - inlined->address);
+    assert(size <= ARCH_CACHE_INLINE_BYTES_MAX);
+    if (one->action == ARCH_CACHE_EXIT || has_literal(encoder, arch, one) ||
+        !append_inline_hit(encoder, &hit, cache, one))
+        return false;
+    if (encoder->begin != NULL)
+        encoder->begin(&head, cache);
+    encoder->guard(&head, cache, one);
+    size_t branch = head.size - WORDS_BYTES;
+    if (encoder->leave != NULL)
+        encoder->leave(&head, cache);
+    inlined->miss_offset = head.size;
+    words_append(&head, arch->words->nop);
+    if (head.size + hit.size > size ||
+        !words_encode_miss(arch, inlined->address + inlined->miss_offset, inlined->miss,
+                           head_bytes + inlined->miss_offset))
+        return false;
+    uint32_t distance = (uint32_t)(size - hit.size - branch);
+    uint32_t word = read_word(arch, head_bytes + branch) ^ encoder->guard_inversion;
+    write_word(arch, head_bytes + branch, word | distance << encoder->guard_shift);
+    memcpy(code, head_bytes, head.size);
+    words_fill_nops(arch, code + head.size, size - hit.size - head.size);
+    memcpy(code + size - hit.size, hit_bytes, hit.size);
+    inlined->code_bytes = head.size + hit.size;
+    return true;
+}
+
+bool words_encode_miss(const struct cairn_arch *arch, uint64_t address, uint64_t target,
+                       uint8_t *code)
+{
+    uint64_t bits;
+    bool is_encoded =
+        words_encode_branch(arch, ARCH_BRANCH_JUMP, address, target, WORDS_BYTES, &bits);
+    if (is_encoded)
+        write_word(arch, code, (uint32_t)bits);
+    return is_encoded;
 }

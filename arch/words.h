@@ -71,6 +71,8 @@ struct words_cache {
     uint32_t return_instruction; /* where the cache is called */
     /* Distance in bytes of a guard's branch, shifted left by this, is its operand. */
     unsigned guard_shift;
+    /* Bits that turn this branch into one that a hit takes. */
+    uint32_t guard_inversion;
     /* Appends what precedes all cases. */
     void (*begin)(struct words_code *code, const struct arch_cache *cache);
     /* Appends a guard, which ends with the branch that a miss takes, without its operand. */
@@ -83,7 +85,7 @@ struct words_cache {
      * exit with this data. */
     void (*field)(struct words_code *code, const struct arch_cache_case *one);
     void (*result)(struct words_code *code, const struct arch_cache_case *one);
-    void (*jump)(struct words_code *code, uint64_t target);
+    void (*jump)(struct words_code *code, const struct arch_cache *cache, uint64_t target);
     void (*exit)(struct words_code *code, const struct arch_cache *cache, uint64_t data);
     /* Appends the literal of a constant, after the hit. */
     void (*literal)(struct words_code *code, const struct arch_cache_case *one);
@@ -95,6 +97,14 @@ struct words_cache {
 bool words_encode_cache(const struct words_cache *encoder, const struct cairn_arch *arch,
                         const struct arch_cache *cache, uint64_t address, uint8_t *code,
                         struct arch_cache_size *size);
+
+/* Implements `encode_inline`. The branch over the miss goes to the hit's action, which ends with
+ * the site: so a hit executes no padding. */
+bool words_encode_inline(const struct words_cache *encoder, const struct cairn_arch *arch,
+                         const struct arch_cache *cache, struct arch_cache_inline *inlined,
+                         uint8_t *code);
+bool words_encode_miss(const struct cairn_arch *arch, uint64_t address, uint64_t target,
+                       uint8_t *code);
 
 /*
  * Implement these functions of arch/arch.h. `place` chooses a place in which the return address of

@@ -31,7 +31,7 @@ static void check(enum cairn_status status, const struct cairn_error *error)
 
 /* ---- What is measured ---- */
 
-enum cases { NO_CASES, LOADS, LOADS_BY_WIDE_KEYS, STORES };
+enum cases { NO_CASES, LOADS, LOADS_BY_WIDE_KEYS, STORES, CALLS };
 
 /* A loop, and the properties of its cache. `kind` 0 is a site with anyregcc. */
 struct subject {
@@ -54,9 +54,14 @@ static void missed(struct cairn_ic_miss *miss, void *user)
     check(cairn_ic_return(miss, &value, &error), &error);
 }
 
+/* Loops with more branches take longer at some places in a cache line, so that they are at several.
+ */
+enum { POSITIONS = 4, POSITION_PADDING = 16 };
+
 enum {
     WRITTEN,
     HIT,
+    HIT_NARROW,
     HIT_WIDE,
     HIT_COUNTED,
     HIT_KEEPING_FLAGS,
@@ -65,6 +70,14 @@ enum {
     LOOKUP_CALLED,
     WRITTEN_STORE,
     STORE,
+    WRITTEN_CALL,
+    WRITTEN_CALL_LAST = WRITTEN_CALL + POSITIONS - 1,
+    CALL,
+    CALL_LAST = CALL + POSITIONS - 1,
+    WRITTEN_TWO,
+    WRITTEN_TWO_LAST = WRITTEN_TWO + POSITIONS - 1,
+    TWO,
+    TWO_LAST = TWO + POSITIONS - 1,
     WRITTEN_FOUR,
     FOUR,
     FOUR_IN_ORDER,
@@ -85,6 +98,10 @@ enum {
 static struct subject subjects[SUBJECTS] = {
     [WRITTEN] = {.name = "guard and load in the IR", .kind = IC_LOOP_WRITTEN, .shape_count = 1},
     [HIT] = {.name = "a monomorphic hit", .shape_count = 1, .cases = LOADS},
+    [HIT_NARROW] = {.name = "a hit in code elsewhere",
+                    .kind = IC_LOOP_SITE_NARROW,
+                    .shape_count = 1,
+                    .cases = LOADS},
     [HIT_WIDE] = {.name = "key of 8 bytes", .shape_count = 1, .cases = LOADS_BY_WIDE_KEYS},
     [HIT_COUNTED] = {.name = "counting",
                      .shape_count = 1,
@@ -103,6 +120,12 @@ static struct subject subjects[SUBJECTS] = {
                        .kind = IC_LOOP_WRITTEN_STORE,
                        .shape_count = 1},
     [STORE] = {.name = "store", .kind = IC_LOOP_SITE_STORE, .shape_count = 1, .cases = STORES},
+    [WRITTEN_CALL] = {.name = "guard and direct call in the IR",
+                      .kind = IC_LOOP_WRITTEN_CALL,
+                      .shape_count = 1},
+    [CALL] = {.name = "call", .kind = IC_LOOP_SITE_C, .shape_count = 1, .cases = CALLS},
+    [WRITTEN_TWO] = {.name = "two guards in the IR", .kind = IC_LOOP_WRITTEN_TWO, .shape_count = 2},
+    [TWO] = {.name = "two cases", .shape_count = 2, .cases = LOADS},
     [WRITTEN_FOUR] = {.name = "four guards in the IR",
                       .kind = IC_LOOP_WRITTEN_FOUR,
                       .shape_count = IC_SHAPES},
@@ -155,6 +178,18 @@ static struct subject subjects[SUBJECTS] = {
                             .is_slow = true},
 };
 
+static const size_t moved[] = {WRITTEN_CALL, CALL, WRITTEN_TWO, TWO};
+enum { MOVED = sizeof moved / sizeof *moved };
+
+/* Returns the first of the subjects that differ from this one only in their position. */
+static size_t first_position(size_t subject)
+{
+    for (size_t i = 0; i < MOVED; i++)
+        if (subject >= moved[i] && subject < moved[i] + POSITIONS)
+            return moved[i];
+    return subject;
+}
+
 struct figure {
     const char *name;
     int subject;
@@ -163,7 +198,10 @@ struct figure {
 };
 
 static const struct figure figures[] = {
-    {"ic.hit", HIT, WRITTEN, 2},
+    {"ic.hit", HIT, WRITTEN, 1.1},
+    {"ic.hit-elsewhere", HIT_NARROW, WRITTEN, 2},
+    {"ic.call", CALL, WRITTEN_CALL, 1.15},
+    {"ic.two", TWO, WRITTEN_TWO, 1.5},
     {"ic.hit-or-lookup", HIT, LOOKUP, 1.0 / 3},
     {"ic.hit-or-call-of-lookup", HIT, LOOKUP_CALLED, 1.0 / 3},
     {"ic.hit-by-8-byte-key", HIT_WIDE, WRITTEN, 0},
@@ -171,7 +209,7 @@ static const struct figure figures[] = {
     {"ic.hit-keeping-flags", HIT_KEEPING_FLAGS, WRITTEN, 0},
     {"ic.hit-with-c-convention", HIT_C, WRITTEN, 0},
     {"ic.store", STORE, WRITTEN_STORE, 0},
-    {"ic.four", FOUR, HIT, 2.5},
+    {"ic.four", FOUR, HIT_NARROW, 2.5},
     {"ic.four-in-order", FOUR_IN_ORDER, HIT, 0},
     {"ic.four-counted", FOUR_COUNTED, HIT, 0},
     {"ic.four-with-c-convention", FOUR_C, HIT, 0},
@@ -197,6 +235,9 @@ struct bench {
     cairn_engine *engine;
 };
 
+/* Pointer to the compiled function that the calls reach. */
+static const void *method;
+
 static struct cairn_ic_case case_of(enum cases cases, size_t shape)
 {
     struct cairn_ic_case made = {
@@ -208,6 +249,10 @@ static struct cairn_ic_case case_of(enum cases cases, size_t shape)
         const struct ic_object object = {.shape = ic_shapes[shape], .flags = IC_FLAGS};
         made.guard.width = 8;
         memcpy(&made.guard.key, &object, sizeof made.guard.key);
+    }
+    if (cases == CALLS) {
+        made.action = CAIRN_IC_CALL;
+        made.target = method;
     }
     if (cases == STORES) {
         made.action = CAIRN_IC_STORE;
@@ -239,8 +284,9 @@ static cairn_ic *create_cache(const struct bench *bench, uint64_t id,
 
 static bool has_site(const struct subject *subject)
 {
-    return !subject->is_c && (subject->kind == IC_LOOP_SITE || subject->kind == IC_LOOP_SITE_C ||
-                              subject->kind == IC_LOOP_SITE_STORE);
+    return !subject->is_c &&
+           (subject->kind == IC_LOOP_SITE || subject->kind == IC_LOOP_SITE_C ||
+            subject->kind == IC_LOOP_SITE_STORE || subject->kind == IC_LOOP_SITE_NARROW);
 }
 
 static void create_caches(const struct bench *bench)
@@ -254,6 +300,7 @@ static void create_caches(const struct bench *bench)
             if (subject->cases != NO_CASES)
                 add_case(ic, subject->cases, shape);
     }
+    cairn_runtime_quiesce(bench->runtime);
 }
 
 /* ---- Loading ---- */
@@ -270,18 +317,24 @@ static void load(struct bench *bench)
     static struct ic_loop all[SUBJECTS + ADDED];
     struct cairn_error error;
     const struct cairn_engine_options options = {.optimisation_level = 2};
+    for (size_t i = 0; i < SUBJECTS; i++)
+        subjects[i] = subjects[first_position(i)];
     for (size_t i = 0; i < SUBJECTS + ADDED; i++) {
         snprintf(names[i], sizeof names[i], "loop%zu", i);
         all[i] = (struct ic_loop){.kind = IC_LOOP_SITE, .name = names[i], .id = i};
         if (i < SUBJECTS) {
             all[i].kind = subjects[i].kind;
             all[i].is_along_list = subjects[i].is_along_list;
+            all[i].padding = POSITION_PADDING * (unsigned)(i - first_position(i));
         }
     }
     bench->context = LLVMContextCreate();
     LLVMModuleRef module = ic_build_module(bench->context, all, SUBJECTS + ADDED);
     check(cairn_runtime_create(NULL, &bench->runtime, &error), &error);
     check(cairn_engine_create(bench->runtime, module, &options, &bench->engine, &error), &error);
+    method = cairn_engine_function(bench->engine, ic_method_name, &error);
+    if (method == NULL)
+        check(error.status, &error);
     for (size_t i = 0; i < SUBJECTS; i++) {
         *(void **)&loops[i] = cairn_engine_function(bench->engine, names[i], &error);
         if (loops[i] == NULL)
@@ -315,6 +368,7 @@ static double results[SUBJECTS][SETS];
 
 static bool is_measured(const struct bench *bench, size_t subject, size_t set)
 {
+    subject = first_position(subject);
     if (subjects[subject].is_slow && set != 0)
         return false;
     for (size_t i = 0; i < FIGURES; i++) {
@@ -350,14 +404,18 @@ static double sample(size_t subject, const struct ic_heap *heap)
     return (bench_now_of_thread() - begun) / runs / (double)heap->count;
 }
 
-/* Heaps with one and with four shapes, then lists with one and with four. */
-enum { HEAPS = 4 };
+/* Heaps with one shape, with two and with four, and then lists. */
+enum { SHAPE_COUNTS = 3, HEAPS = 2 * SHAPE_COUNTS };
+static const uint32_t shape_counts[SHAPE_COUNTS] = {1, 2, IC_SHAPES};
 
 static double samples[SUBJECTS][BLOCKS * ROUNDS_MAX];
 
 static size_t heap_of(const struct subject *subject)
 {
-    return (subject->shape_count == 1 ? 0U : 1U) + (subject->is_along_list ? 2U : 0U);
+    size_t heap = 0;
+    while (heap < SHAPE_COUNTS - 1 && shape_counts[heap] != subject->shape_count)
+        heap++;
+    return heap + (subject->is_along_list ? SHAPE_COUNTS : 0);
 }
 
 /* Measures all subjects of one heap in turn, so that other load affects all of them equally. The
@@ -376,17 +434,29 @@ static void measure_block(const struct bench *bench, size_t set, size_t heap,
         }
 }
 
+/* Makes the first subject's result the geometric mean of all positions. */
+static void average_positions(size_t first, size_t set)
+{
+    double logarithms = 0;
+    for (size_t i = first; i < first + POSITIONS; i++)
+        logarithms += log(results[i][set]);
+    results[first][set] = exp(logarithms / POSITIONS);
+}
+
 /* Measures the heaps in turn, too, in longer blocks. */
 static void measure_set(const struct bench *bench, size_t set)
 {
     struct ic_heap heaps[HEAPS];
     for (size_t i = 0; i < HEAPS; i++)
-        ic_heap_create(&heaps[i], sets[set].objects, i % 2 == 0 ? 1 : IC_SHAPES, i >= 2);
+        ic_heap_create(&heaps[i], sets[set].objects, shape_counts[i % SHAPE_COUNTS],
+                       i >= SHAPE_COUNTS);
     for (size_t i = 0; i < BLOCKS * HEAPS; i++)
         measure_block(bench, set, i % HEAPS, &heaps[i % HEAPS], i / HEAPS);
     for (size_t j = 0; j < SUBJECTS; j++)
         if (is_measured(bench, j, set))
             results[j][set] = bench_percentile(samples[j], BLOCKS * sets[set].rounds, fraction);
+    for (size_t i = 0; i < MOVED; i++)
+        average_positions(moved[i], set);
     for (size_t i = 0; i < HEAPS; i++)
         ic_heap_destroy(&heaps[i]);
 }

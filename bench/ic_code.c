@@ -54,7 +54,9 @@ static LLVMValueRef build_site(const struct building *building, const struct ic_
     bool stores = loop->kind == IC_LOOP_SITE_STORE;
     const struct cairn_patchpoint patchpoint = {
         .id = loop->id,
-        .byte_count = cairn_patchpoint_minimum_bytes(building->module, false),
+        .byte_count = loop->kind == IC_LOOP_SITE_NARROW
+                          ? cairn_patchpoint_minimum_bytes(building->module, false)
+                          : cairn_patchpoint_inline_bytes(building->module),
         .result_type = stores ? NULL : building->int64,
         .calling_convention =
             loop->kind == IC_LOOP_SITE_C ? 0 : (uint32_t)CAIRN_CALLING_CONVENTION_ANYREG,
@@ -96,8 +98,13 @@ static LLVMValueRef build_call(const struct building *building, LLVMValueRef obj
 
 /* Builds the access of a hit. It is a load if `stored` is NULL. */
 static LLVMValueRef build_hit(const struct building *building, LLVMValueRef object,
-                              LLVMValueRef stored, size_t shape)
+                              LLVMValueRef stored, bool calls, size_t shape)
 {
+    if (calls) {
+        LLVMValueRef method = LLVMGetNamedFunction(building->module, ic_method_name);
+        return LLVMBuildCall2(building->builder, LLVMGlobalGetValueType(method), method, &object, 1,
+                              "");
+    }
     if (stored == NULL)
         return load_at(building, object, ic_offsets[shape], building->int64);
     LLVMValueRef offset = constant(building, IC_WRITTEN_OFFSET);
@@ -106,7 +113,7 @@ static LLVMValueRef build_hit(const struct building *building, LLVMValueRef obje
 }
 
 static LLVMValueRef build_guards(const struct building *building, LLVMValueRef object,
-                                 LLVMValueRef stored, size_t count)
+                                 LLVMValueRef stored, bool calls, size_t count)
 {
     LLVMValueRef results[IC_SHAPES + 1];
     LLVMBasicBlockRef from[IC_SHAPES + 1];
@@ -121,7 +128,7 @@ static LLVMValueRef build_guards(const struct building *building, LLVMValueRef o
         if (i + 1 == count)
             expect_true(building, branch);
         LLVMPositionBuilderAtEnd(building->builder, from[i]);
-        results[i] = build_hit(building, object, stored, i);
+        results[i] = build_hit(building, object, stored, calls, i);
         LLVMBuildBr(building->builder, done);
         LLVMPositionBuilderAtEnd(building->builder, other);
     }
@@ -142,11 +149,15 @@ static LLVMValueRef build_body(const struct building *building, const struct ic_
 {
     switch (loop->kind) {
     case IC_LOOP_WRITTEN:
-        return build_guards(building, object, NULL, 1);
+        return build_guards(building, object, NULL, false, 1);
+    case IC_LOOP_WRITTEN_TWO:
+        return build_guards(building, object, NULL, false, 2);
     case IC_LOOP_WRITTEN_FOUR:
-        return build_guards(building, object, NULL, IC_SHAPES);
+        return build_guards(building, object, NULL, false, IC_SHAPES);
     case IC_LOOP_WRITTEN_STORE:
-        return build_guards(building, object, i, 1);
+        return build_guards(building, object, i, false, 1);
+    case IC_LOOP_WRITTEN_CALL:
+        return build_guards(building, object, NULL, true, 1);
     case IC_LOOP_CALLED:
         return build_call(building, object);
     default:
@@ -189,6 +200,20 @@ static LLVMValueRef build_turn(const struct building *building, const struct ic_
     return LLVMBuildAdd(building->builder, turn->sum, body, "");
 }
 
+/* Builds no-ops, which are executed once, so that the loop is elsewhere in its cache line. */
+static void build_padding(const struct building *building, unsigned count)
+{
+    static const char nop[] = "nop\n";
+    char text[256] = "";
+    char constraints[] = "";
+    LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(building->context), NULL, 0, 0);
+    for (unsigned i = 0; i < count && strlen(text) + sizeof nop < sizeof text; i++)
+        strcat(text, nop);
+    LLVMValueRef assembly = LLVMGetInlineAsm(type, text, strlen(text), constraints, 0, 1, 0,
+                                             LLVMInlineAsmDialectATT, 0);
+    LLVMBuildCall2(building->builder, type, assembly, NULL, 0, "");
+}
+
 static void build_loop(struct building *building, const struct ic_loop *loop)
 {
     LLVMBuilderRef builder = building->builder;
@@ -198,6 +223,8 @@ static void build_loop(struct building *building, const struct ic_loop *loop)
     LLVMValueRef zero = constant(building, 0);
     LLVMPositionBuilderAtEnd(builder, entry);
     LLVMValueRef first = build_object(building, zero);
+    if (loop->padding > 0)
+        build_padding(building, loop->padding);
     LLVMBuildBr(builder, head);
 
     LLVMPositionBuilderAtEnd(builder, head);
@@ -221,6 +248,19 @@ static void build_loop(struct building *building, const struct ic_loop *loop)
     LLVMBuildRet(builder, more);
 }
 
+const char ic_method_name[] = "method";
+
+static void build_method(struct building *building)
+{
+    LLVMTypeRef type = LLVMFunctionType(building->int64, &building->bytes, 1, 0);
+    building->function = LLVMAddFunction(building->module, ic_method_name, type);
+    cairn_prepare_function(building->function);
+    LLVMSetAlignment(building->function, 64);
+    LLVMPositionBuilderAtEnd(building->builder, append(building, "entry"));
+    LLVMValueRef object = LLVMGetParam(building->function, 0);
+    LLVMBuildRet(building->builder, load_at(building, object, ic_offsets[0], building->int64));
+}
+
 LLVMModuleRef ic_build_module(LLVMContextRef context, const struct ic_loop *loops, size_t count)
 {
     struct building building = {
@@ -231,6 +271,7 @@ LLVMModuleRef ic_build_module(LLVMContextRef context, const struct ic_loop *loop
         .int64 = LLVMInt64TypeInContext(context),
         .bytes = LLVMPointerType(LLVMInt8TypeInContext(context), 0),
     };
+    build_method(&building);
     for (size_t i = 0; i < count; i++)
         build_loop(&building, &loops[i]);
     LLVMDisposeBuilder(building.builder);

@@ -17,11 +17,14 @@
 
 enum ic_loop_kind {
     IC_LOOP_SITE,          /* a patch point with anyregcc and without a target */
+    IC_LOOP_SITE_NARROW,   /* the same, too small for the first case of a cache */
     IC_LOOP_SITE_C,        /* a patch point with the C calling convention */
     IC_LOOP_SITE_STORE,    /* a patch point that stores; arguments are the object and the value */
     IC_LOOP_WRITTEN,       /* guard and load, and a call if the guard fails */
+    IC_LOOP_WRITTEN_TWO,   /* two guards, one after another */
     IC_LOOP_WRITTEN_FOUR,  /* four guards, one after another */
     IC_LOOP_WRITTEN_STORE, /* guard and store */
+    IC_LOOP_WRITTEN_CALL,  /* guard and a direct call of ic_method_name */
     IC_LOOP_CALLED         /* a call of ic_look_up */
 };
 
@@ -30,7 +33,11 @@ struct ic_loop {
     const char *name;
     uint64_t id; /* ID of the patch point */
     bool is_along_list;
+    unsigned padding; /* number of no-ops before the loop, which move it in its cache line */
 };
+
+/* Name of a compiled function that takes an object and returns the property. */
+extern const char ic_method_name[];
 
 LLVMModuleRef ic_build_module(LLVMContextRef context, const struct ic_loop *loops, size_t count);
 

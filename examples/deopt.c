@@ -5,7 +5,7 @@
  *     cc deopt.c $(pkg-config --cflags --libs cairn-llvm)
  *
  * A small bytecode is compiled with its calls inlined. Where an addition overflows, the compiled
- * code reaches a patch point with a frame state, which describes the interpreter's frames of the
+ * code leaves at a guard with a frame state, which describes the interpreter's frames of the
  * inlined function and of its caller. The handler builds these frames, the interpreter runs them to
  * their end, and the compiled function returns the result.
  *
@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOCALS_MAX = 3, STACK_MAX = 4, FRAMES_MAX = 4, CODE_MAX = 24, LIVE_VALUES_MAX = 64 };
+enum { LOCALS_MAX = 3, STACK_MAX = 4, FRAMES_MAX = 4, CODE_MAX = 24 };
 
 static _Noreturn void fail(const char *message)
 {
@@ -191,12 +191,6 @@ static struct number interpret(struct frame *frames, size_t count)
 
 static unsigned overflows;
 
-static struct number number_of(const struct cairn_value *value)
-{
-    bool is_dead = value->type.kind == CAIRN_TYPE_VOID; /* a dead local is set before it is read */
-    return integer(is_dead ? 0 : cairn_value_signed(value));
-}
-
 static void print_frame(const struct frame *frame)
 {
     printf("    %s, at %" PRIu64, frame->function->name, frame->position);
@@ -207,44 +201,52 @@ static void print_frame(const struct frame *frame)
     puts("");
 }
 
-static struct frame rebuild(const struct cairn_frame_state *state, uint32_t index)
+/* The interpreter's frames while they are rebuilt. */
+struct rebuilt {
+    struct frame frames[FRAMES_MAX];
+    uint32_t count;
+};
+
+static bool begin_frame(const struct cairn_interpreter_frame *from, uint32_t index,
+                        struct cairn_frame_slots *raw_slots, void *user)
 {
-    struct cairn_error error;
-    struct cairn_value value;
-    struct cairn_interpreter_frame from;
-    check(cairn_frame_state_frame(state, index, &from, &error), &error);
-    struct frame frame = {.function = &functions[from.function],
-                          .position = from.position,
-                          .height = from.stack_count};
-    for (uint32_t i = 0; i < from.local_count; i++) {
-        check(cairn_frame_state_local(state, &from, i, &value, &error), &error);
-        frame.locals[i] = number_of(&value);
-    }
-    for (uint32_t i = 0; i < from.stack_count; i++) {
-        check(cairn_frame_state_stack(state, &from, i, &value, &error), &error);
-        frame.stack[i] = number_of(&value);
-    }
-    return frame;
+    struct rebuilt *rebuilt = user;
+    (void)raw_slots; /* the interpreter's slots are larger than 64 bits: set_slot sets them */
+    if (index == FRAMES_MAX)
+        return false;
+    rebuilt->frames[rebuilt->count++] = (struct frame){.function = &functions[from->function],
+                                                       .position = from->position,
+                                                       .height = from->stack_count};
+    return true;
+}
+
+/* A dead local becomes 0: it is set before it is read. */
+static bool set_slot(const struct cairn_interpreter_frame *from, uint32_t index,
+                     const struct cairn_value *value, void *user)
+{
+    struct rebuilt *rebuilt = user;
+    struct frame *frame = &rebuilt->frames[rebuilt->count - 1];
+    struct number *slot = index < from->local_count ? &frame->locals[index]
+                                                    : &frame->stack[index - from->local_count];
+    *slot = integer(cairn_value_signed(value));
+    return true;
 }
 
 static void overflowed(struct cairn_exit_call *call, void *unused)
 {
     struct cairn_error error;
     struct cairn_frame_state state;
-    struct frame frames[FRAMES_MAX];
+    struct rebuilt rebuilt = {.count = 0};
+    const struct cairn_frame_writer writer = {begin_frame, set_slot, &rebuilt, 0};
     (void)unused;
     overflows++;
     check(cairn_frame_state_read(&call->frame, call->record, 0, &state, &error), &error);
+    check(cairn_frame_state_write(&state, &writer, &error), &error);
     printf("  overflow in compiled code, which becomes %" PRIu32 " frames of the interpreter:\n",
-           state.frame_count);
-    if (state.frame_count > FRAMES_MAX)
-        fail("more was inlined than the interpreter has space for");
-    uint32_t count = 0;
-    do { /* there is at least one frame */
-        frames[count] = rebuild(&state, count);
-        print_frame(&frames[count]);
-    } while (++count < state.frame_count);
-    struct number result = interpret(frames, count);
+           rebuilt.count);
+    for (uint32_t i = 0; i < rebuilt.count; i++)
+        print_frame(&rebuilt.frames[i]);
+    struct number result = interpret(rebuilt.frames, rebuilt.count);
 
     /* The frame of the compiled function is removed when this handler returns. Its caller gets the
      * result. */
@@ -289,14 +291,12 @@ static LLVMBasicBlockRef append(const struct compiler *compiler, const char *nam
     return LLVMAppendBasicBlockInContext(compiler->context, compiler->function, name);
 }
 
-/* Compiles a patch point that leaves compiled code and never returns. Constants in its frames need
- * no instructions. */
-static void leave(struct compiler *compiler, struct scope *scope)
+/* Compiles a guard: if the condition is false, the thread leaves compiled code with these frames.
+ * Constants in the frames need no instructions. */
+static void leave_unless(struct compiler *compiler, LLVMValueRef condition, struct scope *scope)
 {
     struct cairn_error error;
     struct cairn_encoded_frame frames[FRAMES_MAX];
-    LLVMValueRef live_values[LIVE_VALUES_MAX];
-    uint32_t live_value_count;
     uint32_t depth = 0;
     for (struct scope *inner = scope; inner != NULL; inner = inner->caller)
         depth++;
@@ -310,19 +310,14 @@ static void leave(struct compiler *compiler, struct scope *scope)
             .stack = scope->stack,
             .stack_count = scope->height,
         };
-    check(cairn_frame_state_encode(compiler->context, frames, depth, live_values, LIVE_VALUES_MAX,
-                                   &live_value_count, &error),
-          &error);
-    struct cairn_patchpoint patchpoint = {
+    const struct cairn_guard guard = {
         .id = compiler->next_id++,
-        .byte_count = cairn_patchpoint_minimum_bytes(compiler->module, true),
-        .target = constant(compiler, (uintptr_t)cairn_exit_target(compiler->exit)),
-        .live_values = live_values,
-        .live_value_count = live_value_count,
+        .exit = compiler->exit,
+        .frames = frames,
+        .frame_count = depth,
     };
-    if (cairn_build_patchpoint(compiler->builder, &patchpoint, &error) == NULL)
+    if (cairn_build_guard(compiler->builder, condition, &guard, &error) == NULL)
         fail(error.message);
-    LLVMBuildUnreachable(compiler->builder);
 }
 
 /* Compiles an addition. After an overflow the interpreter repeats the addition, so its operands are
@@ -332,19 +327,13 @@ static void compile_add(struct compiler *compiler, struct scope *scope)
     static const char name[] = "llvm.sadd.with.overflow";
     LLVMBuilderRef builder = compiler->builder;
     unsigned id = LLVMLookupIntrinsicID(name, sizeof name - 1);
-    LLVMBasicBlockRef overflow = append(compiler, "overflow");
-    LLVMBasicBlockRef next = append(compiler, "next");
     LLVMValueRef pair =
         LLVMBuildCall2(builder, LLVMIntrinsicGetType(compiler->context, id, &compiler->int64, 1),
                        LLVMGetIntrinsicDeclaration(compiler->module, id, &compiler->int64, 1),
                        &scope->stack[scope->height - 2], 2, "");
     LLVMValueRef sum = LLVMBuildExtractValue(builder, pair, 0, "");
-    LLVMBuildCondBr(builder, LLVMBuildExtractValue(builder, pair, 1, ""), overflow, next);
-
-    LLVMPositionBuilderAtEnd(builder, overflow);
-    leave(compiler, scope);
-
-    LLVMPositionBuilderAtEnd(builder, next);
+    LLVMValueRef has_overflowed = LLVMBuildExtractValue(builder, pair, 1, "");
+    leave_unless(compiler, LLVMBuildNot(builder, has_overflowed, ""), scope);
     scope->height -= 2;
     scope->stack[scope->height++] = sum;
 }
@@ -475,8 +464,6 @@ static LLVMModuleRef compile_module(LLVMContextRef context, const cairn_exit *ex
     };
     compiler.function =
         LLVMAddFunction(compiler.module, "grow", LLVMFunctionType(number, &int64, 1, 0));
-    cairn_prepare_function(compiler.function); /* sets uwtable, without which the handler cannot
-                                                  return from the function */
     LLVMPositionBuilderAtEnd(compiler.builder, append(&compiler, "entry"));
     struct scope scope = {.function = &functions[GROW],
                           .locals = {LLVMGetParam(compiler.function, 0)}};

@@ -105,6 +105,7 @@ static int64_t sum_by_search(void)
 /* ---- 2. The handlers of misses, for objects that have no case in the cache ---- */
 
 static unsigned misses;
+static cairn_ic *read_cache; /* that of the site that reads; NULL before its first miss */
 
 /* Returns a case for receivers of this shape. The receiver is the first argument of the site. */
 static struct cairn_ic_case case_for(const struct object *object, enum cairn_ic_action action)
@@ -130,6 +131,7 @@ static void read_missed(struct cairn_ic_miss *miss, void *unused)
     const struct cairn_ic_case found = case_for(object, CAIRN_IC_LOAD);
     (void)unused;
     misses++;
+    read_cache = miss->ic;
     check(cairn_ic_return(miss, &value, &error), &error);
     check(cairn_ic_add(miss->ic, &found, CAIRN_RELAXED, &error), &error);
 }
@@ -155,9 +157,16 @@ struct ir {
     LLVMValueRef function;
 };
 
+/* The caches of all sites that read, and of all that write. Counting hits takes time and is
+ * optional. */
+static const struct cairn_ic_options reading = {
+    .handler = read_missed, .megamorphic_target = (const void *)(uintptr_t)read_property};
+static const struct cairn_ic_options writing = {.handler = write_missed, .counts_hits = true};
+
 /* Builds a patch point that reads the object's property, or writes it if `value` is not NULL. With
  * the C calling convention, a megamorphic site may call a C function. With anyregcc it may not, but
- * all registers are preserved, and operands may be in any register. */
+ * all registers are preserved, and operands may be in any register. The engine creates the cache of
+ * each copy of the patch point that LLVM makes. */
 static LLVMValueRef build_access(struct ir *ir, uint64_t id, LLVMValueRef object,
                                  LLVMValueRef value)
 {
@@ -165,12 +174,13 @@ static LLVMValueRef build_access(struct ir *ir, uint64_t id, LLVMValueRef object
     LLVMValueRef arguments[] = {object, value};
     const struct cairn_patchpoint patchpoint = {
         .id = id,
-        .byte_count = cairn_patchpoint_minimum_bytes(ir->module, false),
+        .byte_count = cairn_patchpoint_inline_bytes(ir->module),
         .result_type = value == NULL ? ir->int64 : NULL,
         .calling_convention =
             value == NULL ? CAIRN_CALLING_CONVENTION_C : CAIRN_CALLING_CONVENTION_ANYREG,
         .arguments = arguments,
         .argument_count = value == NULL ? 1 : 2,
+        .cache = value == NULL ? &reading : &writing,
     };
     LLVMValueRef result = cairn_build_patchpoint(ir->builder, &patchpoint, &error);
     if (result == NULL)
@@ -228,7 +238,7 @@ static LLVMModuleRef build_module(LLVMContextRef context)
     return ir.module;
 }
 
-/* ---- 4. A cache for each of the two sites ---- */
+/* ---- 4. The compiled functions ---- */
 
 typedef int64_t compiled(struct object **objects, int64_t count);
 static compiled *read_all;
@@ -242,18 +252,6 @@ static compiled *function_of(cairn_engine *engine, const char *name)
     if (function == NULL)
         fail(error.message);
     return function;
-}
-
-static cairn_ic *create_cache(cairn_runtime *runtime, uint64_t id,
-                              const struct cairn_ic_options *options)
-{
-    struct cairn_error error;
-    cairn_ic *ic;
-    cairn_site *site = cairn_runtime_find_site(runtime, id, &error);
-    if (site == NULL)
-        fail(error.message);
-    check(cairn_ic_create(site, options, &ic, &error), &error);
-    return ic;
 }
 
 /* ---- 5. Run it ---- */
@@ -283,13 +281,13 @@ static double time_of(int64_t (*sum)(void))
     return shortest / (double)OBJECTS;
 }
 
-static bool read_objects(cairn_ic *ic, size_t shape_count, enum cairn_ic_state expected)
+static bool read_objects(size_t shape_count, enum cairn_ic_state expected)
 {
     make_objects(shape_count);
     misses = 0;
     bool is_right = sum_by_cache() == sum_by_search();
     struct cairn_ic_description description;
-    cairn_ic_describe(ic, &description);
+    cairn_ic_describe(read_cache, &description);
     printf("%2zu shape%s %-11s, %" PRIu32 " cases, %3u misses in the first pass;", shape_count,
            shape_count == 1 ? ": " : "s:", cairn_ic_state_name(description.state),
            description.case_count, misses);
@@ -347,16 +345,10 @@ static bool remove_shape(cairn_runtime *runtime, const struct shape *shape)
 static bool run(cairn_runtime *runtime)
 {
     static char report[REPORT_BYTES];
-    const struct cairn_ic_options reading = {
-        .handler = read_missed, .megamorphic_target = (const void *)(uintptr_t)read_property};
-    /* Counting hits takes time and is optional. */
-    const struct cairn_ic_options writing = {.handler = write_missed, .counts_hits = true};
-    cairn_ic *ic = create_cache(runtime, READ_ID, &reading);
-    create_cache(runtime, WRITE_ID, &writing);
-    bool is_right = read_objects(ic, 1, CAIRN_IC_MONOMORPHIC);
-    is_right &= read_objects(ic, 2, CAIRN_IC_POLYMORPHIC);
-    is_right &= read_objects(ic, 3, CAIRN_IC_POLYMORPHIC);
-    is_right &= read_objects(ic, SHAPES, CAIRN_IC_MEGAMORPHIC);
+    bool is_right = read_objects(1, CAIRN_IC_MONOMORPHIC);
+    is_right &= read_objects(2, CAIRN_IC_POLYMORPHIC);
+    is_right &= read_objects(3, CAIRN_IC_POLYMORPHIC);
+    is_right &= read_objects(SHAPES, CAIRN_IC_MEGAMORPHIC);
     is_right &= write_objects(2);
     cairn_runtime_format_ics(runtime, report, sizeof report);
     printf("%s", report);

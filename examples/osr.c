@@ -17,7 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { COUNT = 100000, ODD_ONE = 70000, HOT = 1000, GUARD_ID = 1 };
+enum { COUNT = 100000, ODD_ONE = 70000, HOT = 1000, GUARD_ID = 1, LOCALS = 4 };
 
 static _Noreturn void fail(const char *message)
 {
@@ -106,6 +106,7 @@ struct ir {
     LLVMTypeRef item;
     LLVMTypeRef type; /* type of the function */
     LLVMValueRef function;
+    const cairn_exit *exit;
 };
 
 static LLVMBasicBlockRef append(struct ir *ir, const char *name)
@@ -122,7 +123,6 @@ static void declare(struct ir *ir)
     LLVMTypeRef live[] = {LLVMPointerType(ir->item, 0), ir->int64, ir->int64, ir->int64};
     ir->type = LLVMFunctionType(ir->number, live, 4, 0);
     ir->function = LLVMAddFunction(ir->module, "loop", ir->type);
-    cairn_prepare_function(ir->function); /* sets uwtable, without which the frame cannot be left */
 }
 
 static LLVMValueRef load_member(struct ir *ir, LLVMValueRef item, unsigned index)
@@ -131,21 +131,18 @@ static LLVMValueRef load_member(struct ir *ir, LLVMValueRef item, unsigned index
     return LLVMBuildLoad2(ir->builder, ir->int64, address, "");
 }
 
-/* Builds the patch point at which the code is left, with all values that the interpreter needs. The
- * code after it is never executed. */
-static void build_guard_failed(struct ir *ir, LLVMValueRef i, LLVMValueRef sum)
+/* Builds the guard: unless the condition is true, the code is left with all values that the
+ * interpreter needs. */
+static void build_guard(struct ir *ir, LLVMValueRef condition, LLVMValueRef i, LLVMValueRef sum)
 {
     struct cairn_error error;
-    LLVMValueRef live[] = {LLVMGetParam(ir->function, 0), LLVMGetParam(ir->function, 1), i, sum};
-    const struct cairn_patchpoint guard = {
-        .id = GUARD_ID,
-        .byte_count = cairn_patchpoint_minimum_bytes(ir->module, false),
-        .live_values = live,
-        .live_value_count = 4,
-    };
-    if (cairn_build_patchpoint(ir->builder, &guard, &error) == NULL)
+    LLVMValueRef locals[] = {LLVMGetParam(ir->function, 0), LLVMGetParam(ir->function, 1), i, sum};
+    const struct cairn_encoded_frame frame = {
+        .position = LOOP_HEAD, .locals = locals, .local_count = LOCALS};
+    const struct cairn_guard guard = {
+        .id = GUARD_ID, .exit = ir->exit, .frames = &frame, .frame_count = 1};
+    if (cairn_build_guard(ir->builder, condition, &guard, &error) == NULL)
         fail(error.message);
-    LLVMBuildRet(ir->builder, LLVMConstNull(ir->number));
 }
 
 static void build_loop(struct ir *ir)
@@ -153,9 +150,7 @@ static void build_loop(struct ir *ir)
     LLVMBuilderRef builder = ir->builder;
     LLVMBasicBlockRef entry = append(ir, "entry");
     LLVMBasicBlockRef head = append(ir, "head");
-    LLVMBasicBlockRef guard = append(ir, "guard");
     LLVMBasicBlockRef body = append(ir, "body");
-    LLVMBasicBlockRef failed = append(ir, "failed");
     LLVMBasicBlockRef end = append(ir, "end");
     LLVMPositionBuilderAtEnd(builder, entry);
     LLVMBuildBr(builder, head);
@@ -164,34 +159,29 @@ static void build_loop(struct ir *ir)
     LLVMValueRef i = LLVMBuildPhi(builder, ir->int64, "i");
     LLVMValueRef sum = LLVMBuildPhi(builder, ir->int64, "sum");
     LLVMValueRef count = LLVMGetParam(ir->function, 1);
-    LLVMBuildCondBr(builder, LLVMBuildICmp(builder, LLVMIntSLT, i, count, ""), guard, end);
+    LLVMBuildCondBr(builder, LLVMBuildICmp(builder, LLVMIntSLT, i, count, ""), body, end);
 
-    LLVMPositionBuilderAtEnd(builder, guard);
+    LLVMPositionBuilderAtEnd(builder, body);
     LLVMValueRef items = LLVMGetParam(ir->function, 0);
     LLVMValueRef item = LLVMBuildGEP2(builder, ir->item, items, &i, 1, "");
     LLVMValueRef is_number = load_member(ir, item, 0);
-    LLVMBuildCondBr(builder, LLVMBuildIsNull(builder, is_number, ""), body, failed);
-
-    LLVMPositionBuilderAtEnd(builder, body);
+    build_guard(ir, LLVMBuildIsNull(builder, is_number, ""), i, sum);
     LLVMValueRef more = LLVMBuildAdd(builder, sum, load_member(ir, item, 1), "");
     LLVMValueRef next = LLVMBuildAdd(builder, i, LLVMConstInt(ir->int64, 1, 0), "");
+    LLVMBasicBlockRef from[] = {entry, LLVMGetInsertBlock(builder)};
     LLVMBuildBr(builder, head);
-
-    LLVMPositionBuilderAtEnd(builder, failed);
-    build_guard_failed(ir, i, sum);
 
     LLVMPositionBuilderAtEnd(builder, end);
     LLVMBuildRet(builder, LLVMBuildSIToFP(builder, sum, ir->number, ""));
 
     /* The loop begins with the interpreter's values. */
-    LLVMBasicBlockRef from[] = {entry, body};
     LLVMAddIncoming(i, (LLVMValueRef[]){LLVMGetParam(ir->function, 2), next}, from, 2);
     LLVMAddIncoming(sum, (LLVMValueRef[]){LLVMGetParam(ir->function, 3), more}, from, 2);
 }
 
-static struct ir build_module(LLVMContextRef context)
+static struct ir build_module(LLVMContextRef context, const cairn_exit *exit)
 {
-    struct ir ir = {.context = context};
+    struct ir ir = {.context = context, .exit = exit};
     ir.module = LLVMModuleCreateWithNameInContext("osr", context);
     ir.builder = LLVMCreateBuilderInContext(context);
     declare(&ir);
@@ -214,14 +204,20 @@ static double go_on_interpreting(const struct item *items, int64_t count, int64_
     return interpret(&state);
 }
 
-/* Leaves compiled code. The live values are the arguments of go_on_interpreting, in order. */
-static void leave_compiled(struct cairn_exit_call *call, void *signature)
+/* Leaves compiled code. The frame's locals are the arguments of go_on_interpreting, in order. */
+static void leave_compiled(struct cairn_exit_call *call, void *user)
 {
+    cairn_signature *const *signature = user;
     struct cairn_error error;
-    struct cairn_value live[4];
-    for (uint32_t i = 0; i < 4; i++)
-        check(cairn_frame_value(&call->frame, call->record, i, &live[i], &error), &error);
-    check(cairn_exit_enter(call, signature, (void *)(uintptr_t)go_on_interpreting, live, 4, &error),
+    struct cairn_frame_state state;
+    struct cairn_interpreter_frame frame;
+    struct cairn_value locals[LOCALS];
+    check(cairn_frame_state_read(&call->frame, call->record, 0, &state, &error), &error);
+    check(cairn_frame_state_frame(&state, 0, &frame, &error), &error);
+    for (uint32_t i = 0; i < LOCALS; i++)
+        check(cairn_frame_state_value(&state, &frame, i, &locals[i], &error), &error);
+    check(cairn_exit_enter(call, *signature, (void *)(uintptr_t)go_on_interpreting, locals, LOCALS,
+                           &error),
           &error);
 }
 
@@ -238,19 +234,15 @@ static double enter_compiled(const struct state *state)
     cairn_exit *exit;
     struct cairn_value sum;
     LLVMContextRef context = LLVMContextCreate();
-    struct ir ir = build_module(context);
     const struct cairn_engine_options options = {.optimisation_level = 2};
     check(cairn_runtime_create(NULL, &runtime, &error), &error);
+    check(cairn_exit_create(runtime, leave_compiled, &signature, &exit, &error), &error);
+    struct ir ir = build_module(context, exit);
     check(cairn_signature_of_function(NULL, ir.type, &signature, &error), &error);
-    check(cairn_exit_create(runtime, leave_compiled, signature, &exit, &error), &error);
     check(cairn_engine_create(runtime, ir.module, &options, &engine, &error), &error);
     const void *loop = cairn_engine_function(engine, "loop", &error);
     if (loop == NULL)
         fail(error.message);
-    cairn_site *guard = cairn_runtime_find_site(runtime, GUARD_ID, &error);
-    if (guard == NULL)
-        fail(error.message);
-    check(cairn_site_call(guard, cairn_exit_target(exit), CAIRN_RELAXED, &error), &error);
 
     entered_at = state->i;
     printf("entered compiled code at item %" PRId64 "\n", state->i);

@@ -53,21 +53,18 @@ static cairn_table *make_table(void)
     return table;
 }
 
-typedef enum cairn_status read_value(const struct cairn_frame_state *state,
-                                     const struct cairn_interpreter_frame *in, uint32_t index,
-                                     struct cairn_value *value, struct cairn_error *error);
-
 static void read_values(const struct cairn_frame_state *state,
-                        const struct cairn_interpreter_frame *in, uint32_t count, read_value *read)
+                        const struct cairn_interpreter_frame *in)
 {
+    uint32_t count = in->local_count + in->stack_count;
     struct cairn_value values[2];
     for (uint32_t i = 0; i < count; i++) {
         memset(values, 0, sizeof values);
-        enum cairn_status status = read(state, in, i, &values[0], NULL);
-        require(read(state, in, i, &values[1], NULL) == status);
+        enum cairn_status status = cairn_frame_state_value(state, in, i, &values[0], NULL);
+        require(cairn_frame_state_value(state, in, i, &values[1], NULL) == status);
         require(memcmp(&values[0], &values[1], sizeof values[0]) == 0);
     }
-    require(read(state, in, count, &values[0], NULL) == CAIRN_ERROR_RANGE);
+    require(cairn_frame_state_value(state, in, count, &values[0], NULL) == CAIRN_ERROR_RANGE);
 }
 
 static void read_state(const struct cairn_frame_state *state)
@@ -78,8 +75,7 @@ static void read_state(const struct cairn_frame_state *state)
         require(cairn_frame_state_frame(state, i, &in, NULL) == CAIRN_OK);
         require(in.first_slot == end + FRAME_STATE_FRAME_WORDS);
         end = in.first_slot + in.local_count + in.stack_count;
-        read_values(state, &in, in.local_count, cairn_frame_state_local);
-        read_values(state, &in, in.stack_count, cairn_frame_state_stack);
+        read_values(state, &in);
     }
     require(end == state->first_value && end + state->value_count <= word_count);
     require(cairn_frame_state_frame(state, state->frame_count, &in, NULL) == CAIRN_ERROR_RANGE);

@@ -163,7 +163,7 @@ static struct cairn_value local_of(uint32_t in, uint32_t index)
 {
     struct cairn_value value;
     struct cairn_interpreter_frame found = frame_of(in);
-    enum cairn_status status = cairn_frame_state_local(&state, &found, index, &value, &error);
+    enum cairn_status status = cairn_frame_state_value(&state, &found, index, &value, &error);
     ck_assert_msg(status == CAIRN_OK, "%s", error.message);
     return value;
 }
@@ -172,7 +172,8 @@ static struct cairn_value stack_of(uint32_t in, uint32_t index)
 {
     struct cairn_value value;
     struct cairn_interpreter_frame found = frame_of(in);
-    enum cairn_status status = cairn_frame_state_stack(&state, &found, index, &value, &error);
+    index += found.local_count;
+    enum cairn_status status = cairn_frame_state_value(&state, &found, index, &value, &error);
     ck_assert_msg(status == CAIRN_OK, "%s", error.message);
     return value;
 }
@@ -293,6 +294,101 @@ START_TEST(integers_of_every_width_are_small_numbers)
 }
 END_TEST
 
+/* ---- Writing frames ---- */
+
+enum { RAW_SLOTS = 4, DEAD_SLOT = 0xDEAD };
+
+/* An interpreter whose first `raw_count` frames have raw slots. */
+struct interpreter {
+    uint32_t raw_count;
+    uint32_t refused_frame;
+    uint32_t refused_slot; /* of a frame that is not raw */
+    uint32_t frame_count;
+    struct cairn_interpreter_frame frames[2];
+    uint64_t locals[2][RAW_SLOTS];
+    uint64_t stacks[2][RAW_SLOTS];
+    struct cairn_value values[RAW_SLOTS]; /* of the last frame that is not raw */
+};
+
+static bool begin_frame(const struct cairn_interpreter_frame *from, uint32_t index,
+                        struct cairn_frame_slots *slots, void *user)
+{
+    struct interpreter *interpreter = user;
+    ck_assert_uint_eq(index, interpreter->frame_count);
+    if (index == interpreter->refused_frame)
+        return false;
+    interpreter->frames[interpreter->frame_count++] = *from;
+    if (index < interpreter->raw_count)
+        *slots = (struct cairn_frame_slots){interpreter->locals[index], interpreter->stacks[index]};
+    return true;
+}
+
+static bool take_value(const struct cairn_interpreter_frame *from, uint32_t index,
+                       const struct cairn_value *value, void *user)
+{
+    struct interpreter *interpreter = user;
+    ck_assert_uint_lt(index, from->local_count + from->stack_count);
+    interpreter->values[index] = *value;
+    return index != interpreter->refused_slot;
+}
+
+/* Writes the two frames, with a limit on each part of the interpreter. */
+static enum cairn_status write_frames(struct interpreter *interpreter, bool takes_values)
+{
+    const struct cairn_frame_writer writer = {
+        .begin = begin_frame,
+        .value = takes_values ? take_value : NULL,
+        .user = interpreter,
+        .dead = DEAD_SLOT,
+    };
+    stack[3] = UINT64_C(0x11223344AABBCCDD);
+    count = 0;
+    put_two_frames();
+    ck_assert_ok(read_all());
+    return cairn_frame_state_write(&state, &writer, &error);
+}
+
+START_TEST(frames_are_written_as_raw_slots_and_as_typed_values)
+{
+    struct interpreter interpreter = {
+        .raw_count = 1, .refused_frame = UINT32_MAX, .refused_slot = UINT32_MAX};
+    ck_assert_ok(write_frames(&interpreter, true));
+    ck_assert_uint_eq(interpreter.frame_count, 2);
+    ck_assert_uint_eq(interpreter.frames[0].function, 11);
+    ck_assert_uint_eq(interpreter.frames[1].position, 22);
+    ck_assert_uint_eq(interpreter.locals[0][0], 0x11223344AABBCCDD);
+    ck_assert_uint_eq(interpreter.locals[0][1], DEAD_SLOT);
+    ck_assert_uint_eq(interpreter.locals[0][2], 0);
+    ck_assert_uint_eq(interpreter.stacks[0][0], 0xFD); /* -3 as an i8 */
+    ck_assert_uint_eq(cairn_value_unsigned(&interpreter.values[0]), 0xAABBCCDD);
+    ck_assert_double_eq(cairn_value_double(&interpreter.values[1]), 2.5);
+    ck_assert_uint_eq(interpreter.values[2].type.element_count, 4);
+}
+END_TEST
+
+START_TEST(what_the_interpreter_cannot_take_is_refused)
+{
+    struct interpreter raw = {
+        .raw_count = 2, .refused_frame = UINT32_MAX, .refused_slot = UINT32_MAX};
+    ck_assert_int_eq(write_frames(&raw, true), CAIRN_ERROR_UNSUPPORTED);
+    ck_assert_str_eq(error.message, "stack entry 1 of interpreter frame 1 is of type <4 x i32>, "
+                                    "which no raw slot of 64 bits can hold");
+    struct interpreter full = {.refused_frame = 1, .refused_slot = UINT32_MAX};
+    ck_assert_int_eq(write_frames(&full, true), CAIRN_ERROR_STATE);
+    ck_assert_str_eq(error.message, "the host refused interpreter frame 1 of 2");
+    struct interpreter choosy = {.refused_frame = UINT32_MAX, .refused_slot = 1};
+    ck_assert_int_eq(write_frames(&choosy, true), CAIRN_ERROR_STATE);
+    ck_assert_str_eq(error.message, "local 1 of interpreter frame 0 was refused by the host");
+    struct interpreter deaf = {.refused_frame = UINT32_MAX, .refused_slot = UINT32_MAX};
+    ck_assert_int_eq(write_frames(&deaf, false), CAIRN_ERROR_ARGUMENT);
+    ck_assert_str_eq(error.message, "local 0 of interpreter frame 0 has neither a raw slot nor a "
+                                    "function that takes its value");
+    const struct cairn_frame_writer nothing = {.user = &deaf};
+    ck_assert_int_eq(cairn_frame_state_write(&state, &nothing, &error), CAIRN_ERROR_ARGUMENT);
+    ck_assert_int_eq(cairn_frame_state_write(&state, NULL, NULL), CAIRN_ERROR_ARGUMENT);
+}
+END_TEST
+
 /* ---- Missing frames and slots ---- */
 
 START_TEST(frames_and_slots_that_there_are_not_are_refused)
@@ -305,11 +401,9 @@ START_TEST(frames_and_slots_that_there_are_not_are_refused)
     ck_assert_str_eq(error.message, "the frame state has 2 frames, so there is no number 2");
     ck_assert_uint_eq(found.function, 99);
     found = frame_of(0);
-    ck_assert_int_eq(cairn_frame_state_local(&state, &found, 2, &value, &error), CAIRN_ERROR_RANGE);
-    ck_assert_str_eq(error.message, "the interpreter frame has 2 locals, so there is no number 2");
-    ck_assert_int_eq(cairn_frame_state_stack(&state, &found, 1, &value, &error), CAIRN_ERROR_RANGE);
-    ck_assert_str_eq(error.message,
-                     "the interpreter frame has 1 stack entries, so there is no number 1");
+    ck_assert_int_eq(cairn_frame_state_value(&state, &found, 3, &value, &error), CAIRN_ERROR_RANGE);
+    ck_assert_str_eq(error.message, "the interpreter frame has 2 locals and 1 stack entries, so "
+                                    "there is no slot number 3");
     ck_assert_uint_eq(value.size, 99);
 }
 END_TEST
@@ -475,7 +569,7 @@ START_TEST(a_value_that_the_frame_does_not_have_is_refused_alone)
     locations[6] = (struct cairn_location){.kind = CAIRN_LOCATION_REGISTER, .size = 8, .dwarf = 3};
     ck_assert_ok(read_all());
     found = frame_of(0);
-    ck_assert_int_eq(cairn_frame_state_local(&state, &found, 0, &value, &error),
+    ck_assert_int_eq(cairn_frame_state_value(&state, &found, 0, &value, &error),
                      CAIRN_ERROR_NOT_FOUND);
     ck_assert_uint_eq(value.size, 99);
 }
@@ -638,10 +732,7 @@ static void check_values(const struct cairn_interpreter_frame *found, const stru
 {
     for (uint32_t i = 0; i < made->counts[0] + made->counts[1]; i++) {
         struct cairn_value value;
-        uint32_t index = i < made->counts[0] ? i : i - made->counts[0];
-        enum cairn_status status =
-            i < made->counts[0] ? cairn_frame_state_local(&state, found, index, &value, &error)
-                                : cairn_frame_state_stack(&state, found, index, &value, &error);
+        enum cairn_status status = cairn_frame_state_value(&state, found, i, &value, &error);
         ck_assert_msg(status == CAIRN_OK, "%s", error.message);
         expect(type_equal(value.type, made->values[i].type));
         expect(value.size == made->values[i].size);
@@ -676,11 +767,8 @@ static void read_everything(void)
     for (uint32_t i = 0; i < state.frame_count; i++) {
         struct cairn_value value;
         struct cairn_interpreter_frame found = frame_of(i);
-        for (uint32_t j = 0; j < found.local_count; j++)
-            if (cairn_frame_state_local(&state, &found, j, &value, &error) == CAIRN_OK)
-                expect(value.size == cairn_type_size(value.type));
-        for (uint32_t j = 0; j < found.stack_count; j++)
-            if (cairn_frame_state_stack(&state, &found, j, &value, &error) == CAIRN_OK)
+        for (uint32_t j = 0; j < found.local_count + found.stack_count; j++)
+            if (cairn_frame_state_value(&state, &found, j, &value, &error) == CAIRN_OK)
                 expect(value.size == cairn_type_size(value.type));
     }
 }
@@ -729,6 +817,8 @@ int main(void)
     tcase_add_test(reading, flags_are_the_hosts);
     tcase_add_test(reading, a_state_may_be_between_other_live_values);
     tcase_add_test(reading, integers_of_every_width_are_small_numbers);
+    tcase_add_test(reading, frames_are_written_as_raw_slots_and_as_typed_values);
+    tcase_add_test(reading, what_the_interpreter_cannot_take_is_refused);
     tcase_add_test(reading, frames_and_slots_that_there_are_not_are_refused);
     tcase_add_test(reading, a_state_needs_live_values_to_begin_at);
     tcase_add_test(reading, a_state_needs_a_frame_and_a_record);

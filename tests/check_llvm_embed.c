@@ -359,11 +359,11 @@ static void read_state(struct cairn_exit_call *call, void *user)
     ck_assert_uint_eq(state.frame_count, 2);
     ck_assert_ok(cairn_frame_state_frame(&state, 0, &frame, &error));
     ck_assert_uint_eq(frame.function, 11);
-    ck_assert_ok(cairn_frame_state_local(&state, &frame, 0, &value, &error));
+    ck_assert_ok(cairn_frame_state_value(&state, &frame, 0, &value, &error));
     ck_assert_int_eq(cairn_value_signed(&value), -3);
     ck_assert_ok(cairn_frame_state_frame(&state, 1, &frame, &error));
     ck_assert_uint_eq(frame.position, 22);
-    ck_assert_ok(cairn_frame_state_local(&state, &frame, 0, &value, &error));
+    ck_assert_ok(cairn_frame_state_value(&state, &frame, 0, &value, &error));
     *(int64_t *)user = cairn_value_signed(&value);
     ck_assert_ok(cairn_exit_continue(call, NULL, NULL));
 }

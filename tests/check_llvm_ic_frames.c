@@ -133,6 +133,12 @@ static void look_at_every_byte(const struct cairn_ic_miss *miss)
     cairn_ic_describe(miss->ic, &cache);
     cairn_site_describe(cache.site, &site);
     ck_assert_uint_gt(cache.code_bytes, cache.case_bytes);
+    if (site.state == CAIRN_SITE_NOP) { /* the first case is in the site's own bytes */
+        uint64_t end = site.address + site.byte_count;
+        for (uint64_t pc = site.return_address; pc < end; pc++)
+            check_frame_at(miss, pc, miss->call->frame.sp);
+        return;
+    }
     for (size_t i = 0; i < cache.code_bytes; i++)
         check_frame_at(miss, site.target + i, sp_of_hits(miss, site.state == CAIRN_SITE_CALL));
 }

@@ -141,6 +141,7 @@ struct builder {
     LLVMValueRef function;
     LLVMValueRef access;
     const struct ic_function *made;
+    uint64_t number; /* ID of the site */
     uint64_t order;
     LLVMValueRef operands[IC_OPERANDS_MAX];
     LLVMValueRef kept[IC_KEPT_MAX];
@@ -294,6 +295,8 @@ static uint32_t site_bytes(const struct builder *builder)
     const struct ic_function *made = builder->made;
     if (made->byte_count != 0)
         return made->byte_count;
+    if (made->target == NULL && builder->number % 2 == 0)
+        return cairn_patchpoint_inline_bytes(builder->module) + SOME_MORE;
     return cairn_patchpoint_minimum_bytes(builder->module, made->target != NULL) + SOME_MORE;
 }
 
@@ -386,6 +389,7 @@ static void build_function(LLVMModuleRef module, const struct ic_function *made,
         .function = function,
         .access = LLVMGetParam(function, 0),
         .made = made,
+        .number = id,
         .order = made->order,
     };
     LLVMPositionBuilderAtEnd(builder.llvm, LLVMAppendBasicBlockInContext(context, function, ""));

@@ -68,7 +68,9 @@ struct ic_function {
     struct cairn_type operands[IC_OPERANDS_MAX];
     /* C function pointer that the site calls until it is patched; NULL: no call. */
     const void *target;
-    uint32_t byte_count; /* 0: enough for the call */
+    /* 0: enough for the call; without a target, every second function has space for the first case
+     * of a cache. */
+    uint32_t byte_count;
     /* Registers of the operands and of the result at the site, as inline assembly names them
      * ("r12"). They are hints that LLVM may ignore. NULL: any register. */
     const char *operand_registers[IC_OPERANDS_MAX];

@@ -73,6 +73,25 @@ cairn_engine *create_engine(LLVMModuleRef module)
     return engine;
 }
 
+cairn_engine *create_engine_at(LLVMModuleRef module, unsigned level)
+{
+    static const char *const passes[] = {"default<O0>", "default<O1>", "default<O2>",
+                                         "default<O3>"};
+    const struct cairn_engine_options options = {.optimisation_level = level,
+                                                 .passes = passes[level]};
+    struct cairn_error error = {0};
+    cairn_engine *engine = NULL;
+    enum cairn_status status = cairn_engine_create(runtime, module, &options, &engine, &error);
+    ck_assert_msg(status == CAIRN_OK, "%s", error.message);
+    return engine;
+}
+
+size_t count_records(uint64_t id)
+{
+    struct cairn_record record;
+    return cairn_runtime_find_id(runtime, id, &record, 1);
+}
+
 void add(cairn_engine *engine, LLVMModuleRef module)
 {
     struct cairn_error error = {0};

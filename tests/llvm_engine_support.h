@@ -26,7 +26,12 @@ LLVMModuleRef parse_constant(const char *name, int value);
 LLVMModuleRef parse_call(const char *name, const char *callee);
 
 cairn_engine *create_engine(LLVMModuleRef module);
+/* Creates an engine of this level, which also runs LLVM's passes of this level. */
+cairn_engine *create_engine_at(LLVMModuleRef module, unsigned level);
 void add(cairn_engine *engine, LLVMModuleRef module);
+
+/* Returns the number of loaded records with the ID. */
+size_t count_records(uint64_t id);
 
 /* Returns a function that is loaded. */
 function *get(cairn_engine *engine, const char *name);

@@ -223,42 +223,66 @@ static void append_result(struct words_code *code, const struct arch_cache_case 
         words_append(code, UINT32_C(0x1E270000) | to); /* fmov s#, w16 */
 }
 
-static void append_jump(struct words_code *code, uint64_t target)
+/* Loads the site's return address into x30, as after a call, unless the site has. */
+static void append_return_address(struct words_code *code, const struct arch_cache *cache)
 {
+    if (cache->is_called)
+        return;
+    bool is_encoded = aarch64_append_page(code, LINK, cache->return_address);
+    assert(is_encoded);
+    (void)is_encoded;
+    /* add x30, x30, # */
+    words_append(code, UINT32_C(0x910003DE) | aarch64_in_page(cache->return_address) << 10);
+}
+
+/* Jumps to the function directly if it is in reach. Both forms have the same size. */
+static void append_jump(struct words_code *code, const struct arch_cache *cache, uint64_t target)
+{
+    uint64_t bits;
+    append_return_address(code, cache);
+    size_t end = code->size + (HALVES + 1) * (size_t)WORDS_BYTES;
+    if (words_encode_branch(code->arch, ARCH_BRANCH_JUMP, code->address + code->size, target,
+                            WORDS_BYTES, &bits)) {
+        words_append(code, (uint32_t)bits);
+        words_append_until(code, end, code->arch->words->nop);
+        return;
+    }
     append_address(code, X16, target);
     words_append(code, UINT32_C(0xD61F0200)); /* br x16 */
 }
 
-/* Jumps to the exit with this data, like an exit's stub. Loads the site's return address into x30,
- * where the exit's entry expects it, as after a call. */
+/* Jumps to the exit with this data, like an exit's stub. Its entry expects the site's return
+ * address in x30. */
 static void append_exit(struct words_code *code, const struct arch_cache *cache, uint64_t data)
 {
-    if (!cache->is_called) {
-        bool is_encoded = aarch64_append_page(code, LINK, cache->return_address);
-        assert(is_encoded);
-        (void)is_encoded;
-        /* add x30, x30, # */
-        words_append(code, UINT32_C(0x910003DE) | aarch64_in_page(cache->return_address) << 10);
-    }
+    append_return_address(code, cache);
     _Static_assert(ARCH_EXIT_ENTRY == 0, "what is loaded is the entry");
     append_address(code, X16, data);
     words_append(code, UINT32_C(0xF9400211)); /* ldr x17, [x16] */
     words_append(code, UINT32_C(0xD61F0220)); /* br x17 */
 }
 
+static const struct words_cache encoder = {
+    .return_instruction = UINT32_C(0xD65F03C0), /* ret */
+    .guard_shift = 3,
+    .guard_inversion = UINT32_C(0x01000000), /* cbz */
+    .guard = append_guard,
+    .count = append_count,
+    .field = append_field,
+    .result = append_result,
+    .jump = append_jump,
+    .exit = append_exit,
+    .is_free = is_free,
+};
+
 bool aarch64_encode_cache(const struct cairn_arch *arch, const struct arch_cache *cache,
                           uint64_t address, uint8_t *code, struct arch_cache_size *size)
 {
-    static const struct words_cache encoder = {
-        .return_instruction = UINT32_C(0xD65F03C0), /* ret */
-        .guard_shift = 3,
-        .guard = append_guard,
-        .count = append_count,
-        .field = append_field,
-        .result = append_result,
-        .jump = append_jump,
-        .exit = append_exit,
-        .is_free = is_free,
-    };
     return words_encode_cache(&encoder, arch, cache, address, code, size);
+}
+
+bool aarch64_encode_inline(const struct cairn_arch *arch, const struct arch_cache *cache,
+                           struct arch_cache_inline *inlined, uint8_t *code)
+{
+    return words_encode_inline(&encoder, arch, cache, inlined, code);
 }

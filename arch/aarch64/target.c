@@ -22,6 +22,7 @@
 #include <assert.h>
 
 enum { VENEER_BYTES = 16, EXIT_BYTES = 16, PAGE_BITS = 12, ADRP_BITS = 21 };
+enum { INLINE_BYTES_MIN = 5 * WORDS_BYTES }; /* ldr, sub, cbz, b, ldr */
 
 #define NOP UINT32_C(0xD503201F)
 #define BRANCH UINT32_C(0x14000000)
@@ -204,5 +205,9 @@ const struct cairn_arch aarch64_arch = {
     .encode_exit = encode_exit,
     .encode_entry = encode_entry,
     .encode_cache = aarch64_encode_cache,
+    .encode_inline = aarch64_encode_inline,
+    .encode_miss = words_encode_miss,
+    .inline_bytes_min = INLINE_BYTES_MIN,
+    .miss_bytes = WORDS_BYTES,
     .encode_self_test = encode_self_test,
 };

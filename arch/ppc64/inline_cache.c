@@ -362,8 +362,10 @@ static void append_result(struct words_code *code, const struct arch_cache_case 
         words_append(code, vector_loads[one->constant_width] | target(value) | index_of(R12));
 }
 
-static void append_jump(struct words_code *code, uint64_t function)
+static void append_jump(struct words_code *code, const struct arch_cache *cache, uint64_t function)
 {
+    assert(cache->is_called);
+    (void)cache;
     ppc64_append_address(code, function, PPC64_ADD);
     ppc64_append_entering(code);
     words_append(code, PPC64_BCTR);
@@ -383,22 +385,30 @@ static void append_exit(struct words_code *code, const struct arch_cache *cache,
     code->size += code->arch->exit_bytes;
 }
 
+static const struct words_cache encoder = {
+    .return_instruction = UINT32_C(0x4E800020), /* blr */
+    .guard_shift = 0,
+    .guard_inversion = UINT32_C(0x00400000), /* bdz */
+    .begin = append_keep_r11,
+    .guard = append_guard,
+    .count = append_count,
+    .leave = append_restore_r11,
+    .field = append_field,
+    .result = append_result,
+    .jump = append_jump,
+    .exit = append_exit,
+    .literal = append_literal,
+    .is_free = is_free,
+};
+
 bool ppc64_encode_cache(const struct cairn_arch *arch, const struct arch_cache *cache,
                         uint64_t address, uint8_t *code, struct arch_cache_size *size)
 {
-    static const struct words_cache encoder = {
-        .return_instruction = UINT32_C(0x4E800020), /* blr */
-        .guard_shift = 0,
-        .begin = append_keep_r11,
-        .guard = append_guard,
-        .count = append_count,
-        .leave = append_restore_r11,
-        .field = append_field,
-        .result = append_result,
-        .jump = append_jump,
-        .exit = append_exit,
-        .literal = append_literal,
-        .is_free = is_free,
-    };
     return words_encode_cache(&encoder, arch, cache, address, code, size);
+}
+
+bool ppc64_encode_inline(const struct cairn_arch *arch, const struct arch_cache *cache,
+                         struct arch_cache_inline *inlined, uint8_t *code)
+{
+    return words_encode_inline(&encoder, arch, cache, inlined, code);
 }

@@ -50,6 +50,7 @@
 
 enum {
     CALL_BYTES = 3 * WORDS_BYTES,
+    INLINE_BYTES_MIN = 6 * WORDS_BYTES, /* lwz, addi, mtctr, bdz, b, ld */
 
     VENEER_ALIGNMENT = 16,
     EXIT_BYTES = 48,
@@ -412,6 +413,8 @@ static const struct arch_unwind_slot elfv1_unwind_slots[] = {
     .may_be_exchanged = words_may_be_exchanged, .encode_veneer = encode_veneer,                    \
     .encode_framed_veneer = encode_framed_veneer, .encode_exit = encode_exit,                      \
     .encode_entry = encode_entry, .encode_cache = ppc64_encode_cache,                              \
+    .encode_inline = ppc64_encode_inline, .encode_miss = words_encode_miss,                        \
+    .inline_bytes_min = INLINE_BYTES_MIN, .miss_bytes = WORDS_BYTES,                               \
     .encode_self_test = encode_self_test
 
 /*

@@ -43,6 +43,7 @@ struct writer {
     struct literal literals[LITERALS_MAX];
     size_t literal_count;
     size_t literal_bytes;
+    bool has_long_immediates; /* whether small immediates take 4 bytes, too */
     bool is_out_of_reach;
 };
 
@@ -190,7 +191,7 @@ enum { EXTENSION_INC = 0, EXTENSION_AND = 4, EXTENSION_JMP = 4, EXTENSION_CMP = 
 static void put_immediate(struct writer *writer, unsigned extension, bool is_wide,
                           int64_t immediate, struct operand operand)
 {
-    bool is_short = fits_i8(immediate);
+    bool is_short = fits_i8(immediate) && !writer->has_long_immediates;
     const struct operation operation = {.opcode = is_short ? 0x83 : 0x81, .is_wide = is_wide};
     assert(fits_i32(immediate));
     put_operation(writer, &operation, extension, operand);
@@ -222,12 +223,27 @@ static void put_address(struct writer *writer, uint64_t value)
     put(writer, value, 8);
 }
 
-/* Jumps to the function at this address. */
+/* Jumps to the function at this address: directly if it is in reach, because an indirect jump takes
+ * longer. All forms have the same size. */
+enum { FAR_JUMP_BYTES = 13, JUMP_BYTES = 5, CONDITIONAL_BYTES = 6, SHORT_BYTES = 2 };
+
+static bool reaches(const struct writer *writer, uint64_t target, size_t jump_bytes)
+{
+    return fits_i32((int64_t)(target - (writer->address + writer->bytes + jump_bytes)));
+}
+
 static void put_jump(struct writer *writer, uint64_t target)
 {
     static const struct operation jump = {.opcode = 0xFF};
-    put_address(writer, target);
-    put_operation(writer, &jump, EXTENSION_JMP, r11);
+    if (!reaches(writer, target, JUMP_BYTES)) {
+        put_address(writer, target);
+        put_operation(writer, &jump, EXTENSION_JMP, r11);
+        return;
+    }
+    put(writer, 0xE9, 1);
+    put_relative(writer, target);
+    for (size_t i = JUMP_BYTES; i < FAR_JUMP_BYTES; i++)
+        put(writer, 0xCC, 1);
 }
 
 /* Tables by log2 of the width. */
@@ -384,18 +400,25 @@ static bool saves_flags(const struct arch_cache *cache)
 
 /* ---- Exits ---- */
 
+static const uint8_t push_r11[] = {0x41, 0x53};
+
+/* Pushes the site's return address, unless the site has. */
+static void put_return_address(struct writer *writer, const struct arch_cache *cache)
+{
+    static const uint8_t lea_relative_r11[] = {0x4C, 0x8D, 0x1D};
+    if (cache->is_called)
+        return;
+    put_bytes(writer, lea_relative_r11, sizeof lea_relative_r11);
+    put_relative(writer, cache->return_address);
+    put_bytes(writer, push_r11, sizeof push_r11);
+}
+
 /* Jumps to the exit with this data, with the site's return address and the exit's address on the
  * stack, like the code of `encode_exit`. */
 static void put_exit(struct writer *writer, const struct arch_cache *cache, uint64_t data)
 {
-    static const uint8_t lea_relative_r11[] = {0x4C, 0x8D, 0x1D};
-    static const uint8_t push_r11[] = {0x41, 0x53};
     static const uint8_t jump_to_entry[] = {0x41, 0xFF, 0x63, ARCH_EXIT_ENTRY};
-    if (!cache->is_called) {
-        put_bytes(writer, lea_relative_r11, sizeof lea_relative_r11);
-        put_relative(writer, cache->return_address);
-        put_bytes(writer, push_r11, sizeof push_r11);
-    }
+    put_return_address(writer, cache);
     put_address(writer, data);
     put_bytes(writer, push_r11, sizeof push_r11);
     put_bytes(writer, jump_to_entry, sizeof jump_to_entry);
@@ -429,35 +452,48 @@ static void put_return(struct writer *writer, const struct arch_cache *cache)
     put_relative(writer, cache->site_end);
 }
 
-static void put_hit(struct writer *writer, const struct arch_cache *cache,
-                    const struct arch_cache_case *hit)
+static void put_count(struct writer *writer, const struct arch_cache_case *hit)
 {
     static const struct operation increment = {.opcode = 0xFF, .is_wide = true};
+    if (hit->counter == 0)
+        return;
+    put_address(writer, hit->counter);
+    put_operation(writer, &increment, EXTENSION_INC, memory_at(R11, 0));
+}
+
+/* Writes the action of a hit that goes on at the end of the site. */
+static void put_effect(struct writer *writer, const struct arch_cache_case *hit)
+{
     unsigned base = general(hit->receiver);
-    if (hit->counter != 0) {
-        put_address(writer, hit->counter);
-        put_operation(writer, &increment, EXTENSION_INC, memory_at(R11, 0));
-    }
-    if (saves_flags(cache))
-        put_restore_flags(writer);
-    switch (hit->action) {
-    case ARCH_CACHE_LOAD:
-    case ARCH_CACHE_STORE:
-        if (hit->field.is_out_of_line) {
-            put_load_r11(writer, 8, memory_at(base, hit->field.pointer_offset));
-            base = R11;
-        }
-        put_access(writer, hit, memory_at(base, hit->field.offset));
-        break;
-    case ARCH_CACHE_CONSTANT:
+    if (hit->action == ARCH_CACHE_CONSTANT) {
         if (is_vector(hit->value))
             put_vector_move(writer, VECTOR_LOAD, hit->constant_width, vector(hit->value),
                             memory_literal(hit->constant));
         else
             put_constant(writer, general(hit->value), hit->constant);
+        return;
+    }
+    if (hit->field.is_out_of_line) {
+        put_load_r11(writer, 8, memory_at(base, hit->field.pointer_offset));
+        base = R11;
+    }
+    put_access(writer, hit, memory_at(base, hit->field.offset));
+}
+
+static void put_hit(struct writer *writer, const struct arch_cache *cache,
+                    const struct arch_cache_case *hit)
+{
+    put_count(writer, hit);
+    if (saves_flags(cache))
+        put_restore_flags(writer);
+    switch (hit->action) {
+    case ARCH_CACHE_LOAD:
+    case ARCH_CACHE_STORE:
+    case ARCH_CACHE_CONSTANT:
+        put_effect(writer, hit);
         break;
     case ARCH_CACHE_JUMP:
-        assert(cache->is_called);
+        put_return_address(writer, cache);
         put_jump(writer, hit->target);
         return;
     case ARCH_CACHE_EXIT:
@@ -483,6 +519,25 @@ static void land_skip(struct writer *writer, size_t skip)
     size_t distance = writer->bytes - skip;
     assert(distance <= INT8_MAX);
     writer->code[skip - 1] = (uint8_t)distance;
+}
+
+/* If a hit only jumps to a function in reach, the guard's own branch does that. */
+static void put_case(struct writer *writer, const struct cairn_arch *arch,
+                     const struct arch_cache *cache, const struct arch_cache_case *one)
+{
+    enum { SAVED_BYTES = SHORT_BYTES + FAR_JUMP_BYTES - CONDITIONAL_BYTES };
+    put_guard(writer, one);
+    if (one->action == ARCH_CACHE_JUMP && one->counter == 0 && cache->is_called &&
+        !saves_flags(cache) && reaches(writer, one->target, CONDITIONAL_BYTES)) {
+        put(writer, 0x840F, 2); /* je */
+        put_relative(writer, one->target);
+        arch->fill_nops(arch, writer->code + writer->bytes, SAVED_BYTES);
+        writer->bytes += SAVED_BYTES;
+        return;
+    }
+    size_t skip = put_skip(writer, JNE);
+    put_hit(writer, cache, one);
+    land_skip(writer, skip);
 }
 
 /* ---- All cases at once ---- */
@@ -644,18 +699,13 @@ bool x86_64_encode_cache(const struct cairn_arch *arch, const struct arch_cache 
                          uint64_t address, uint8_t *code, struct arch_cache_size *size)
 {
     struct writer writer = {.code = code, .address = address, .literal_bytes = LITERAL_BYTES_MAX};
-    (void)arch;
     assert(cache->count <= ARCH_CACHE_CASES_MAX);
     if (saves_flags(cache))
         put_bytes(&writer, save_flags, sizeof save_flags);
     switch (selection_of(cache)) {
     case SELECTION_NONE:
-        for (size_t i = 0; i < cache->count; i++) {
-            put_guard(&writer, &cache->cases[i]);
-            size_t skip = put_skip(&writer, JNE);
-            put_hit(&writer, cache, &cache->cases[i]);
-            land_skip(&writer, skip);
-        }
+        for (size_t i = 0; i < cache->count; i++)
+            put_case(&writer, arch, cache, &cache->cases[i]);
         break;
     case SELECTION_BY_IMMEDIATE:
         put_selection(&writer, cache);
@@ -667,15 +717,113 @@ bool x86_64_encode_cache(const struct cairn_arch *arch, const struct arch_cache 
     size_t cases_end = writer.bytes;
     if (saves_flags(cache))
         put_restore_flags(&writer);
-    assert(cache->miss_target == 0 || cache->is_called);
-    if (cache->miss_target != 0)
+    if (cache->miss_target != 0) {
+        put_return_address(&writer, cache);
         put_jump(&writer, cache->miss_target);
-    else
+    } else {
         put_exit(&writer, cache, cache->exit_data);
+    }
     put_literals(&writer);
     size->bytes = writer.bytes;
     size->case_bytes = cases_end + writer.literal_count * writer.literal_bytes;
     assert(size->case_bytes <= cache->count * ARCH_CACHE_CASE_BYTES_MAX);
     assert(size->bytes - size->case_bytes <= ARCH_CACHE_END_BYTES_MAX);
     return !writer.is_out_of_reach;
+}
+
+bool x86_64_selects_cases(const struct arch_cache *cache)
+{
+    return cache->count > 0 && selection_of(cache) != SELECTION_NONE;
+}
+
+/* ---- The first case in the site's own bytes ---- */
+
+enum { WORD_BYTES = 8, MISS_BYTES = 6 };
+
+bool x86_64_encode_miss(const struct cairn_arch *arch, uint64_t address, uint64_t target,
+                        uint8_t *code)
+{
+    struct writer writer = {.code = code, .address = address};
+    (void)arch;
+    put(&writer, 0x850F, 2); /* jne */
+    put_relative(&writer, target);
+    return !writer.is_out_of_reach;
+}
+
+/* Returns the number of bytes to add to a guard so that the jump that follows it is in one word. */
+static size_t padding_of(const struct writer *guard)
+{
+    size_t in_word = (guard->address + guard->bytes) % WORD_BYTES;
+    return in_word + MISS_BYTES <= WORD_BYTES ? 0 : WORD_BYTES - in_word;
+}
+
+/* Writes what makes the guard end in the right place: an instruction of its own if prefixes are not
+ * enough. DS prefixes have no effect on instructions of 64-bit code. */
+static void put_padding(struct writer *writer, const struct cairn_arch *arch,
+                        const struct arch_cache_case *first)
+{
+    enum { PREFIX_DS = 0x3E, PREFIXES_MAX = 3 };
+    uint8_t bytes[ARCH_CACHE_CASE_BYTES_MAX];
+    struct writer guard = {.code = bytes, .address = writer->address};
+    put_guard(&guard, first);
+    if (padding_of(&guard) > PREFIXES_MAX) {
+        guard.bytes = 0;
+        guard.literal_count = 0;
+        guard.has_long_immediates = writer->has_long_immediates = true;
+        put_guard(&guard, first);
+    }
+    size_t padding = padding_of(&guard);
+    if (padding > PREFIXES_MAX) {
+        arch->fill_nops(arch, writer->code, padding);
+        writer->bytes = padding;
+        return;
+    }
+    while (padding-- > 0)
+        put(writer, PREFIX_DS, 1);
+}
+
+/* Writes a call that ends after `size` bytes, and so returns to the end of the site. */
+static void put_last_call(struct writer *writer, const struct cairn_arch *arch, uint64_t target,
+                          size_t size)
+{
+    size_t place = size < JUMP_BYTES ? 0 : size - JUMP_BYTES;
+    if (place < writer->bytes) {
+        writer->is_out_of_reach = true; /* there is no space */
+        return;
+    }
+    arch->fill_nops(arch, writer->code + writer->bytes, place - writer->bytes);
+    writer->bytes = place;
+    put(writer, 0xE8, 1);
+    put_relative(writer, target);
+}
+
+/* No-ops fill the bytes after the action: they take less time than a jump over them. */
+bool x86_64_encode_inline(const struct cairn_arch *arch, const struct arch_cache *cache,
+                          struct arch_cache_inline *inlined, uint8_t *code)
+{
+    uint8_t bytes[2 * ARCH_CACHE_CASE_BYTES_MAX];
+    const struct arch_cache_case *first = &cache->cases[0];
+    struct writer writer = {.code = bytes, .address = inlined->address};
+    size_t size = (size_t)(cache->site_end - inlined->address);
+    assert(size <= ARCH_CACHE_INLINE_BYTES_MAX);
+    if (saves_flags(cache) || first->action == ARCH_CACHE_EXIT)
+        return false;
+    put_padding(&writer, arch, first);
+    put_guard(&writer, first);
+    inlined->miss_offset = writer.bytes;
+    put(&writer, 0x850F, 2); /* jne */
+    put_relative(&writer, inlined->miss);
+    put_count(&writer, first);
+    if (first->action == ARCH_CACHE_JUMP)
+        put_last_call(&writer, arch, first->target, size);
+    else
+        put_effect(&writer, first);
+    size_t miss_word = inlined->miss_offset / WORD_BYTES * WORD_BYTES;
+    if (writer.bytes > size || miss_word + WORD_BYTES > size || writer.literal_count > 0 ||
+        writer.is_out_of_reach)
+        return false;
+    memcpy(code, bytes, writer.bytes);
+    arch->fill_nops(arch, code + writer.bytes, size - writer.bytes);
+    inlined->code_bytes = writer.bytes;
+    return true;
 }

@@ -32,7 +32,10 @@ enum {
     CALL_REGISTER_BYTES = 2, /* without REX */
 
     VENEER_BYTES = 8,
-    EXIT_BYTES = 16
+    EXIT_BYTES = 16,
+
+    MISS_BYTES = 6,
+    INLINE_BYTES_MIN = 16 /* a guard and a jump in two words, and a load */
 };
 
 /* Half the reach of rel32. Every place in a slab of this size reaches every other place in it, with
@@ -223,6 +226,16 @@ static enum cairn_status place(const struct cairn_arch *arch,
     placement->instruction_offset = offset;
     placement->return_offset = offset + BRANCH_BYTES;
     return CAIRN_OK;
+}
+
+/* Code after the instruction must not share its word, because a patch stores all of it. */
+static void place_inline(const struct cairn_arch *arch, uint64_t address,
+                         struct arch_placement *placement)
+{
+    (void)arch;
+    placement->instruction_offset =
+        (size_t)(LAST_BRANCH_IN_WORD + WORD_BYTES - address % WORD_BYTES) % WORD_BYTES;
+    placement->return_offset = placement->instruction_offset + BRANCH_BYTES;
 }
 
 static void arm(const struct cairn_arch *arch, uint8_t *region, size_t size,
@@ -423,5 +436,11 @@ const struct cairn_arch x86_64_arch = {
     .encode_exit = encode_exit,
     .encode_entry = encode_entry,
     .encode_cache = x86_64_encode_cache,
+    .inline_bytes_min = INLINE_BYTES_MIN,
+    .miss_bytes = MISS_BYTES,
+    .place_inline = place_inline,
+    .encode_inline = x86_64_encode_inline,
+    .encode_miss = x86_64_encode_miss,
+    .selects_cases = x86_64_selects_cases,
     .encode_self_test = encode_self_test,
 };

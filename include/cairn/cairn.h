@@ -27,6 +27,7 @@
 
 #include <cairn/allocator.h>
 #include <cairn/architecture.h>
+#include <cairn/assumption.h>
 #include <cairn/call.h>
 #include <cairn/context.h>
 #include <cairn/declaration.h>

@@ -4,20 +4,24 @@
  * A frame of compiled code may correspond to several frames of the interpreter: that of the
  * function itself, and those of the functions that were inlined into it. The code generator
  * describes their contents in the live values of each site at which compiled code may be left (with
- * LLVM: cairn_frame_state_encode, cairn/llvm.h). Such a description is a frame state. It is read as
- * follows:
+ * LLVM: cairn_build_guard and cairn_frame_state_encode, cairn/llvm.h). Such a description is a
+ * frame state. The handler of an exit fills the interpreter's frames from it:
  *
- *     struct cairn_frame_state state;
- *     struct cairn_interpreter_frame from;
- *     status = cairn_frame_state_read(&call->frame, call->record, 0, &state, &error);
- *     for (uint32_t i = 0; status == CAIRN_OK && i < state.frame_count; i++) {
- *         status = cairn_frame_state_frame(&state, i, &from, &error);
- *         struct frame *to = push_frame(interpreter, from.function, from.position);
- *         for (uint32_t j = 0; status == CAIRN_OK && j < from.local_count; j++)
- *             status = cairn_frame_state_local(&state, &from, j, &to->locals[j], &error);
- *         for (uint32_t j = 0; status == CAIRN_OK && j < from.stack_count; j++)
- *             status = cairn_frame_state_stack(&state, &from, j, &to->stack[j], &error);
+ *     static bool begin(const struct cairn_interpreter_frame *from, uint32_t index,
+ *                       struct cairn_frame_slots *slots, void *interpreter)
+ *     {
+ *         struct frame *to = push_frame(interpreter, from->function, from->position);
+ *         if (to == NULL)
+ *             return false;
+ *         *slots = (struct cairn_frame_slots){to->locals, to->stack};
+ *         return true;
  *     }
+ *
+ *     const struct cairn_frame_writer writer = {.begin = begin, .user = interpreter};
+ *     struct cairn_frame_state state;
+ *     status = cairn_frame_state_read(&call->frame, call->record, 0, &state, &error);
+ *     if (status == CAIRN_OK)
+ *         status = cairn_frame_state_write(&state, &writer, &error);
  *
  * Frame states can be read at patch points, in the shadows of stack maps and at statepoints, and in
  * all frames of a stack whose values can be read (cairn/frame.h).
@@ -37,7 +41,8 @@
  * several states, one after the other, the outermost frames first. The next state begins at live
  * value number `next_live_value`, if that is less than cairn_record_live_value_count.
  *
- * All functions are async-signal-safe, take no locks, and allocate nothing.
+ * All functions are async-signal-safe, take no locks, and allocate nothing; cairn_frame_state_write
+ * is as async-signal-safe as the functions that it calls.
  *
  * ENCODING, for code generators that write states themselves. A state is a sequence of live values.
  * It may follow live values of the host. Its first live values are words: integer constants of 64
@@ -83,6 +88,7 @@
 #include <cairn/status.h>
 #include <cairn/table.h>
 #include <cairn/value.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -142,22 +148,54 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_frame_state_frame(
     struct cairn_error *error);
 
 /**
- * Reads a local of an interpreter frame from cairn_frame_state_frame. A dead local has the type
- * void (`value->type.kind` is CAIRN_TYPE_VOID).
+ * Reads a slot of an interpreter frame from cairn_frame_state_frame: its locals have the numbers
+ * from 0, and the entries of its operand stack the numbers from `local_count`, the lowest entry
+ * first. A dead local has the type void (`value->type.kind` is CAIRN_TYPE_VOID).
  *
- * Errors: RANGE if there is no such local; NOT_FOUND if the value is in a register that is not
- * known in this frame; UNSUPPORTED if the value cannot be read from its place. The last two are as
- * for cairn_frame_value. `*value` is unchanged after an error.
+ * Errors: RANGE if there is no such slot; NOT_FOUND if the value is in a register that is not known
+ * in this frame; UNSUPPORTED if the value cannot be read from its place. The last two are as for
+ * cairn_frame_value. `*value` is unchanged after an error.
  */
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_frame_state_local(
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_frame_state_value(
     const struct cairn_frame_state *state, const struct cairn_interpreter_frame *in, uint32_t index,
     struct cairn_value *value, struct cairn_error *error);
 
-/** Reads an entry of the operand stack of such a frame; the lowest one is 0. Errors: as
- *  cairn_frame_state_local. */
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_frame_state_stack(
-    const struct cairn_frame_state *state, const struct cairn_interpreter_frame *in, uint32_t index,
-    struct cairn_value *value, struct cairn_error *error);
+/* ---- Filling the interpreter's frames ---- */
+
+/** Where the slots of an interpreter's frame go, 64 bits each. */
+struct cairn_frame_slots {
+    uint64_t *locals; /**< space for `local_count` slots; NULL: `value` gets the locals */
+    uint64_t *stack;  /**< space for `stack_count` slots; NULL: `value` gets the entries */
+};
+
+/** The host's part of cairn_frame_state_write. */
+struct cairn_frame_writer {
+    /** Makes frame number `index` of the interpreter; the outermost one is 0. Sets `*slots`, which
+     *  is NULL before, if the frame's slots are raw: each gets cairn_value_bits of its value.
+     *  Returns false to stop, for example if the interpreter has no space for the frame. */
+    bool (*begin)(const struct cairn_interpreter_frame *frame, uint32_t index,
+                  struct cairn_frame_slots *slots, void *user);
+    /** Takes a slot with its type, numbered as for cairn_frame_state_value, after the call of
+     *  `begin` for its frame. Returns false to stop. NULL if all frames have raw slots. */
+    bool (*value)(const struct cairn_interpreter_frame *frame, uint32_t index,
+                  const struct cairn_value *value, void *user);
+    void *user; /**< argument of both */
+    /** The raw slot of a dead local: a value that the interpreter's garbage collector accepts. */
+    uint64_t dead;
+};
+
+/**
+ * Fills the interpreter's frames with the values of a state: for each frame, the outermost first,
+ * calls `begin`, then writes the locals and the operand stack. Takes O(slots) time.
+ *
+ * Errors: STATE if `begin` or `value` returned false; UNSUPPORTED if a value has more than 64 bits
+ * or is a vector, and its slot is raw; ARGUMENT if a frame has slots, and neither space for them
+ * nor a function that takes them; others as cairn_frame_state_value. After an error, the host
+ * discards the frames that it has begun.
+ */
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_frame_state_write(
+    const struct cairn_frame_state *state, const struct cairn_frame_writer *writer,
+    struct cairn_error *error);
 
 #ifdef __cplusplus
 }

@@ -39,6 +39,9 @@
  * position leaves no frame and needs no site. An exception or a longjmp that skips a frame skips
  * its sites. cairn_exit_return needs functions with the attribute `uwtable`.
  *
+ * If code of many functions relies on one fact, register its sites with an assumption instead
+ * (cairn/assumption.h): then the host need not find them.
+ *
  * A function that was inlined has its sites in the function that it was inlined into.
  * cairn_runtime_find_id and cairn_record_site find all sites of an ID, wherever they are. They can
  * be invalidated as a list.

@@ -8,8 +8,11 @@
 #ifndef CAIRN_LLVM_H
 #define CAIRN_LLVM_H
 
+#include <cairn/assumption.h>
 #include <cairn/call.h>
 #include <cairn/declaration.h>
+#include <cairn/exit.h>
+#include <cairn/ic.h>
 #include <cairn/load.h>
 #include <cairn/module.h>
 #include <cairn/pcsection.h>
@@ -58,7 +61,29 @@ struct cairn_patchpoint {
     LLVMValueRef *live_values;
     uint32_t live_value_count;
     const char *name; /**< of the result; NULL or "" for no name */
+    /** The inline cache that the engine creates, with cairn_ic_create, for each site with this ID
+     *  before it publishes the module: also for copies that LLVM has made by inlining or unrolling.
+     *  Copied. NULL: none. See BOUND SITES below. */
+    const struct cairn_ic_options *cache;
 };
+
+/*
+ * BOUND SITES. Inline caches and assumptions are named when a patch point is built, and belong to
+ * its ID. LLVM's passes copy and remove patch points. Engines bind each site that is left, in the
+ * order of their records, when the module is loaded and before `before_publish` is called and any
+ * thread can execute it. All sites with the ID in the module are bound, also those that were built
+ * without a cache. The handler gets the cache (struct cairn_ic_miss); cairn_runtime_visit_ics and
+ * cairn_site_ic find it, too.
+ *
+ * Bindings are kept in the module's named metadata `!cairn.bindings`, as addresses of this process.
+ * So only engines load such modules: memory managers, ORC and cairn_embed_manifest refuse them
+ * (UNSUPPORTED). The exits, assumptions and handlers must be valid as long as the code.
+ *
+ * cairn_engine_finalise refuses, in addition to its other errors: an ID with two bindings
+ * (CONFLICT; the message names both functions); an ID with a binding and two shapes; metadata of
+ * that name in another form (CORRUPT); and what cairn_ic_create and cairn_assumption_add refuse.
+ * The message names the site and its function.
+ */
 
 /** The maximum size of a patch point. LLVM would fill more bytes with no-ops. */
 enum { CAIRN_PATCHPOINT_BYTES_MAX = 1 << 20 };
@@ -69,7 +94,8 @@ enum { CAIRN_PATCHPOINT_BYTES_MAX = 1 << 20 };
  * 128-bit vector. Live values are treated as in cairn_build_stackmap.
  *
  * Returns the result, which may be a conversion of the call's result, or NULL; then nothing was
- * built. Errors: ARGUMENT, UNSUPPORTED (also for a target that LLVM would not call; the message
+ * built. Errors: ARGUMENT (among others, a value of another function, and a cache together with a
+ * target), UNSUPPORTED (also for a target that LLVM would not call; the message
  * suggests another one), RANGE (too few bytes for LLVM's call, or too many), MEMORY.
  */
 CAIRN_API LLVMValueRef cairn_build_patchpoint(LLVMBuilderRef builder,
@@ -80,6 +106,13 @@ CAIRN_API LLVMValueRef cairn_build_patchpoint(LLVMBuilderRef builder,
  *  the size of LLVM's call; without one, the size that Cairn needs to patch it while it is
  * executed, at any alignment. 0 if the architecture is unknown. */
 CAIRN_API uint32_t cairn_patchpoint_minimum_bytes(LLVMModuleRef module, bool has_target);
+
+/** Returns the size in bytes of a patch point without a target whose inline cache can keep its
+ *  first case in the patch point's own bytes, at any alignment: a load, a store or a constant, with
+ *  a key of 4 bytes and offsets of at most 120 (cairn/ic.h). Other cases may need more: 8 bytes for
+ *  a key of 8 bytes, and as many for a field that is out of line, a large offset, or a counter. 0
+ *  if the architecture has no inline caches. */
+CAIRN_API uint32_t cairn_patchpoint_inline_bytes(LLVMModuleRef module);
 
 /* ---- Frame states ---- */
 
@@ -97,17 +130,14 @@ struct cairn_encoded_frame {
     uint32_t stack_count;
 };
 
-/** Returns the maximum number of live values that cairn_frame_state_encode writes for these frames;
- *  0 if it rejects their counts. */
-CAIRN_API uint32_t cairn_frame_state_capacity(const struct cairn_encoded_frame *frames,
-                                              uint32_t frame_count);
-
 /**
  * Encodes a stack of interpreter frames, the outermost first: a function, and the functions that
  * were inlined into it. Writes the values to `live_values`, which has space for `capacity`, and
- * their number to `*count`. The caller passes them as live values to cairn_build_patchpoint or
- * cairn_build_stackmap, or in the "deopt" bundle of a statepoint, with or without other values
- * before and after them. cairn_frame_state_read (cairn/frame_state.h) decodes them.
+ * their number to `*count`. If `live_values` is NULL, sets `*count` to the capacity that is needed.
+ * (cairn_build_guard encodes its frames itself.) The caller passes them as live values to
+ * cairn_build_patchpoint or cairn_build_stackmap, or in the "deopt" bundle of a statepoint, with or
+ * without other values before and after them. cairn_frame_state_read (cairn/frame_state.h) decodes
+ * them.
  *
  * Constants take no register and no instruction, except addresses of globals, which LLVM knows only
  * when it links. A value that occurs several times is passed to LLVM once. Whether LLVM can keep a
@@ -121,6 +151,50 @@ CAIRN_API uint32_t cairn_frame_state_capacity(const struct cairn_encoded_frame *
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_frame_state_encode(
     LLVMContextRef context, const struct cairn_encoded_frame *frames, uint32_t frame_count,
     LLVMValueRef *live_values, uint32_t capacity, uint32_t *count, struct cairn_error *error);
+
+/* ---- Guards ---- */
+
+/** The parameters of cairn_build_guard. */
+struct cairn_guard {
+    uint64_t id;
+    /** Where threads leave. Its handler reads the frame state, from live value 0 on, and must
+     *  return from the frame's function or enter another one (cairn/exit.h). Valid as long as the
+     *  code. */
+    const cairn_exit *exit;
+    /** The interpreter's frames, as for cairn_frame_state_encode. */
+    const struct cairn_encoded_frame *frames;
+    uint32_t frame_count;
+    /** Of a guard without a condition: threads leave when one of these is broken
+     *  (cairn/assumption.h). NULL if there is a condition. */
+    cairn_assumption *const *assumptions;
+    uint32_t assumption_count;
+};
+
+/**
+ * Builds a guard at the builder's position: the code after it is executed only while something is
+ * true that it relies on.
+ *
+ * With a condition, which is an i1: a branch with weights. If the condition is true, the code
+ * continues in a new block, at the end of which the builder is then positioned. Otherwise a cold
+ * block calls the exit with the frame state. It ends with a trap, which is executed if the handler
+ * lets the thread continue. The builder must be at the end of a block without a terminator.
+ *
+ * Without a condition (NULL), and with assumptions: a patch point that does nothing, and calls the
+ * exit after one of the assumptions was broken. If the exit's handler lets the thread continue, it
+ * continues after the patch point. The engine registers it (BOUND SITES above).
+ *
+ * The function gets the attributes `uwtable`, without which its frames cannot be left, and
+ * `noinline`, because the frame state would not describe the function that LLVM inlines it into. A
+ * front end inlines by itself, and passes all frames.
+ *
+ * Returns the call of the patch point, or NULL; then no instruction or block of the guard was
+ * built. Errors: ARGUMENT (no exit; neither a condition nor assumptions, or both; a value of
+ * another function, where the message names both; a function that is `alwaysinline`; the builder's
+ * position), those of cairn_frame_state_encode and cairn_build_patchpoint.
+ */
+CAIRN_API LLVMValueRef cairn_build_guard(LLVMBuilderRef builder, LLVMValueRef condition,
+                                         const struct cairn_guard *guard,
+                                         struct cairn_error *error);
 
 /* ---- PC sections ---- */
 

@@ -28,7 +28,10 @@
  *
  *   (A) Every write after publication is one aligned store to one word, the patch word, and the old
  *       and the new instruction in it have the same boundaries.
- *   (B) Nothing after the call changes, so every saved return address stays valid.
+ *   (B) Nothing after the call changes, so every saved return address stays valid. (An inline cache
+ *       may write there, but only in sites that have never been a call, and only while the patch
+ *       word is a branch and no thread can be in those bytes: cairn/ic.h. The no-op of such a site
+ *       is a jump over them.)
  *   (C) Nothing before it changes, so a thread that is stopped anywhere in the region continues
  *       correctly.
  *   (D) Stubs and their slots are written, and visible to all cores, before the store that makes
@@ -188,8 +191,9 @@ enum cairn_strength {
  * ARGUMENT: the target is NULL; there is no site; the strength is invalid.
  * UNMANAGED: the site is not live, its module is published, and the strength is not QUIESCENT. The
  * message gives the reason.
- * STATE: the site holds the host's own bytes, or the site has an inline
- * cache (only the cache changes it, until cairn_ic_destroy).
+ * STATE: the site holds the host's own bytes; or the site has an inline cache (only the cache
+ * changes it, until cairn_ic_destroy); or the site is to be a call, and threads may still be in
+ * code that a destroyed cache has left in it (until a grace period ends that began later).
  * RANGE: there is no space for a branch, or, in the region of a patch point or statepoint on PPC64,
  * for a call with what it needs around it (12 bytes in all).
  * UNSUPPORTED: SYNC or QUIESCENT on a system without a barrier (cairn_runtime_statistics).

@@ -50,6 +50,11 @@ CAIRN_API int64_t cairn_value_signed(const struct cairn_value *value);
 /** Returns the same as cairn_value_signed, with narrow integers zero-extended. */
 CAIRN_API uint64_t cairn_value_unsigned(const struct cairn_value *value);
 
+/** Returns the bits of a scalar as an interpreter's slot of 64 bits: an integer, zero-extended; the
+ *  address of a pointer; the bits of a floating-point number in the low bits; the low 64 bits of a
+ *  wider scalar; 0 for vectors and void. */
+CAIRN_API uint64_t cairn_value_bits(const struct cairn_value *value);
+
 /** Returns a pointer; NULL for all other types. */
 CAIRN_API void *cairn_value_pointer(const struct cairn_value *value);
 

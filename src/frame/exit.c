@@ -172,6 +172,9 @@ void exit_leave(struct cairn_exit_call *call)
         frame_restore(&call->caller, context);
         enter_begin(call);
         break;
+    case EXIT_REPEAT:
+        context_set_pc_and_sp(context, cairn_record_address(call->record), call->frame.sp);
+        break;
     default:
         break;
     }

@@ -9,7 +9,7 @@
 #include <cairn/exit.h>
 
 /* The action that the handler has chosen. */
-enum exit_action { EXIT_CONTINUE, EXIT_CONTINUE_WITH, EXIT_RETURN, EXIT_ENTER };
+enum exit_action { EXIT_CONTINUE, EXIT_CONTINUE_WITH, EXIT_RETURN, EXIT_ENTER, EXIT_REPEAT };
 
 /* Initialises `call` for a thread that has called an exit and that resumes from `context`
  * afterwards. enter_prepare must have succeeded. */

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "frame/step.h"
 #include "runtime/runtime.h"
+#include "site/inline.h"
 #include "site/site.h"
 #include "unwind/rules.h"
 
@@ -54,7 +55,10 @@ static void leave_cache(struct cairn_frame *frame)
     const cairn_site *site = code_space_find_stub_owner(frame->runtime->space, frame->pc);
     if (site == NULL)
         return;
+    const uint64_t end = site->address + site->byte_count;
     frame->pc = site->address + site->return_offset;
+    if (inline_is_possible(site))
+        frame->pc = end;
     frame->is_calling = true;
     frame->module = runtime_find_frame_module(frame->runtime, frame->pc - 1);
     if (arch_host()->has_link_register)
@@ -62,10 +66,22 @@ static void leave_cache(struct cairn_frame *frame)
     uint64_t words[PUSHED_MAX];
     memcpy(words, (const void *)(uintptr_t)frame->sp, sizeof words);
     for (size_t i = 0; i < PUSHED_MAX; i++)
-        if (words[i] == frame->pc) {
+        if (words[i] == frame->pc || (words[i] == end && site->has_inline_space)) {
+            frame->pc = words[i];
             frame->sp += (i + 1) * sizeof *words;
             return;
         }
+}
+
+/* The same for a frame in the code of an inline cache in the site's own bytes, which pushes
+ * nothing. */
+static void leave_inline_code(struct cairn_frame *frame)
+{
+    const cairn_site *site = site_table_with_inline_code(frame->module->sites, frame->pc);
+    if (site == NULL)
+        return;
+    frame->pc = site->address + site->byte_count;
+    frame->is_calling = true;
 }
 
 enum cairn_status cairn_frame_from_context(const cairn_runtime *runtime,
@@ -98,6 +114,8 @@ enum cairn_status cairn_frame_from_context(const cairn_runtime *runtime,
     }
     if (frame->module == NULL && !is_calling)
         leave_cache(frame);
+    else if (!is_calling)
+        leave_inline_code(frame);
     return CAIRN_OK;
 }
 
@@ -226,8 +244,14 @@ bool cairn_frame_record(const struct cairn_frame *frame, struct cairn_record *re
     if (frame->module == NULL)
         return false;
     const cairn_table *table = frame->module->table;
-    return frame->is_calling ? cairn_table_find_return_address(table, frame->pc, record)
-                             : cairn_table_find_address(table, frame->pc, record);
+    if (!frame->is_calling)
+        return cairn_table_find_address(table, frame->pc, record);
+    if (cairn_table_find_return_address(table, frame->pc, record))
+        return true;
+    const cairn_site *site = site_table_ending_at(frame->module->sites, frame->pc);
+    if (site != NULL)
+        *record = (struct cairn_record){table, site->record};
+    return site != NULL;
 }
 
 /* ---- Registers ---- */

@@ -13,6 +13,7 @@
 #include "record/record_values.h"
 
 #include <cairn/frame_state.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { WORD_BYTES = 8, BITS_IN_BYTE = 8, TYPE_NAME_BYTES = 64 };
@@ -368,29 +369,105 @@ static enum cairn_status read_slot(const struct cairn_frame_state *state, uint32
     return cairn_frame_at_location(state->frame, place, slot.type, value, error);
 }
 
-/* Reads entry `index` of the `count` slots from location `first` on. */
-static enum cairn_status read_entry(const struct cairn_frame_state *state, uint32_t first,
-                                    uint32_t count, uint32_t index, const char *entries,
-                                    struct cairn_value *value, struct cairn_error *error)
+enum cairn_status cairn_frame_state_value(const struct cairn_frame_state *state,
+                                          const struct cairn_interpreter_frame *in, uint32_t index,
+                                          struct cairn_value *value, struct cairn_error *error)
 {
-    if (index < count)
-        return read_slot(state, first + index, value, error);
+    if (index < in->local_count + in->stack_count)
+        return read_slot(state, in->first_slot + index, value, error);
     return error_set(error, CAIRN_ERROR_RANGE, index,
-                     "the interpreter frame has %u %s, so there is no number %u", count, entries,
-                     index);
+                     "the interpreter frame has %u locals and %u stack entries, so there is no "
+                     "slot number %u",
+                     in->local_count, in->stack_count, index);
 }
 
-enum cairn_status cairn_frame_state_local(const struct cairn_frame_state *state,
-                                          const struct cairn_interpreter_frame *in, uint32_t index,
-                                          struct cairn_value *value, struct cairn_error *error)
+/* ---- Filling frames ---- */
+
+/* A frame that is being filled. */
+struct filling {
+    const struct cairn_frame_state *state;
+    const struct cairn_frame_writer *writer;
+    struct cairn_interpreter_frame frame;
+    uint32_t number;
+    struct cairn_frame_slots slots;
+    struct cairn_error *error;
+};
+
+/* Sets an error about a slot of the frame. `why` is a sentence about it. */
+static enum cairn_status refuse_slot(const struct filling *filling, enum cairn_status status,
+                                     uint32_t index, const char *why)
 {
-    return read_entry(state, in->first_slot, in->local_count, index, "locals", value, error);
+    bool is_local = index < filling->frame.local_count;
+    return error_set(filling->error, status, index, "%s %u of interpreter frame %u %s",
+                     is_local ? "local" : "stack entry",
+                     is_local ? index : index - filling->frame.local_count, filling->number, why);
 }
 
-enum cairn_status cairn_frame_state_stack(const struct cairn_frame_state *state,
-                                          const struct cairn_interpreter_frame *in, uint32_t index,
-                                          struct cairn_value *value, struct cairn_error *error)
+static enum cairn_status write_raw(const struct filling *filling, uint32_t index, uint64_t *slot,
+                                   const struct cairn_value *value)
 {
-    return read_entry(state, in->first_slot + in->local_count, in->stack_count, index,
-                      "stack entries", value, error);
+    char why[TYPE_NAME_BYTES + 60];
+    char type[TYPE_NAME_BYTES];
+    if (value->type.kind == CAIRN_TYPE_VOID) {
+        *slot = filling->writer->dead;
+        return CAIRN_OK;
+    }
+    if (value->type.element_count == 0 && value->size <= WORD_BYTES) {
+        *slot = cairn_value_bits(value);
+        return CAIRN_OK;
+    }
+    cairn_type_format(value->type, type, sizeof type);
+    snprintf(why, sizeof why, "is of type %s, which no raw slot of 64 bits can hold", type);
+    return refuse_slot(filling, CAIRN_ERROR_UNSUPPORTED, index, why);
+}
+
+static enum cairn_status fill_slot(const struct filling *filling, uint32_t index)
+{
+    struct cairn_value value;
+    const struct cairn_frame_writer *writer = filling->writer;
+    uint32_t local_count = filling->frame.local_count;
+    bool is_local = index < local_count;
+    uint64_t *slots = is_local ? filling->slots.locals : filling->slots.stack;
+    if (slots == NULL && writer->value == NULL)
+        return refuse_slot(filling, CAIRN_ERROR_ARGUMENT, index,
+                           "has neither a raw slot nor a function that takes its value");
+    enum cairn_status status =
+        cairn_frame_state_value(filling->state, &filling->frame, index, &value, filling->error);
+    if (status != CAIRN_OK)
+        return status;
+    if (slots != NULL)
+        return write_raw(filling, index, &slots[is_local ? index : index - local_count], &value);
+    if (writer->value(&filling->frame, index, &value, writer->user))
+        return CAIRN_OK;
+    return refuse_slot(filling, CAIRN_ERROR_STATE, index, "was refused by the host");
+}
+
+enum cairn_status cairn_frame_state_write(const struct cairn_frame_state *state,
+                                          const struct cairn_frame_writer *writer,
+                                          struct cairn_error *error)
+{
+    if (state == NULL || writer == NULL || writer->begin == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "cairn_frame_state_write needs a state and a function that begins frames");
+    const struct record_values values = record_values_of(state->record);
+    uint32_t location = state->first_word + FRAME_STATE_HEADER_WORDS;
+    for (uint32_t i = 0; i < state->frame_count; i++) {
+        struct filling filling = {
+            .state = state,
+            .writer = writer,
+            .frame = frame_at(&values, location),
+            .number = i,
+            .error = error,
+        };
+        location = end_of(&filling.frame);
+        if (!writer->begin(&filling.frame, i, &filling.slots, writer->user))
+            return error_set(error, CAIRN_ERROR_STATE, i,
+                             "the host refused interpreter frame %u of %u", i, state->frame_count);
+        for (uint32_t j = 0; j < filling.frame.local_count + filling.frame.stack_count; j++) {
+            enum cairn_status status = fill_slot(&filling, j);
+            if (status != CAIRN_OK)
+                return status;
+        }
+    }
+    return CAIRN_OK;
 }

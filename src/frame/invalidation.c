@@ -247,7 +247,8 @@ enum cairn_status cairn_invalidate(cairn_runtime *runtime,
 
 /* ---- Reverting ---- */
 
-/* Sites that have got a cache, or that do something else than call the target, stay unchanged. */
+/* Sites that have got a cache, or that do something else than call the target, stay unchanged; also
+ * those of a broken assumption (cairn/assumption.h), which may call the same target. */
 static enum cairn_status undo_locked(cairn_invalidation *invalidation, enum cairn_strength strength,
                                      struct cairn_error *error)
 {
@@ -256,7 +257,8 @@ static enum cairn_status undo_locked(cairn_invalidation *invalidation, enum cair
         const struct invalidated *old = &invalidation->sites[i];
         struct cairn_site_description description;
         cairn_site_describe(old->site, &description);
-        if (!has_cache(old->site) && description.state == CAIRN_SITE_CALL &&
+        if (!has_cache(old->site) && !old->site->is_broken &&
+            description.state == CAIRN_SITE_CALL &&
             description.target == (uintptr_t)invalidation->target)
             invalidation->changes[list.count++] = old->was_original
                                                       ? plan_restore(old->site)

@@ -58,7 +58,8 @@ static void unload(cairn_ic *ic)
  * before it stores the word, and may store at any later time. */
 enum cairn_status ic_bind(cairn_ic *ic, struct cairn_error *error)
 {
-    static const struct cache_functions functions = {.unload = unload};
+    static const struct cache_functions functions = {.unload = unload,
+                                                     .unload_inline = ic_inline_unload};
     struct cache_set *set = ic->set;
     cairn_site *site = ic->site;
     enum cairn_status status = cache_set_enter(set, error);
@@ -76,6 +77,8 @@ enum cairn_status ic_bind(cairn_ic *ic, struct cairn_error *error)
                            (unsigned long long)site_id(site), (unsigned long long)site->address);
     else
         status = plan_check_live(site, SITE_FORM_INITIAL, error);
+    if (status == CAIRN_OK)
+        status = ic_inline_prepare(ic, error);
     if (status == CAIRN_OK) {
         struct ic_change change;
         ic_change_begin(&change, ic);
@@ -127,6 +130,7 @@ enum cairn_status cairn_ic_destroy(cairn_ic *ic, enum cairn_strength strength,
         atomic_store_explicit(&ic->is_destroyed, true, memory_order_relaxed);
         unbind(ic);
         code_stub_retire(ic->code.stub);
+        ic_inline_end(ic);
         grace_retire(code_space_grace(set->space), &ic->retired, free_retired);
     }
     cache_set_leave(set);

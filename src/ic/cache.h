@@ -8,8 +8,9 @@
  * Invariants:
  *  - A cache is in its set's list, and in its site, from ic_bind until it is destroyed or its
  *    module is unloaded. During that time the site's form is SITE_FORM_CACHE.
- *  - `code` is the code that the site branches to. `code`, `cases`, `is_destroyed` and the list
- *    change only with the set's lock held.
+ *  - `code` is the code that the site branches to. It has all cases; or, if `is_inline`, all except
+ *    the first one, which is in the site's own bytes (site/inline.h), and only misses there branch
+ * to the code. `code`, `cases`, `is_destroyed` and the list change only with the set's lock held.
  *  - Memory whose address is in code (the cache itself, struct ic_call) is freed by a grace
  *    period that began after the code was retired. So a destroyed cache also stays in memory until
  *    then, and a thread that still has its address gets STATE.
@@ -98,6 +99,11 @@ struct cairn_ic {
 
     struct ic_cases cases;
     struct ic_code code;
+    bool may_inline; /* whether the first case may be in the site's own bytes */
+    bool is_inline;  /* whether it is there now; if so, the next three members describe it */
+    struct ic_case inline_case;
+    size_t inline_miss;                     /* offset of the branch that a miss takes */
+    size_t inline_bytes;                    /* size without padding */
     uint64_t hits[CAIRN_IC_CASE_LIMIT_MAX]; /* also incremented by the cache's code */
     uint32_t counters_in_use;               /* one bit each */
     _Atomic uint64_t misses;
@@ -128,13 +134,24 @@ enum cairn_status ic_check_usable(const cairn_ic *ic, struct cairn_error *error)
 
 /* ---- Changes, with the set's lock held ---- */
 
+/* What a change does to the first case. */
+enum ic_way {
+    IC_WAY_BRANCH, /* the site branches to the code, which has all cases */
+    IC_WAY_ENTER,  /* the first case is written to the site's own bytes */
+    IC_WAY_KEEP    /* the first case stays there */
+};
+
 /* A change of a cache: its future cases and code. */
 struct ic_change {
     cairn_ic *ic;
     struct ic_cases next;
     struct ic_code code;
     struct change patch;
-    bool is_altered; /* whether there is anything to change */
+    enum ic_way way;
+    struct arch_cache_inline inlined; /* if the first case is written; and its bytes */
+    uint8_t inline_bytes[ARCH_CACHE_INLINE_BYTES_MAX];
+    bool has_set_miss; /* whether misses of the first case branch to the new code */
+    bool is_altered;   /* whether there is anything to change */
     bool resets_counts;
 };
 
@@ -144,6 +161,36 @@ void ic_change_begin(struct ic_change *change, cairn_ic *ic);
 /* Makes all changes, or none, with one barrier. Ends the changes in any case. */
 enum cairn_status ic_changes_apply(struct ic_change *changes, size_t count,
                                    enum cairn_strength strength, struct cairn_error *error);
+
+/* Makes the code of a usable cache again, because the site's own bytes have become free. */
+void ic_change_again(cairn_ic *ic);
+
+/* ---- The site's own bytes (ic/inline.c) ---- */
+
+/* Find out whether a new cache may use the bytes, and allocate what that needs (MEMORY); end the
+ * use of a cache that was destroyed; end that of a site that is being destroyed. */
+enum cairn_status ic_inline_prepare(cairn_ic *ic, struct cairn_error *error);
+void ic_inline_end(cairn_ic *ic);
+void ic_inline_unload(struct site_inline *inlined);
+
+/* Writes the no-ops that were in the bytes at first, unless they are there. No thread may be in
+ * them, and no cache may use them. If this fails, the site cannot become a call. */
+void ic_inline_restore(cairn_site *site);
+/* Makes sure that the site may become a call, which returns into the bytes. False if threads may be
+ * in a cache's code there. */
+bool ic_inline_prepare_call(cairn_ic *ic);
+/* Chooses the way of a change; `cache` has all cases. */
+enum ic_way ic_inline_choose(struct ic_change *change, const struct arch_cache *cache);
+/* Encodes the first case. False if it does not fit. */
+bool ic_inline_encode(struct ic_change *change, const struct arch_cache *cache, uint64_t miss);
+/* Writes the bytes of first cases, with one barrier, and sets where misses of the others branch to.
+ * RANGE, SYSTEM; after an error, changes with `has_set_miss` must be undone. */
+enum cairn_status ic_inline_write(struct ic_change *changes, size_t count,
+                                  struct cairn_error *error);
+/* Sets the branch of a change to the old code again. If that fails, `has_set_miss` stays set. */
+void ic_inline_undo(struct ic_change *change);
+/* Makes the change's first case that of the cache. */
+void ic_inline_adopt(const struct ic_change *change);
 
 /* ---- Cases ---- */
 
@@ -160,6 +207,8 @@ enum cairn_status ic_check_case(const cairn_ic *ic, struct cairn_ic_case *checke
 enum cairn_status ic_check_guard(const cairn_ic *ic, struct cairn_ic_guard *guard,
                                  struct cairn_error *error);
 bool ic_same_guard(const struct cairn_ic_guard *left, const struct cairn_ic_guard *right);
+/* Whether two cases with the same guard do the same. */
+bool ic_same_action(const struct cairn_ic_case *left, const struct cairn_ic_case *right);
 
 /* ---- Code ---- */
 

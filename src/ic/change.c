@@ -72,6 +72,8 @@ void ic_change_begin(struct ic_change *change, cairn_ic *ic)
     change->is_altered = false;
     change->resets_counts = false;
     change->code.stub = NULL;
+    change->way = IC_WAY_BRANCH;
+    change->has_set_miss = false;
     copy_cases(&change->next, &ic->cases);
     for (uint32_t i = 0; i < change->next.count; i++)
         if (change->next.entries[i].call != NULL)
@@ -105,8 +107,7 @@ static uint32_t free_counter(const struct ic_change *change)
     return (uint32_t)__builtin_ctz(unused != 0 ? unused : ~used);
 }
 
-/* Whether two cases with the same guard do the same. */
-static bool same_action(const struct cairn_ic_case *left, const struct cairn_ic_case *right)
+bool ic_same_action(const struct cairn_ic_case *left, const struct cairn_ic_case *right)
 {
     const struct cairn_ic_field *field = &left->field;
     const struct cairn_ic_field *other = &right->field;
@@ -127,7 +128,7 @@ static enum cairn_status add(struct ic_change *change, const struct cairn_ic_cas
         return status;
     uint32_t place = find_guard(next, &entry.public.guard);
     /* Several threads may miss at the same time and add the same case. */
-    if (place < next->count && same_action(&next->entries[place].public, &entry.public))
+    if (place < next->count && ic_same_action(&next->entries[place].public, &entry.public))
         return CAIRN_OK;
     change->is_altered = true;
     if (place == change->ic->options.case_limit) {
@@ -243,6 +244,7 @@ static void adopt(struct ic_change *change)
         atomic_store_explicit(&ic->misses, 0, memory_order_relaxed);
     retire_calls(ic->set, &ic->cases);
     code_stub_retire(ic->code.stub);
+    ic_inline_adopt(change);
     copy_cases(&ic->cases, &change->next);
     ic->code = change->code;
 }
@@ -265,11 +267,20 @@ enum cairn_status ic_changes_apply(struct ic_change *changes, size_t count,
             status = ic_code_make(&changes[i], error);
     }
     bool has_code = status == CAIRN_OK;
+    bool is_patched = false;
     if (has_code && count > 0)
+        status = ic_inline_write(changes, count, error);
+    if (has_code && count > 0 && status == CAIRN_OK) {
         status = patch_live(&list, SITE_FORM_CACHE, strength, error);
+        is_patched = true;
+    }
     for (size_t i = 0; i < count; i++) {
         struct ic_change *change = &changes[i];
-        bool is_made = has_code && word_read_instruction(change->ic->site) == change->patch.bits;
+        bool is_made = is_patched && word_read_instruction(change->ic->site) == change->patch.bits;
+        if (status != CAIRN_OK && change->way == IC_WAY_KEEP) {
+            ic_inline_undo(change);
+            is_made = change->has_set_miss;
+        }
         if (status == CAIRN_OK || is_made) {
             adopt(change);
             continue;
@@ -281,6 +292,17 @@ enum cairn_status ic_changes_apply(struct ic_change *changes, size_t count,
         drop_cases(change);
     }
     return status;
+}
+
+void ic_change_again(cairn_ic *ic)
+{
+    struct ic_change change;
+    bool is_empty = ic->cases.count == 0 && !ic->cases.is_megamorphic;
+    if (ic_check_usable(ic, NULL) != CAIRN_OK || is_empty)
+        return;
+    ic_change_begin(&change, ic);
+    enum cairn_status status = ic_changes_apply(&change, 1, CAIRN_RELAXED, NULL);
+    (void)status; /* if it fails, the site goes on branching to the code */
 }
 
 /* ---- The list of the host ---- */

@@ -3,7 +3,8 @@
  *
  * A site jumps to the code, which jumps back, because a call and a return would take longer than a
  * guard and a load together. If a case calls a function, the site calls the code instead. The
- * function then returns to the site, and a stack walk finds the site's return address.
+ * function then returns to the site, and a stack walk finds the site's return address. If the first
+ * case is in the site's own bytes, misses there branch to the code.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -70,7 +71,7 @@ static struct arch_cache describe(const cairn_ic *ic, const struct ic_cases *cas
         .operand_count = ic->operand_count,
         .is_called = is_called,
         .site_end = site->address + site->byte_count,
-        .return_address = site->address + site->return_offset,
+        .return_address = site->address + (ic->may_inline ? site->byte_count : site->return_offset),
         .keeps_flags = ic->options.keeps_flags,
         .may_select = ic->options.dispatch == CAIRN_IC_DISPATCH_AUTOMATIC,
         .exit_data = (uintptr_t)exit,
@@ -103,6 +104,20 @@ static enum cairn_status encode(struct code_stub *stub, void *user, uint8_t *cod
     return CAIRN_OK;
 }
 
+/* Leaves out the first case if it is in the site's own bytes, and chooses whether the site calls
+ * the code. */
+static void choose_way(struct ic_change *change, struct arch_cache *cache)
+{
+    change->way = ic_inline_choose(change, cache);
+    if (change->way != IC_WAY_BRANCH) {
+        cache->cases++;
+        cache->count--;
+        cache->is_called = false;
+    } else if (cache->is_called) {
+        cache->is_called = ic_inline_prepare_call(change->ic);
+    }
+}
+
 enum cairn_status ic_code_make(struct ic_change *change, struct cairn_error *error)
 {
     _Static_assert((int)CODE_STUB_ALIGNMENT >= (int)ARCH_CACHE_ALIGNMENT,
@@ -116,6 +131,8 @@ enum cairn_status ic_code_make(struct ic_change *change, struct cairn_error *err
     struct emission emission = {.ic = change->ic,
                                 .cache = describe(change->ic, &change->next, &description)};
     struct ic_code *code = &change->code;
+    const struct arch_cache cache = emission.cache;
+    choose_way(change, &emission.cache);
     const struct code_stub_request request = {.encode = encode,
                                               .user = &emission,
                                               .block = site->table->block,
@@ -126,6 +143,15 @@ enum cairn_status ic_code_make(struct ic_change *change, struct cairn_error *err
     if (status != CAIRN_OK)
         return status;
     code->case_bytes = emission.case_bytes;
+    if (change->way == IC_WAY_ENTER && !ic_inline_encode(change, &cache, code->stub->address))
+        return error_set(error, CAIRN_ERROR_RANGE, site->address,
+                         "the code of an inline cache is out of reach of site %llu at 0x%llx",
+                         (unsigned long long)site_id(site), (unsigned long long)site->address);
+    if (change->way != IC_WAY_BRANCH) {
+        change->patch = plan_branch(site, ARCH_BRANCH_NOP, 0);
+        change->patch.falls_through = true;
+        return CAIRN_OK;
+    }
     change->patch = plan_branch(
         site, emission.cache.is_called ? ARCH_BRANCH_CALL : ARCH_BRANCH_JUMP, code->stub->address);
     change->patch.is_direct = true;

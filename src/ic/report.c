@@ -48,6 +48,10 @@ static void describe_locked(cairn_ic *ic, struct cairn_ic_description *descripti
         .code_bytes = is_destroyed ? 0 : ic->code.stub->code_bytes,
         .case_bytes = is_destroyed ? 0 : ic->code.case_bytes,
     };
+    if (!is_destroyed && ic->is_inline) {
+        description->code_bytes += ic->inline_bytes;
+        description->case_bytes += ic->inline_bytes;
+    }
     for (uint32_t i = 0; i < description->case_count; i++) {
         const struct ic_case *entry = &ic->cases.entries[i];
         description->cases[i] = entry->public;

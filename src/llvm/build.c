@@ -5,7 +5,9 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "llvm/build.h"
 #include "base/error.h"
+#include "llvm/bindings.h"
 #include "llvm/check.h"
 #include "llvm/ir.h"
 #include "llvm/types.h"
@@ -15,8 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns the function in which the builder is positioned; NULL with ARGUMENT. */
-static LLVMValueRef find_function(LLVMBuilderRef builder, struct cairn_error *error)
+LLVMValueRef build_find_function(LLVMBuilderRef builder, struct cairn_error *error)
 {
     LLVMBasicBlockRef block = builder == NULL ? NULL : LLVMGetInsertBlock(builder);
     LLVMValueRef function = block == NULL ? NULL : LLVMGetBasicBlockParent(block);
@@ -25,6 +26,20 @@ static LLVMValueRef find_function(LLVMBuilderRef builder, struct cairn_error *er
     error_set(error, CAIRN_ERROR_ARGUMENT, 0,
               "the builder is not positioned in a function of a module");
     return NULL;
+}
+
+enum cairn_status build_check_owner(LLVMValueRef value, const char *part, uint32_t index,
+                                    LLVMValueRef function, const char *what,
+                                    struct cairn_error *error)
+{
+    size_t length;
+    LLVMValueRef owner = ir_owner(value);
+    if (owner == NULL || owner == function)
+        return CAIRN_OK;
+    return error_set(error, CAIRN_ERROR_ARGUMENT, index,
+                     "%s %u is a value of function '%.60s', and the %s is in function '%.60s'",
+                     part, index, LLVMGetValueName2(owner, &length), what,
+                     LLVMGetValueName2(function, &length));
 }
 
 /* ---- Operands ---- */
@@ -71,6 +86,10 @@ static enum cairn_status check_live_values(LLVMValueRef function, LLVMValueRef *
                          count);
     enum cairn_architecture architecture = types_architecture(LLVMGetGlobalParent(function));
     for (uint32_t i = 0; i < count; i++) {
+        enum cairn_status status =
+            build_check_owner(live_values[i], "live value", i, function, "record", error);
+        if (status != CAIRN_OK)
+            return status;
         LLVMTypeRef type = LLVMTypeOf(live_values[i]);
         bool is_wide = LLVMIsAConstantInt(live_values[i]) != NULL && !ir_is_integer(type, 64);
         const char *why = is_wide ? types_live_constant(live_values[i]) : NULL;
@@ -133,7 +152,7 @@ LLVMValueRef cairn_build_stackmap(LLVMBuilderRef builder, uint64_t id, uint32_t 
 {
     enum { FIXED_OPERANDS = 2 };
     struct operands operands;
-    LLVMValueRef function = find_function(builder, error);
+    LLVMValueRef function = build_find_function(builder, error);
     if (function == NULL || check_live_values(function, live_values, live_value_count, error) ||
         allocate_operands(&operands, (size_t)FIXED_OPERANDS + live_value_count, live_value_count,
                           error))
@@ -167,6 +186,18 @@ uint32_t cairn_patchpoint_minimum_bytes(LLVMModuleRef module, bool has_target)
                       : minimum_bytes[architecture].without_target;
 }
 
+uint32_t cairn_patchpoint_inline_bytes(LLVMModuleRef module)
+{
+    /* ORDER ARCHITECTURE. The space that aligns the word, the word, guard, branch and action. */
+    static const uint8_t inline_bytes[] = {
+        [CAIRN_ARCHITECTURE_UNKNOWN] = 0,      [CAIRN_ARCHITECTURE_X86_64] = 32,
+        [CAIRN_ARCHITECTURE_AARCH64] = 32,     [CAIRN_ARCHITECTURE_PPC64_ELFV2] = 56,
+        [CAIRN_ARCHITECTURE_PPC64_ELFV1] = 56, [CAIRN_ARCHITECTURE_SYSTEMZ] = 0,
+        [CAIRN_ARCHITECTURE_RISCV64] = 0,
+    };
+    return inline_bytes[types_architecture(module)];
+}
+
 static bool is_pointer(LLVMTypeRef type) { return LLVMGetTypeKind(type) == LLVMPointerTypeKind; }
 
 /* Converts the target to the intrinsic's parameter type. A target that is not a constant is left
@@ -182,14 +213,43 @@ static LLVMValueRef target_pointer(LLVMModuleRef module, LLVMValueRef target)
                                           : LLVMConstIntToPtr(target, type);
 }
 
+static enum cairn_status check_arguments(LLVMValueRef function,
+                                         const struct cairn_patchpoint *patchpoint,
+                                         struct cairn_error *error)
+{
+    enum cairn_status status = CAIRN_OK;
+    if (patchpoint->arguments == NULL && patchpoint->argument_count > 0)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "%u arguments, but no array of them",
+                         patchpoint->argument_count);
+    for (uint32_t i = 0; i < patchpoint->argument_count && status == CAIRN_OK; i++)
+        status = build_check_owner(patchpoint->arguments[i], "argument", i, function, "patch point",
+                                   error);
+    return status;
+}
+
+static enum cairn_status check_cache(const struct cairn_patchpoint *patchpoint, bool has_target,
+                                     struct cairn_error *error)
+{
+    unsigned long long id = patchpoint->id;
+    if (patchpoint->cache == NULL)
+        return CAIRN_OK;
+    if (patchpoint->cache->handler == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, id,
+                         "the inline cache of patch point %llu has no handler", id);
+    if (has_target)
+        return error_set(
+            error, CAIRN_ERROR_ARGUMENT, id,
+            "patch point %llu calls a target, and one with an inline cache cannot: its "
+            "cache decides what it calls",
+            id);
+    return CAIRN_OK;
+}
+
 static enum cairn_status check_patchpoint(LLVMModuleRef module,
                                           const struct cairn_patchpoint *patchpoint,
                                           struct cairn_error *error)
 {
     LLVMValueRef target = patchpoint->target;
-    if (patchpoint->arguments == NULL && patchpoint->argument_count > 0)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "%u arguments, but no array of them",
-                         patchpoint->argument_count);
     if (target != NULL && !is_pointer(LLVMTypeOf(target)) && !ir_is_integer(LLVMTypeOf(target), 64))
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
                          "the target is neither a function nor a pointer nor an integer");
@@ -198,6 +258,9 @@ static enum cairn_status check_patchpoint(LLVMModuleRef module,
     if (problem != NULL)
         return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0, "%s: give %s", problem->why,
                          problem->instead);
+    enum cairn_status status = check_cache(patchpoint, !target_is_null(pointer), error);
+    if (status != CAIRN_OK)
+        return status;
     uint32_t minimum = target_is_null(pointer) ? 0 : cairn_patchpoint_minimum_bytes(module, true);
     if (patchpoint->byte_count < minimum)
         return error_set(error, CAIRN_ERROR_RANGE, patchpoint->byte_count,
@@ -249,6 +312,8 @@ static LLVMValueRef build_patchpoint(LLVMBuilderRef builder, LLVMModuleRef modul
         is_void ? "llvm.experimental.patchpoint.void" : "llvm.experimental.patchpoint.i64",
         is_word ? word : result, operands, patchpoint->live_value_count, is_converted ? "" : name);
     LLVMSetInstructionCallConv(call, patchpoint->calling_convention);
+    if (patchpoint->cache != NULL)
+        bindings_add_cache(ir_function_of(call), patchpoint->id, patchpoint->cache);
     if (!is_converted)
         return call;
     return is_pointer(result) ? LLVMBuildIntToPtr(builder, call, result, name)
@@ -261,7 +326,7 @@ LLVMValueRef cairn_build_patchpoint(LLVMBuilderRef builder,
 {
     enum { FIXED_OPERANDS = 4 };
     struct operands operands;
-    LLVMValueRef function = find_function(builder, error);
+    LLVMValueRef function = build_find_function(builder, error);
     if (function == NULL)
         return NULL;
     if (patchpoint == NULL) {
@@ -271,7 +336,8 @@ LLVMValueRef cairn_build_patchpoint(LLVMBuilderRef builder,
     LLVMModuleRef module = LLVMGetGlobalParent(function);
     size_t count =
         (size_t)FIXED_OPERANDS + patchpoint->argument_count + patchpoint->live_value_count;
-    if (check_patchpoint(module, patchpoint, error) ||
+    if (check_arguments(function, patchpoint, error) ||
+        check_patchpoint(module, patchpoint, error) ||
         check_live_values(function, patchpoint->live_values, patchpoint->live_value_count, error) ||
         allocate_operands(&operands, count, patchpoint->live_value_count, error))
         return NULL;

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "llvm/bindings.h"
 #include "llvm/cpu.h"
 #include "llvm/scan.h"
 #include "llvm/types.h"
@@ -126,7 +127,9 @@ static enum cairn_status scan(LLVMModuleRef module, enum cairn_id_conflicts id_c
                               cairn_declarations **declarations, struct cairn_error *error)
 {
     struct pending_list none;
-    enum cairn_status status = cairn_declarations_create(NULL, declarations, error);
+    enum cairn_status status = bindings_refuse(module, "the loader of an object", error);
+    if (status == CAIRN_OK)
+        status = cairn_declarations_create(NULL, declarations, error);
     if (status != CAIRN_OK)
         return status;
     pending_init(&none, NULL, id_conflicts);

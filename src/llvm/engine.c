@@ -12,6 +12,7 @@
  */
 #include "base/array.h"
 #include "base/error.h"
+#include "llvm/bindings.h"
 #include "llvm/check.h"
 #include "llvm/embed.h"
 #include "llvm/machine.h"
@@ -348,8 +349,8 @@ static enum cairn_status load(const cairn_engine *engine, cairn_module **module,
     return status;
 }
 
-/* Publishes a module, and notes it. The host may retire it as soon as it is published, so the
- * caller holds a reference. */
+/* Binds the module's sites, publishes it, and notes it. The host may retire it as soon as it is
+ * published, so the caller holds a reference. */
 static enum cairn_status publish(cairn_engine *engine, cairn_module *module,
                                  struct cairn_error *error)
 {
@@ -358,6 +359,9 @@ static enum cairn_status publish(cairn_engine *engine, cairn_module *module,
     cairn_module_memory_range(module, 0, &range);
     if (!reserve_loaded(engine))
         status = error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to note a module");
+    if (status == CAIRN_OK)
+        status = bindings_apply(engine->modules, engine->module_count, module, &engine->allocator,
+                                error);
     if (status == CAIRN_OK)
         status = modules_publish(module, &engine->options.modules, error);
     if (status == CAIRN_OK)

@@ -9,6 +9,7 @@
 #include "format/frame_state.h"
 
 #include "base/error.h"
+#include "llvm/build.h"
 #include "llvm/ir.h"
 #include "llvm/types.h"
 
@@ -52,7 +53,7 @@ static uint32_t limit_values(LLVMValueRef *values, uint32_t count)
     return limit;
 }
 
-uint32_t cairn_frame_state_capacity(const struct cairn_encoded_frame *frames, uint32_t frame_count)
+uint32_t frame_state_capacity(const struct cairn_encoded_frame *frames, uint32_t frame_count)
 {
     uint32_t words = count_words(frames, frame_count);
     uint32_t limit = words;
@@ -93,8 +94,8 @@ static void put_word(struct encoder *encoder, uint64_t word)
 static enum cairn_status say_full(uint32_t capacity, struct cairn_error *error)
 {
     return error_set(error, CAIRN_ERROR_RANGE, capacity,
-                     "%u live values are too few for the frame state: cairn_frame_state_capacity "
-                     "returns how many it needs, and a record has at most %u",
+                     "%u live values are too few for the frame state: without an array, "
+                     "cairn_frame_state_encode counts how many it needs; a record has at most %u",
                      capacity, (unsigned)LIVE_VALUES_MAX);
 }
 
@@ -353,9 +354,9 @@ enum cairn_status cairn_frame_state_encode(LLVMContextRef context,
                                            uint32_t capacity, uint32_t *count,
                                            struct cairn_error *error)
 {
-    if (context == NULL || live_values == NULL || count == NULL)
+    if (context == NULL || count == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_frame_state_encode needs a context, an array and a count");
+                         "cairn_frame_state_encode needs a context and a count");
     enum cairn_status status = check_frames(frames, frame_count, error);
     if (status != CAIRN_OK)
         return status;
@@ -364,6 +365,10 @@ enum cairn_status cairn_frame_state_encode(LLVMContextRef context,
         return error_set(error, CAIRN_ERROR_RANGE, frame_count,
                          "the frame state needs more live values than a record can have: %u",
                          (unsigned)LIVE_VALUES_MAX);
+    if (live_values == NULL) {
+        *count = frame_state_capacity(frames, frame_count);
+        return CAIRN_OK;
+    }
     if (words > capacity)
         return say_full(capacity, error);
     uint32_t limit = capacity < LIVE_VALUES_MAX ? capacity : LIVE_VALUES_MAX;

@@ -36,6 +36,13 @@ LLVMValueRef ir_function_of(LLVMValueRef instruction)
     return block == NULL ? NULL : LLVMGetBasicBlockParent(block);
 }
 
+LLVMValueRef ir_owner(LLVMValueRef value)
+{
+    if (LLVMIsAArgument(value) != NULL)
+        return LLVMGetParamParent(value);
+    return LLVMIsAInstruction(value) != NULL ? ir_function_of(value) : NULL;
+}
+
 const char *ir_function_name(LLVMValueRef instruction)
 {
     size_t length;
@@ -81,6 +88,13 @@ const char *ir_string_attribute(LLVMValueRef function, const char *name, unsigne
     LLVMAttributeRef found =
         LLVMGetStringAttributeAtIndex(function, IR_FUNCTION, name, (unsigned)strlen(name));
     return found == NULL ? NULL : LLVMGetStringAttributeValue(found, length);
+}
+
+void ir_set_attribute(LLVMValueRef function, const char *name, uint64_t value)
+{
+    LLVMContextRef context = LLVMGetModuleContext(LLVMGetGlobalParent(function));
+    unsigned kind = LLVMGetEnumAttributeKindForName(name, strlen(name));
+    LLVMAddAttributeAtIndex(function, IR_FUNCTION, LLVMCreateEnumAttribute(context, kind, value));
 }
 
 void ir_set_string_attribute(LLVMValueRef function, const char *name, const char *value)

@@ -9,6 +9,7 @@
 #include <llvm-c/Core.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Returns the instruction of the function that follows `previous`, also in the next block; the
  * first one if `previous` is NULL. NULL at the end. */
@@ -20,6 +21,10 @@ LLVMValueRef ir_next_in_module(LLVMModuleRef module, LLVMValueRef previous);
 
 /* Returns the function that contains the instruction; NULL if it is not in a function. */
 LLVMValueRef ir_function_of(LLVMValueRef instruction);
+
+/* Returns the function that the value belongs to, as an instruction or a parameter; NULL for
+ * constants and other values that belong to none. */
+LLVMValueRef ir_owner(LLVMValueRef value);
 
 /* Returns the name of the function that contains the instruction; "" if the function has none. */
 const char *ir_function_name(LLVMValueRef instruction);
@@ -44,6 +49,9 @@ LLVMAttributeRef ir_attribute(LLVMValueRef function, LLVMAttributeIndex index, c
 /* Returns the value of a function's string attribute; NULL if it has none, or `function` is NULL.
  * The value need not end with a zero byte. */
 const char *ir_string_attribute(LLVMValueRef function, const char *name, unsigned *length);
+
+/* Sets a function's attribute, which has an integer value or 0. */
+void ir_set_attribute(LLVMValueRef function, const char *name, uint64_t value);
 
 /* Sets a function's string attribute. */
 void ir_set_string_attribute(LLVMValueRef function, const char *name, const char *value);

@@ -12,6 +12,7 @@
  */
 #include "base/error.h"
 #include "base/memory.h"
+#include "llvm/bindings.h"
 #include "llvm/dyld.h"
 #include "llvm/scan.h"
 
@@ -250,7 +251,8 @@ enum cairn_status cairn_memory_manager_declare(cairn_memory_manager *manager, LL
     if (manager == NULL || module == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
                          "cairn_memory_manager_declare needs a memory manager and a module");
-    return pending_add(&manager->pending, module, true, error);
+    enum cairn_status status = bindings_refuse(module, "a memory manager", error);
+    return status == CAIRN_OK ? pending_add(&manager->pending, module, true, error) : status;
 }
 
 enum cairn_status cairn_memory_manager_status(const cairn_memory_manager *manager,

@@ -17,10 +17,7 @@
 
 void cairn_prepare_function(LLVMValueRef function)
 {
-    LLVMContextRef context = LLVMGetModuleContext(LLVMGetGlobalParent(function));
-    unsigned kind = LLVMGetEnumAttributeKindForName("uwtable", strlen("uwtable"));
-    LLVMAddAttributeAtIndex(function, IR_FUNCTION,
-                            LLVMCreateEnumAttribute(context, kind, VERSION_UWTABLE_VALUE));
+    ir_set_attribute(function, "uwtable", VERSION_UWTABLE_VALUE);
     ir_set_string_attribute(function, "frame-pointer", "all");
 }
 

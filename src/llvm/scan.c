@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "llvm/bindings.h"
 #include "llvm/check.h"
 #include "llvm/ir.h"
 #include "llvm/site_call.h"
@@ -179,7 +180,9 @@ enum cairn_status scan_renumber_conflicts(LLVMModuleRef module, bool only_defaul
             continue;
         while (cairn_declarations_find(known, ids->next) != NULL)
             ids->next++;
-        site_call_set_id(next, ids->next++);
+        status = bindings_check_free(module, call.id, error);
+        if (status == CAIRN_OK)
+            site_call_set_id(next, ids->next++);
     }
     return status;
 }

@@ -10,6 +10,7 @@
 #include "record/fault_table.h"
 #include "record/pc_table.h"
 #include "record/table.h"
+#include "runtime/assumption.h"
 
 #include <assert.h>
 #include <cairn/load.h>
@@ -121,6 +122,7 @@ void module_release(cairn_module *module, struct module_extras *extras)
         cairn_pc_table_destroy(extras->pcs);
         cairn_fault_table_destroy(extras->faults);
     }
+    assumption_forget(module->runtime, module->sites);
     site_table_destroy(module->sites);
     unwind_destroy(module->unwind);
     functions_destroy(module->functions);

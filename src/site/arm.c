@@ -98,7 +98,33 @@ static const struct arch_patchpoint no_target = {.has_call = false};
 
 /* ---- Patch points ---- */
 
-enum cairn_status arm_patchpoint(cairn_site *site, struct cairn_error *error)
+/* Whether functions that the site calls find their arguments in place, so that the code of an
+ * inline cache may call them. Source: llvm/IR/CallingConv.h. */
+static bool is_called_as_c(uint32_t convention) { return convention == 0 || convention == 8; }
+
+/* Notes whether an inline cache may write the bytes after the word, and moves the word for that. A
+ * cache needs a receiver. Where a call needs the TOC's reload after it, the bytes have no space. */
+static void arrange_inline(cairn_site *site, const struct cairn_declaration *declaration,
+                           const struct arch_patchpoint *patchpoint,
+                           struct arch_placement *placement)
+{
+    const struct cairn_arch *arch = site->table->arch;
+    struct arch_placement moved = *placement;
+    if (patchpoint->has_call || declaration->argument_count == 0 || arch->inline_bytes_min == 0 ||
+        (arch->toc_save_offset != 0 && is_called_as_c(declaration->calling_convention)))
+        return;
+    if (arch->place_inline != NULL)
+        arch->place_inline(arch, site->address, &moved);
+    if (moved.return_offset + arch->inline_bytes_min > site->byte_count ||
+        site->byte_count - moved.return_offset > ARCH_CACHE_INLINE_BYTES_MAX)
+        return;
+    *placement = moved;
+    site->has_inline_space = true;
+    site->table->inline_count++;
+}
+
+enum cairn_status arm_patchpoint(cairn_site *site, const struct cairn_declaration *declaration,
+                                 struct cairn_error *error)
 {
     const struct cairn_arch *arch = site->table->arch;
     const uint32_t size = site->byte_count;
@@ -111,8 +137,10 @@ enum cairn_status arm_patchpoint(cairn_site *site, struct cairn_error *error)
         arch->recognise(arch, region_of(site), size, site->address, &patchpoint, &reason);
     if (status == CAIRN_OK)
         status = arch->place(arch, &patchpoint, size, site->address, &placement, &reason);
-    if (status == CAIRN_OK)
+    if (status == CAIRN_OK) {
+        arrange_inline(site, declaration, &patchpoint, &placement);
         return arm(site, &patchpoint, &placement, size, error);
+    }
     /* A branch may replace all bytes under quiescence. It gets the instructions that a call needs
      * around it if there is space for them. Otherwise it is at the start. */
     if (size >= arch->instruction_bytes) {

@@ -10,7 +10,8 @@
 
 /* Arm a site of each kind. They write to the region at its run-time address. Afterwards the site is
  * live, or has a reason why it is not. Errors: MEMORY, FULL, SYSTEM. */
-enum cairn_status arm_patchpoint(cairn_site *site, struct cairn_error *error);
+enum cairn_status arm_patchpoint(cairn_site *site, const struct cairn_declaration *declaration,
+                                 struct cairn_error *error);
 enum cairn_status arm_shadow(cairn_site *site, struct cairn_error *error);
 enum cairn_status arm_statepoint(cairn_site *site, struct cairn_error *error);
 

@@ -13,11 +13,14 @@
 #include <pthread.h>
 
 struct cache_set;
+struct site_inline;
 
 /* What src/ic does for the layers below it. */
 struct cache_functions {
     /* Frees the cache of a site whose module is being unloaded. No thread executes its code. */
     void (*unload)(cairn_ic *ic);
+    /* Frees the state of the bytes of a site that is being destroyed. */
+    void (*unload_inline)(struct site_inline *inlined);
 };
 
 /* Invariant: the list from `first` to `last` contains the caches that sites have, oldest first.

@@ -7,7 +7,8 @@
  *      the old instruction or the new one. If the word also holds bytes of a neighbouring site, the
  *      store is a compare-and-swap, so that each site keeps its own bytes.
  *  (B) Nothing after the instruction changes. So a pending call returns to the same no-ops,
- *      whatever the instruction has become.
+ *      whatever the instruction has become. (For the bytes that inline caches write, see
+ *      site/inline.h.)
  *  (C) Nothing before the instruction changes. So a thread that is stopped at any instruction of
  *      the region either has not reached the changed instruction, and will fetch it whole, or has
  *      executed it.

@@ -44,6 +44,12 @@ static void describe_branch(const cairn_site *site, struct cairn_site_descriptio
     if (!site->table->arch->decode_branch(site->table->arch, bits, word_instruction_address(site),
                                           site->instruction_length, &branch, &target))
         return;
+    /* A jump over the space for an inline cache's code is this site's no-op. */
+    if (site->has_inline_space && branch == ARCH_BRANCH_JUMP &&
+        target == site->address + site->byte_count && veneer == NULL) {
+        description->state = CAIRN_SITE_NOP;
+        return;
+    }
     description->state = state_of_branch[branch];
     description->uses_veneer = veneer != NULL;
     description->target = veneer != NULL ? veneer_target : target;

@@ -20,6 +20,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "site/commit.h"
+#include "site/inline.h"
 
 void commit_note(cairn_site *site)
 {
@@ -56,6 +57,9 @@ void site_table_write_words(struct site_table *sites)
         uint64_t noted = atomic_load_explicit(&site->noted_bits, memory_order_relaxed);
         atomic_store_explicit(&site->settled, noted, memory_order_relaxed);
         atomic_store_explicit(&site->latest, 0, memory_order_relaxed);
+        if (site->inlined != NULL)
+            code_block_write_copy(sites->block, inline_address(site), site->inlined->bytes,
+                                  inline_size(site));
         word_put_bits(site, noted, bytes);
         code_block_write_copy(sites->block, word_instruction_address(site), bytes,
                               site->instruction_length);

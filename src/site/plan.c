@@ -3,6 +3,8 @@
 
 #include "base/error.h"
 
+#include <assert.h>
+
 /* ---- Checks ---- */
 
 enum cairn_status plan_check_module(const struct site_table *sites, enum cairn_strength strength,
@@ -80,28 +82,42 @@ static enum cairn_status refuse_call(const cairn_site *site, struct cairn_error 
                      site->table->arch->call_bytes);
 }
 
-enum cairn_status plan_change(struct change *change, struct cairn_error *error)
+/* Notes that calls may return into the bytes after the word. Refuses the call if threads may be in
+ * an inline cache's code there. STATE. */
+static enum cairn_status note_call(cairn_site *site, struct cairn_error *error)
+{
+    if (atomic_load_explicit(&site->holds_inline, memory_order_acquire))
+        return error_set(error, CAIRN_ERROR_STATE, site->address,
+                         "site %llu at 0x%llx cannot be a call yet, because threads may be in the "
+                         "code that an inline cache has left there: end a grace period first",
+                         (unsigned long long)site_id(site), (unsigned long long)site->address);
+    atomic_store_explicit(&site->was_called, true, memory_order_relaxed);
+    return CAIRN_OK;
+}
+
+/* Encodes the no-op. A site with space for an inline cache's code jumps over that space. */
+static void encode_nop(struct change *change)
+{
+    const cairn_site *site = change->site;
+    const struct cairn_arch *arch = site->table->arch;
+    bool skips = site->has_inline_space && !change->falls_through;
+    bool is_encoded = arch->encode_branch(
+        arch, skips ? ARCH_BRANCH_JUMP : ARCH_BRANCH_NOP, word_instruction_address(site),
+        site->address + site->byte_count, site->instruction_length, &change->bits);
+    assert(is_encoded);
+    (void)is_encoded;
+}
+
+/* Encodes a branch to the change's target, with a veneer where it needs one. */
+static enum cairn_status encode_target(struct change *change, struct cairn_error *error)
 {
     cairn_site *site = change->site;
     const struct cairn_arch *arch = site->table->arch;
     const enum arch_branch branch = (enum arch_branch)change->branch;
-    enum cairn_status status = CAIRN_OK;
-    change->veneer = NULL;
-    change->is_settled = false;
-    if (!code_space_is_own(site->table->space))
-        status =
-            code_block_make_own(site->table->block, word_address(site), arch->word_bytes, error);
-    if (status != CAIRN_OK)
-        return status;
-    if (change->original) {
-        change->bits = site->initial.bits;
-        return CAIRN_OK;
-    }
     bool is_framed = branch == ARCH_BRANCH_CALL && veneers_frame_calls(site);
     if (branch == ARCH_BRANCH_CALL && arch->toc_save_offset != 0 && !site->saves_toc && !is_framed)
         return refuse_call(site, error);
-    bool needs_veneer =
-        is_framed || (arch->calls_need_veneer && !change->is_direct && branch != ARCH_BRANCH_NOP);
+    bool needs_veneer = is_framed || (arch->calls_need_veneer && !change->is_direct);
     if (!needs_veneer &&
         arch->encode_branch(arch, branch, word_instruction_address(site), change->target,
                             site->instruction_length, &change->bits))
@@ -111,10 +127,35 @@ enum cairn_status plan_change(struct change *change, struct cairn_error *error)
                          "the place 0x%llx that LLVM's call goes to is out of the branch's reach, "
                          "and has no descriptor for a veneer",
                          (unsigned long long)change->target);
-    status = veneers_take(site, branch, &change->veneer, error);
+    enum cairn_status status = veneers_take(site, branch, &change->veneer, error);
     if (status == CAIRN_OK)
         change->bits = change->veneer->bits;
     return status;
+}
+
+enum cairn_status plan_change(struct change *change, struct cairn_error *error)
+{
+    cairn_site *site = change->site;
+    const struct site_table *sites = site->table;
+    enum cairn_status status = CAIRN_OK;
+    change->veneer = NULL;
+    change->is_settled = false;
+    if (!code_space_is_own(sites->space))
+        status =
+            code_block_make_own(sites->block, word_address(site), sites->arch->word_bytes, error);
+    if (status != CAIRN_OK)
+        return status;
+    if (change->original) {
+        change->bits = site->initial.bits;
+        return CAIRN_OK;
+    }
+    if (change->branch == ARCH_BRANCH_NOP) {
+        encode_nop(change);
+        return CAIRN_OK;
+    }
+    if (change->branch == ARCH_BRANCH_CALL && site->has_inline_space)
+        status = note_call(site, error);
+    return status == CAIRN_OK ? encode_target(change, error) : status;
 }
 
 enum cairn_status plan_all(const struct change_list *list, enum site_form form,

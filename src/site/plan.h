@@ -17,11 +17,12 @@ struct change {
     cairn_site *site;
     /* The requested change. */
     uint64_t target;
-    uint8_t branch;  /* enum arch_branch */
-    bool is_direct;  /* whether the target is a place in code, not a function pointer
-                      * (arch/arch.h) */
-    bool original;   /* whether the change restores LLVM's own instruction */
-    bool is_settled; /* set by site/commit.c; planning sets it to false */
+    uint8_t branch;     /* enum arch_branch */
+    bool is_direct;     /* whether the target is a place in code, not a function pointer
+                         * (arch/arch.h) */
+    bool falls_through; /* of a no-op: whether the bytes after it are executed, not skipped */
+    bool original;      /* whether the change restores LLVM's own instruction */
+    bool is_settled;    /* set by site/commit.c; planning sets it to false */
     /* Set by site/commit.c: the change's number, and the site's count of undone changes before
      * it. */
     uint32_t sequence;
@@ -57,6 +58,7 @@ static inline void plan_set_branch(struct change *change, cairn_site *site, enum
     change->target = target;
     change->branch = (uint8_t)branch;
     change->is_direct = false;
+    change->falls_through = false;
     change->original = false;
 }
 

@@ -130,7 +130,7 @@ static enum cairn_status add_site(struct site_table *sites, uint32_t record,
     if (site->limit > 0)
         sites->regions_end = address + site->limit;
     if (site->kind == CAIRN_RECORD_PATCHPOINT)
-        return arm_patchpoint(site, error);
+        return arm_patchpoint(site, declaration, error);
     return site->kind == CAIRN_RECORD_STACKMAP ? arm_shadow(site, error)
                                                : arm_statepoint(site, error);
 }
@@ -278,6 +278,8 @@ void site_table_destroy(struct site_table *sites)
         veneers_destroy(&sites->sites[i]);
         if (sites->sites[i].ic != NULL)
             sites->ics->functions->unload(sites->sites[i].ic);
+        if (sites->sites[i].inlined != NULL)
+            sites->ics->functions->unload_inline(sites->sites[i].inlined);
         memory_free_string(&allocator, sites->sites[i].live ? NULL : sites->sites[i].reason);
     }
     memory_free(&allocator, sites->original_bytes, 2 * sites->bytes_capacity);
@@ -328,4 +330,43 @@ uint64_t site_id(const cairn_site *site)
 size_t site_table_bound_bytes(const struct site_table *sites)
 {
     return sites == NULL ? 0 : (sites->record_count + UINT64_C(1)) * sizeof *sites->record_sites;
+}
+
+/* ---- Code of inline caches in the sites' own bytes ---- */
+
+/* Returns the last site that begins before the address, or NULL. */
+static const cairn_site *last_before(const struct site_table *sites, uint64_t address)
+{
+    uint32_t begin = 0;
+    uint32_t end = sites->count;
+    while (begin < end) {
+        uint32_t middle = begin + (end - begin) / 2;
+        if (sites->sites[middle].address < address)
+            begin = middle + 1;
+        else
+            end = middle;
+    }
+    return begin == 0 ? NULL : &sites->sites[begin - 1];
+}
+
+const cairn_site *site_table_ending_at(const struct site_table *sites, uint64_t address)
+{
+    if (sites == NULL || sites->inline_count == 0)
+        return NULL;
+    const cairn_site *site = last_before(sites, address);
+    bool ends =
+        site != NULL && site->has_inline_space && site->address + site->byte_count == address;
+    return ends ? site : NULL;
+}
+
+const cairn_site *site_table_with_inline_code(const struct site_table *sites, uint64_t address)
+{
+    if (sites == NULL || sites->inline_count == 0)
+        return NULL;
+    const cairn_site *site = last_before(sites, address);
+    bool holds = site != NULL && site->has_inline_space &&
+                 address - site->address < site->byte_count &&
+                 address - site->address >= site->return_offset &&
+                 atomic_load_explicit(&site->holds_inline, memory_order_relaxed);
+    return holds ? site : NULL;
 }

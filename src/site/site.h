@@ -18,6 +18,9 @@
  *  - `form` is SITE_FORM_CACHE exactly while the site has an inline cache. Only the cache changes
  *    such a site. `form` changes to and from it with the lock of the set of caches held. The host
  *    guarantees that no change of the site is in progress when it gets a cache.
+ *  - In a site with `has_inline_space`, a no-op is a jump to the end of the region. So if the site
+ *    never was a call (`was_called`), no thread is between the patch word and the end of the
+ * region, and no return address is there, until an inline cache uses these bytes (site/inline.h).
  *  - `settled` is the instruction of the site if all changes in progress fail. `latest`, `highest`,
  *    `superseded` and `undone` tell which changes these are (site/commit.c).
  *
@@ -37,7 +40,9 @@
 
 struct functions;
 struct cache_set;
+struct registration;
 struct site_veneer;
+struct site_inline;
 
 /* The contents of a region. */
 enum site_form {
@@ -65,21 +70,27 @@ struct cairn_site {
     bool live;
     bool shares_word;
     uint8_t kind; /* enum cairn_record_kind */
+    /* Whether an assumption of the site is broken, so that threads leave here for good; with the
+     * runtime's lock held. */
+    bool is_broken;
     /* The rest. */
     _Atomic uint32_t undone;
     _Atomic uint32_t superseded;
     _Atomic uint32_t highest;
     uint64_t address; /* of the region */
     uint32_t instruction_offset;
-    bool saves_toc;         /* whether a call has a TOC save and reload around it, if the
-                             * architecture needs them: in place if the site is live, otherwise to
-                             * be written with the branch */
-    bool keeps_original;    /* whether the word of this live shadow holds LLVM's instruction
-                             * initially */
-    bool initial_direct;    /* whether the initial branch has a place in code, not a function
-                             * pointer, as its target */
-    uint8_t initial_branch; /* enum arch_branch, of a live site without `keeps_original` */
-    uint32_t byte_count;    /* size of the region */
+    bool has_inline_space;   /* whether an inline cache may write the bytes after the patch word */
+    _Atomic bool was_called; /* whether the word of such a site has ever been a call */
+    _Atomic bool holds_inline; /* whether these bytes are a cache's, or may still be in use */
+    bool saves_toc;            /* whether a call has a TOC save and reload around it, if the
+                                * architecture needs them: in place if the site is live, otherwise to
+                                * be written with the branch */
+    bool keeps_original;       /* whether the word of this live shadow holds LLVM's instruction
+                                * initially */
+    bool initial_direct;       /* whether the initial branch has a place in code, not a function
+                                * pointer, as its target */
+    uint8_t initial_branch;    /* enum arch_branch, of a live site without `keeps_original` */
+    uint32_t byte_count;       /* size of the region */
     union {
         uint64_t target; /* target of the initial branch */
         uint64_t bits;   /* LLVM's instruction, if `keeps_original` */
@@ -91,9 +102,10 @@ struct cairn_site {
     /* Bytes from the region's start that a branch replaces. More than `limit` if the last
      * instruction ends after it. */
     uint32_t replaced_bytes;
-    uint32_t return_offset; /* offset of a call's return address from the region's start; 0 if
-                             * unknown */
-    struct cairn_ic *ic;    /* its inline cache, or NULL; protected by the set's lock */
+    uint32_t return_offset;      /* offset of a call's return address from the region's start; 0 if
+                                  * unknown */
+    struct cairn_ic *ic;         /* its inline cache, or NULL; protected by the set's lock */
+    struct site_inline *inlined; /* state of these bytes, or NULL; protected by the same lock */
 };
 
 struct site_table {
@@ -102,6 +114,8 @@ struct site_table {
     struct code_space *space;
     struct code_block *block;
     struct cache_set *ics; /* the runtime's */
+    /* With assumptions, newest first; with the runtime's lock held (runtime/assumption.h). */
+    struct registration *registrations;
     const cairn_table *records;
     uint32_t record_count;
     /* By record: the number of sites of earlier records, with one more at the end; NULL without
@@ -111,6 +125,7 @@ struct site_table {
     cairn_site *sites;                 /* in order of records, and so of addresses */
     uint32_t count;
     uint32_t capacity;
+    uint32_t inline_count; /* number of sites with `has_inline_space` */
     /* Copies of the regions: as LLVM emitted them, and after arming. */
     uint8_t *original_bytes;
     uint8_t *initial_bytes;
@@ -159,6 +174,14 @@ void site_table_write_words(struct site_table *sites);
 /* Whether a call at one of the sites with this return address goes through a framed veneer whose
  * own call returns to `pc`. Lock-free and async-signal-safe. */
 bool site_table_calls_through(const struct site_table *sites, uint64_t return_address, uint64_t pc);
+
+/* Returns the site whose inline cache returns to this address, which is the end of its region; NULL
+ * if there is none. Lock-free and async-signal-safe. */
+const cairn_site *site_table_ending_at(const struct site_table *sites, uint64_t address);
+
+/* Returns the site whose bytes contain an inline cache's code at this address, or NULL. Lock-free
+ * and async-signal-safe. */
+const cairn_site *site_table_with_inline_code(const struct site_table *sites, uint64_t address);
 
 /* Returns the ID of the site's record. */
 uint64_t site_id(const cairn_site *site);

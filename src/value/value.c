@@ -78,6 +78,11 @@ int64_t cairn_value_signed(const struct cairn_value *value)
     return (int64_t)((bits ^ sign) - sign);
 }
 
+uint64_t cairn_value_bits(const struct cairn_value *value)
+{
+    return value->type.element_count == 0 ? low_bits(value) : 0;
+}
+
 void *cairn_value_pointer(const struct cairn_value *value)
 {
     return is_scalar(value, CAIRN_TYPE_POINTER) ? (void *)(uintptr_t)low_bits(value) : NULL;

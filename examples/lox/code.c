@@ -1,0 +1,161 @@
+/*
+ * Functions: growing them, their lines, their feedback.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "code.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static const char *const operation_names[] = {
+#define OPERATION(name) #name,
+    OPERATIONS(OPERATION)
+#undef OPERATION
+};
+
+void *array_grow(void *items, uint32_t count, uint32_t *capacity, size_t item_size)
+{
+    if (count < *capacity)
+        return items;
+    *capacity = *capacity < 8 ? 8 : 2 * *capacity;
+    items = realloc(items, *capacity * item_size);
+    if (items == NULL)
+        heap_exhausted();
+    return items;
+}
+
+struct function *function_new(void)
+{
+    struct function *function = calloc(1, sizeof *function);
+    if (function == NULL)
+        heap_exhausted();
+    return function;
+}
+
+void function_free(struct function *function)
+{
+    free(function->code);
+    free(function->constants);
+    free(function->sites);
+    free(function->functions);
+    free(function->lines);
+    free(function);
+}
+
+static void line_add(struct function *function, uint32_t line)
+{
+    if (function->line_count > 0 && function->lines[function->line_count - 1].line == line)
+        return;
+    function->lines = array_grow(function->lines, function->line_count, &function->line_capacity,
+                                 sizeof *function->lines);
+    function->lines[function->line_count++] =
+        (struct line_run){.first = function->code_count, .line = line};
+}
+
+uint32_t code_add(struct function *function, instruction word, uint32_t line)
+{
+    function->code = array_grow(function->code, function->code_count, &function->code_capacity,
+                                sizeof *function->code);
+    line_add(function, line);
+    function->code[function->code_count] = word;
+    return function->code_count++;
+}
+
+uint32_t constant_add(struct function *function, lox_value value)
+{
+    function->constants = array_grow(function->constants, function->constant_count,
+                                     &function->constant_capacity, sizeof *function->constants);
+    function->constants[function->constant_count] = value;
+    return function->constant_count++;
+}
+
+uint32_t site_add(struct function *function, struct string *name, uint32_t argument_count)
+{
+    function->sites = array_grow(function->sites, function->site_count, &function->site_capacity,
+                                 sizeof *function->sites);
+    struct site *site = &function->sites[function->site_count];
+    *site = (struct site){.name = name, .argument_count = argument_count};
+    for (uint32_t i = 0; i < SITE_CASES; i++)
+        site->cases[i].key = NO_KEY;
+    return function->site_count++;
+}
+
+uint32_t function_add(struct function *function, struct function *inner)
+{
+    function->functions = array_grow(function->functions, function->function_count,
+                                     &function->function_capacity, sizeof(struct function *));
+    function->functions[function->function_count] = inner;
+    return function->function_count++;
+}
+
+/* ---- Reading ---- */
+
+uint32_t line_of(const struct function *function, const instruction *at)
+{
+    uint32_t offset = (uint32_t)(at - function->code);
+    uint32_t low = 0;
+    for (uint32_t high = function->line_count; high - low > 1;) {
+        uint32_t middle = low + (high - low) / 2;
+        if (function->lines[middle].first <= offset)
+            low = middle;
+        else
+            high = middle;
+    }
+    return function->lines[low].line;
+}
+
+uint32_t words_after(const struct function *function, instruction word)
+{
+    enum operation operation = operation_of(word);
+    if (operation != OP_CLOSURE && operation != OP_METHOD)
+        return 0;
+    return function->functions[operand_of(word)]->box_count;
+}
+
+void function_print(const struct function *function)
+{
+    printf("== %s ==\n", function->name != NULL ? function->name->bytes : "script");
+    for (uint32_t at = 0; at < function->code_count; at++) {
+        instruction word = function->code[at];
+        printf("%4u line %-4u %-18s %u\n", (unsigned)at,
+               (unsigned)line_of(function, function->code + at),
+               operation_names[operation_of(word)], (unsigned)operand_of(word));
+        at += words_after(function, word);
+    }
+    for (uint32_t i = 0; i < function->function_count; i++)
+        function_print(function->functions[i]);
+}
+
+/* ---- Feedback ---- */
+
+void site_record(struct site *site, const struct site_case *seen)
+{
+    for (uint32_t i = 0; i < SITE_CASES; i++) {
+        if (site->cases[i].key == NO_KEY) {
+            site->cases[i] = *seen;
+            return;
+        }
+    }
+    site->is_megamorphic = true;
+}
+
+static void case_visit(struct heap *heap, struct site_case *seen)
+{
+    if (seen->access != ACCESS_NONE && seen->access != ACCESS_CALL)
+        heap_visit_object(heap, &seen->key);
+    heap_visit_object(heap, &seen->target);
+}
+
+void function_visit(struct heap *heap, struct function *function)
+{
+    heap_visit_object(heap, &function->name);
+    for (uint32_t i = 0; i < function->constant_count; i++)
+        heap_visit(heap, &function->constants[i]);
+    for (uint32_t i = 0; i < function->site_count; i++) {
+        struct site *site = &function->sites[i];
+        heap_visit_object(heap, &site->name);
+        for (uint32_t j = 0; j < SITE_CASES; j++)
+            case_visit(heap, &site->cases[j]);
+    }
+}

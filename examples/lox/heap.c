@@ -1,0 +1,525 @@
+/*
+ * The heap. See heap.h for what it guarantees.
+ *
+ * Old objects of up to SMALL_MAX bytes are cells of blocks; all cells of a block have the same
+ * size. Larger ones come from malloc.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "heap.h"
+
+#include "intern.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum {
+    YOUNG_SIZE = 2 << 20,
+    CHUNK_BLOCKS = 32, /* blocks are mapped in chunks */
+    THRESHOLD_MIN = 16 << 20,
+    STRESSED_MINORS = 16, /* a stressed heap has one major collection for this many minor ones */
+    SMALLEST_OBJECT = 2 * UNIT,
+    POISON = 0xdb,
+};
+
+struct block {
+    struct block *next;
+    size_t cell_size;
+    char cells[];
+};
+
+static const size_t cells_size = BLOCK_SIZE - sizeof(struct block);
+
+__attribute__((noreturn)) void heap_exhausted(void)
+{
+    fflush(stdout);
+    fputs("Out of memory.\n", stderr);
+    exit(70);
+}
+
+/* ---- Lists ---- */
+
+static bool list_reserve(struct object_list *list, size_t count)
+{
+    if (count <= list->capacity)
+        return true;
+    size_t capacity = count < 64 ? 64 : 2 * count;
+    struct object **items = realloc(list->items, capacity * sizeof *items);
+    if (items == NULL)
+        return false;
+    list->items = items;
+    list->capacity = capacity;
+    return true;
+}
+
+static void list_push(struct object_list *list, struct object *object)
+{
+    if (!list_reserve(list, list->count + 1))
+        heap_exhausted();
+    list->items[list->count++] = object;
+}
+
+/* ---- Set-up ---- */
+
+static size_t default_limit(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES);
+    long page_size = sysconf(_SC_PAGESIZE);
+    return pages > 0 && page_size > 0 ? (size_t)pages / 2 * (size_t)page_size : (size_t)1 << 30;
+}
+
+void *heap_map(size_t size)
+{
+    void *address = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return address == MAP_FAILED ? NULL : address;
+}
+
+bool heap_init(struct heap *heap, const struct heap_options *options)
+{
+    size_t limit = options->limit != 0 ? options->limit : default_limit();
+    *heap = (struct heap){
+        .young_size = options->young_size != 0 ? options->young_size : YOUNG_SIZE,
+        .is_stressed = options->is_stressed,
+        .limit = limit,
+        .threshold = limit < THRESHOLD_MIN ? limit : THRESHOLD_MIN,
+    };
+    heap->young = heap_map(heap->young_size);
+    if (heap->young == NULL)
+        return false;
+    heap->next = heap->young;
+    heap->end = heap->is_stressed ? heap->young : heap->young + heap->young_size;
+    return list_reserve(&heap->work, heap->young_size / SMALLEST_OBJECT);
+}
+
+/* Blocks are left to the end of the process. */
+void heap_destroy(struct heap *heap)
+{
+    for (size_t i = 0; i < heap->large.count; i++)
+        free(heap->large.items[i]);
+    free(heap->large.items);
+    free(heap->remembered.items);
+    free(heap->work.items);
+    free(heap->old_strings.places);
+    free(heap->young_strings.places);
+    if (heap->young != NULL)
+        munmap(heap->young, heap->young_size);
+}
+
+void heap_add_roots(struct heap *heap, heap_roots *visit, void *user)
+{
+    if (heap->root_count == ROOT_CALLBACKS_MAX)
+        abort();
+    heap->roots[heap->root_count].visit = visit;
+    heap->roots[heap->root_count++].user = user;
+}
+
+/* ---- Blocks and cells ---- */
+
+static void pool_push(struct heap *heap, struct block *block)
+{
+    block->next = heap->pool;
+    heap->pool = block;
+    heap->pool_count++;
+}
+
+/* Makes sure that the pool has `count` blocks. */
+static bool pool_reserve(struct heap *heap, size_t count)
+{
+    while (heap->pool_count < count) {
+        char *chunk = heap_map((CHUNK_BLOCKS + 1) * (size_t)BLOCK_SIZE);
+        if (chunk == NULL)
+            return false;
+        chunk += -(uintptr_t)chunk % BLOCK_SIZE;
+        for (size_t i = 0; i < CHUNK_BLOCKS; i++)
+            pool_push(heap, (struct block *)(void *)(chunk + i * BLOCK_SIZE));
+    }
+    return true;
+}
+
+/* Gives the class a block of the pool. Its cells must be zeros: a collection sweeps all of them. */
+static void class_extend(struct heap *heap, struct size_class *class, size_t cell_size)
+{
+    struct block *block = heap->pool;
+    heap->pool = block->next;
+    heap->pool_count--;
+    memset(block->cells, 0, cells_size);
+    block->cell_size = cell_size;
+    block->next = class->blocks;
+    class->blocks = block;
+    class->next = block->cells;
+    class->end = block->cells + cells_size / cell_size * cell_size;
+}
+
+/* Returns a cell. The pool must not be empty. */
+static struct object *cell_new(struct heap *heap, size_t size)
+{
+    struct size_class *class = &heap->classes[size / UNIT - 1];
+    struct object *cell = class->free;
+    heap->old_bytes += size;
+    if (cell != NULL) {
+        class->free = cell->identity;
+        return cell;
+    }
+    if (class->next == class->end)
+        class_extend(heap, class, size);
+    cell = (struct object *)(void *)class->next;
+    class->next += size;
+    return cell;
+}
+
+/* ---- Sizes and contents ---- */
+
+static size_t object_size(const struct object *object)
+{
+    size_t count = object->count;
+    switch ((enum kind)object->kind) {
+    case KIND_STRING:
+        return sizeof(struct string) + count + 1;
+    case KIND_NATIVE:
+        return sizeof(struct native);
+    case KIND_CLOSURE:
+        return sizeof(struct closure) + count * sizeof(struct box *);
+    case KIND_BOX:
+        return sizeof(struct box);
+    case KIND_CLASS:
+        return sizeof(struct class);
+    case KIND_INSTANCE:
+        return sizeof(struct instance) +
+               ((const struct shape *)object->identity)->inline_capacity * sizeof(lox_value);
+    case KIND_BOUND_METHOD:
+        return sizeof(struct bound_method);
+    case KIND_SHAPE:
+        return sizeof(struct shape);
+    case KIND_TABLE:
+        return sizeof(struct table) + count * sizeof(struct table_entry);
+    case KIND_FIELDS:
+        return sizeof(struct fields) + count * sizeof(lox_value);
+    case KIND_FREE:
+        break;
+    }
+    abort();
+}
+
+static size_t rounded_size(const struct object *object)
+{
+    return (object_size(object) + UNIT - 1) & ~(size_t)(UNIT - 1);
+}
+
+/* Moves a young object to the old generation, and returns its new address. */
+static struct object *promote(struct heap *heap, struct object *object)
+{
+    if (object->flags & FLAG_MOVED)
+        return object->identity;
+    size_t size = rounded_size(object);
+    struct object *copy = cell_new(heap, size);
+    memcpy(copy, object, size);
+    copy->flags = FLAG_WATCHED;
+    object->flags |= FLAG_MOVED;
+    object->identity = copy;
+    list_push(&heap->work, copy);
+    return copy;
+}
+
+static inline struct object *visited(struct heap *heap, struct object *object)
+{
+    if (!heap->is_major)
+        return heap_is_young(heap, object) ? promote(heap, object) : object;
+    if (!(object->flags & FLAG_MARKED)) {
+        object->flags |= FLAG_MARKED;
+        list_push(&heap->work, object);
+    }
+    return object;
+}
+
+void heap_visit(struct heap *heap, lox_value *root)
+{
+    if (is_object(*root))
+        *root = object_value(visited(heap, as_object(*root)));
+}
+
+void heap_visit_object(struct heap *heap, void *root)
+{
+    struct object *object;
+    memcpy(&object, root, sizeof object);
+    if (object == NULL)
+        return;
+    object = visited(heap, object);
+    memcpy(root, &object, sizeof object);
+}
+
+/* From the last to the first, whose contents are then visited next and moved to cells near it. */
+void heap_visit_values(struct heap *heap, lox_value *values, size_t count)
+{
+    while (count-- > 0)
+        heap_visit(heap, &values[count]);
+}
+
+static void visit_instance(struct heap *heap, struct instance *instance)
+{
+    const struct shape *shape = shape_of(instance);
+    size_t count =
+        shape->field_count < shape->inline_capacity ? shape->field_count : shape->inline_capacity;
+    heap_visit_object(heap, &instance->object.identity);
+    heap_visit_object(heap, &instance->more);
+    heap_visit_values(heap, instance->values, count);
+}
+
+static void visit_class(struct heap *heap, struct class *class)
+{
+    heap_visit_object(heap, &class->name);
+    heap_visit_object(heap, &class->methods);
+    heap_visit_object(heap, &class->init);
+    heap_visit_object(heap, &class->root);
+}
+
+static void visit_shape(struct heap *heap, struct shape *shape)
+{
+    heap_visit_object(heap, &shape->class);
+    heap_visit_object(heap, &shape->parent);
+    heap_visit_object(heap, &shape->name);
+    heap_visit_object(heap, &shape->fields);
+    heap_visit_object(heap, &shape->transitions);
+}
+
+static void visit_table(struct heap *heap, struct table *table)
+{
+    for (size_t i = 0; i < table->object.count; i++) {
+        heap_visit_object(heap, &table->entries[i].key);
+        heap_visit(heap, &table->entries[i].value);
+    }
+}
+
+static void visit_contents(struct heap *heap, struct object *object)
+{
+    switch ((enum kind)object->kind) {
+    case KIND_CLOSURE:
+        for (size_t i = 0; i < object->count; i++)
+            heap_visit_object(heap, &((struct closure *)object)->boxes[i]);
+        break;
+    case KIND_BOX:
+        heap_visit(heap, &((struct box *)object)->value);
+        break;
+    case KIND_CLASS:
+        visit_class(heap, (struct class *)object);
+        break;
+    case KIND_INSTANCE:
+        visit_instance(heap, (struct instance *)object);
+        break;
+    case KIND_BOUND_METHOD:
+        heap_visit(heap, &((struct bound_method *)object)->receiver);
+        heap_visit_object(heap, &((struct bound_method *)object)->method);
+        break;
+    case KIND_SHAPE:
+        visit_shape(heap, (struct shape *)object);
+        break;
+    case KIND_TABLE:
+        visit_table(heap, (struct table *)object);
+        break;
+    case KIND_FIELDS:
+        heap_visit_values(heap, ((struct fields *)object)->values, object->count);
+        break;
+    case KIND_STRING:
+    case KIND_NATIVE:
+    case KIND_FREE:
+        break;
+    }
+}
+
+static void visit_roots(struct heap *heap)
+{
+    for (size_t i = 0; i < heap->root_count; i++)
+        heap->roots[i].visit(heap, heap->roots[i].user);
+}
+
+static void visit_work(struct heap *heap)
+{
+    while (heap->work.count > 0)
+        visit_contents(heap, heap->work.items[--heap->work.count]);
+}
+
+/* ---- Collections ---- */
+
+static void minor_collection(struct heap *heap)
+{
+    heap->is_major = false;
+    heap->minor_count++;
+    visit_roots(heap);
+    for (size_t i = 0; i < heap->remembered.count; i++) {
+        heap->remembered.items[i]->flags |= FLAG_WATCHED;
+        visit_contents(heap, heap->remembered.items[i]);
+    }
+    heap->remembered.count = 0;
+    visit_work(heap);
+    strings_after_minor(heap);
+    if (heap->is_stressed) {
+        memset(heap->young, POISON, (size_t)(heap->next - heap->young));
+        heap->end = heap->young;
+    }
+    heap->next = heap->young;
+}
+
+static void cell_free(struct heap *heap, struct object *cell, size_t size)
+{
+    if (cell->kind == KIND_FREE)
+        return;
+    heap->old_bytes -= size;
+    if (heap->is_stressed)
+        memset(cell, POISON, size);
+    cell->kind = KIND_FREE;
+}
+
+/* Frees what is not marked in the block. Returns whether there is an object left. */
+static bool block_sweep(struct heap *heap, struct size_class *class, struct block *block)
+{
+    struct object *free_before = class->free;
+    size_t live = 0;
+    for (size_t at = 0; at + block->cell_size <= cells_size; at += block->cell_size) {
+        struct object *cell = (struct object *)(void *)&block->cells[at];
+        if (cell->kind != KIND_FREE && cell->flags & FLAG_MARKED) {
+            cell->flags &= (uint8_t)~FLAG_MARKED;
+            live++;
+            continue;
+        }
+        cell_free(heap, cell, block->cell_size);
+        cell->identity = class->free;
+        class->free = cell;
+    }
+    if (live == 0)
+        class->free = free_before;
+    return live > 0;
+}
+
+static void class_sweep(struct heap *heap, struct size_class *class)
+{
+    struct block *blocks = class->blocks;
+    *class = (struct size_class){.free = NULL};
+    while (blocks != NULL) {
+        struct block *block = blocks;
+        blocks = block->next;
+        if (block_sweep(heap, class, block)) {
+            block->next = class->blocks;
+            class->blocks = block;
+        } else {
+            pool_push(heap, block);
+        }
+    }
+}
+
+static void large_sweep(struct heap *heap)
+{
+    size_t live = 0;
+    for (size_t i = 0; i < heap->large.count; i++) {
+        struct object *object = heap->large.items[i];
+        if (object->flags & FLAG_MARKED) {
+            object->flags &= (uint8_t)~FLAG_MARKED;
+            heap->large.items[live++] = object;
+        } else {
+            heap->old_bytes -= rounded_size(object);
+            free(object);
+        }
+    }
+    heap->large.count = live;
+}
+
+/* The young generation must be empty, so the remembered set is empty, too. */
+static void major_collection(struct heap *heap)
+{
+    heap->is_major = true;
+    heap->major_count++;
+    visit_roots(heap);
+    visit_work(heap);
+    strings_before_sweep(heap);
+    for (size_t i = 0; i < SIZE_CLASSES; i++)
+        class_sweep(heap, &heap->classes[i]);
+    large_sweep(heap);
+    heap->threshold = 2 * heap->old_bytes;
+    if (heap->threshold < THRESHOLD_MIN)
+        heap->threshold = THRESHOLD_MIN;
+    if (heap->threshold > heap->limit)
+        heap->threshold = heap->limit;
+}
+
+/* Each size class can waste the end of a block, and begins at most one block that it does not fill.
+ */
+static bool reserve_for_minor(struct heap *heap)
+{
+    size_t used = (size_t)(heap->next - heap->young);
+    return pool_reserve(heap, used / (cells_size - SMALL_MAX) + SIZE_CLASSES) &&
+           list_reserve(&heap->work, used / SMALLEST_OBJECT) && strings_reserve_for_minor(heap);
+}
+
+bool heap_collect(struct heap *heap, bool is_major)
+{
+    if (heap->is_paused)
+        return true;
+    if (!reserve_for_minor(heap))
+        return false;
+    minor_collection(heap);
+    if (is_major || heap->old_bytes >= heap->threshold ||
+        (heap->is_stressed && heap->minor_count % STRESSED_MINORS == 0))
+        major_collection(heap);
+    return true;
+}
+
+/* ---- Allocation ---- */
+
+static struct object *large_new(struct heap *heap, size_t size)
+{
+    if (!list_reserve(&heap->large, heap->large.count + 1))
+        return NULL;
+    struct object *object = calloc(1, size);
+    if (object == NULL)
+        return NULL;
+    heap->large.items[heap->large.count++] = object;
+    heap->old_bytes += size;
+    return object;
+}
+
+void *heap_new_old(struct heap *heap, enum kind kind, size_t size)
+{
+    size = (size + UNIT - 1) & ~(size_t)(UNIT - 1);
+    if (heap->is_stressed || size > heap->threshold || heap->old_bytes > heap->threshold - size) {
+        bool is_full = size > heap->threshold || heap->old_bytes > heap->threshold - size;
+        if (!heap_collect(heap, is_full))
+            return NULL;
+    }
+    if (size > heap->limit || heap->old_bytes > heap->limit - size)
+        return NULL;
+    struct object *object = NULL;
+    if (size > SMALL_MAX)
+        object = large_new(heap, size);
+    else if (pool_reserve(heap, 1))
+        object = memset(cell_new(heap, size), 0, size);
+    if (object == NULL)
+        return NULL;
+    object->kind = (uint8_t)kind;
+    object->flags = FLAG_WATCHED;
+    return object;
+}
+
+/* Objects that cannot be in the young generation are old, and remembered from the beginning. */
+void *heap_new_slow(struct heap *heap, enum kind kind, size_t size)
+{
+    if (size > SMALL_MAX || heap->is_paused) {
+        struct object *object = heap_new_old(heap, kind, size);
+        if (object != NULL)
+            heap_remember(heap, object);
+        return object;
+    }
+    if (!heap_collect(heap, false) || heap->old_bytes > heap->limit)
+        return NULL;
+    heap->end = heap->young + (heap->is_stressed ? size : heap->young_size);
+    struct object *object = (struct object *)(void *)heap->next;
+    heap->next += size;
+    *object = (struct object){.kind = (uint8_t)kind};
+    return object;
+}
+
+void heap_remember(struct heap *heap, struct object *object)
+{
+    object->flags &= (uint8_t)~FLAG_WATCHED;
+    list_push(&heap->remembered, object);
+}

@@ -1,0 +1,643 @@
+/*
+ * The interpreter: one label for each operation, and a jump to the next one's after each.
+ *
+ * Its registers (the frame, the instruction, the top of the stack) are in local variables. They are
+ * stored to the VM before whatever can collect, fail or call, and loaded again after it: SAVE and
+ * LOAD. So a collection finds all values on the stack, from which they are read again.
+ *
+ * Operations do the case in line that they have seen last. All else is done by a function that
+ * returns false after an error; these also write the feedback.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "shape.h"
+#include "vm.h"
+
+#include <stdio.h>
+
+static bool out_of_memory(struct vm *vm) { return runtime_error(vm, "Out of memory."); }
+
+/* ---- Arithmetic ---- */
+
+/* Notes in an instruction what its operands are, if they are not numbers. */
+static void note_operands(struct vm *vm, uint32_t seen)
+{
+    struct function *function = vm->frame->function;
+    instruction *word = &function->code[vm->frame->at - 1 - function->code];
+    *word = make_instruction(operation_of(*word), operand_of(*word) | seen);
+}
+
+static bool add_slow(struct vm *vm)
+{
+    lox_value *operands = vm->top - 2;
+    if (!is_kind(operands[0], KIND_STRING) || !is_kind(operands[1], KIND_STRING)) {
+        note_operands(vm, SEEN_OTHERS);
+        return runtime_error(vm, "Operands must be two numbers or two strings.");
+    }
+    note_operands(vm, SEEN_STRINGS);
+    const struct string *joined = string_join(&vm->heap, &operands[0], &operands[1]);
+    if (joined == NULL)
+        return out_of_memory(vm);
+    operands[0] = object_value(joined);
+    vm->top--;
+    return true;
+}
+
+static bool operands_error(struct vm *vm)
+{
+    note_operands(vm, SEEN_OTHERS);
+    return runtime_error(vm, "Operands must be numbers.");
+}
+
+/* ---- Closures and boxes ---- */
+
+static lox_value *captured(lox_value *slot)
+{
+    return is_kind(*slot, KIND_BOX) ? &as_box(*slot)->value : slot;
+}
+
+static void set_box(struct heap *heap, struct box *box, lox_value value)
+{
+    box->value = value;
+    heap_stored(heap, &box->object, value);
+}
+
+/* Puts the value of a slot into a box. */
+static bool box_slot(struct vm *vm, lox_value *slot)
+{
+    if (is_kind(*slot, KIND_BOX))
+        return true;
+    struct box *box = heap_new(&vm->heap, KIND_BOX, sizeof *box);
+    if (box == NULL)
+        return false;
+    box->value = *slot;
+    *slot = object_value(box);
+    return true;
+}
+
+/* Returns the closure of a function whose captures are in the code after CLOSURE or METHOD, or NULL
+ * after an error. */
+static struct closure *make_closure(struct vm *vm, struct function *function, bool is_old)
+{
+    struct frame *frame = vm->frame;
+    size_t size = sizeof(struct closure) + function->box_count * sizeof(struct box *);
+    for (uint32_t i = 0; i < function->box_count; i++)
+        if (operation_of(frame->at[i]) == CAPTURE_LOCAL &&
+            !box_slot(vm, &frame->base[operand_of(frame->at[i])]))
+            return NULL;
+    struct closure *closure = is_old ? heap_new_old(&vm->heap, KIND_CLOSURE, size)
+                                     : heap_new(&vm->heap, KIND_CLOSURE, size);
+    if (closure == NULL)
+        return NULL;
+    closure->object.identity = function;
+    closure->object.count = function->box_count;
+    for (uint32_t i = 0; i < function->box_count; i++) {
+        uint32_t index = operand_of(frame->at[i]);
+        bool is_local = operation_of(frame->at[i]) == CAPTURE_LOCAL;
+        closure->boxes[i] = is_local ? as_box(frame->base[index]) : frame->closure->boxes[index];
+    }
+    if (is_old && function->box_count > 0)
+        heap_remember(&vm->heap, &closure->object);
+    frame->at += function->box_count;
+    return closure;
+}
+
+static bool push_closure(struct vm *vm, struct function *function)
+{
+    const struct closure *closure = make_closure(vm, function, false);
+    if (closure == NULL)
+        return out_of_memory(vm);
+    *vm->top++ = object_value(closure);
+    return true;
+}
+
+/* ---- Classes ---- */
+
+static bool push_class(struct vm *vm, lox_value name)
+{
+    const struct class *class = class_new(&vm->heap, as_string(name));
+    if (class == NULL)
+        return out_of_memory(vm);
+    *vm->top++ = object_value(class);
+    return true;
+}
+
+static bool inherit(struct vm *vm)
+{
+    if (!is_kind(vm->top[-2], KIND_CLASS))
+        return runtime_error(vm, "Superclass must be a class.");
+    if (!class_inherit(&vm->heap, as_class(vm->top[-1]), as_class(vm->top[-2])))
+        return out_of_memory(vm);
+    vm->top--;
+    return true;
+}
+
+/* The closure is kept on the stack while the table of methods may grow. */
+static bool define_method(struct vm *vm, struct function *function)
+{
+    struct closure *method = make_closure(vm, function, true);
+    if (method == NULL)
+        return out_of_memory(vm);
+    *vm->top++ = object_value(method);
+    bool has_memory = class_add_method(&vm->heap, as_class(vm->top[-2]), function->name, method,
+                                       function->is_initializer);
+    vm->top--;
+    return has_memory || out_of_memory(vm);
+}
+
+static bool end_class(struct vm *vm, uint32_t field_count)
+{
+    if (!class_end(&vm->heap, as_class(vm->top[-1]), field_count))
+        return out_of_memory(vm);
+    vm->top--;
+    return true;
+}
+
+/* ---- Calls ---- */
+
+/* Makes the frame of a call whose callee and arguments are on the stack. */
+static bool enter(struct vm *vm, struct closure *closure, uint32_t argument_count)
+{
+    struct function *function = function_of(closure);
+    lox_value *base = vm->top - argument_count - 1;
+    if (argument_count != function->arity)
+        return runtime_error(vm, "Expected %u arguments but got %u.", (unsigned)function->arity,
+                             (unsigned)argument_count);
+    if (vm->frame == vm->frames + FRAMES_MAX - 1 ||
+        function->stack_size > (size_t)(vm->stack + STACK_SLOTS - base))
+        return runtime_error(vm, "Stack overflow.");
+    function->invocation_count++;
+    *++vm->frame = (struct frame){closure, function, function->code, base};
+    return true;
+}
+
+/* Makes an instance, in the place of the class, and calls its init. */
+static bool construct(struct vm *vm, uint32_t argument_count)
+{
+    const struct class *class = as_class(vm->top[-1 - (ptrdiff_t)argument_count]);
+    if (class->init == NULL && argument_count > 0)
+        return runtime_error(vm, "Expected 0 arguments but got %u.", (unsigned)argument_count);
+    const struct instance *instance = instance_new(&vm->heap, class);
+    if (instance == NULL)
+        return out_of_memory(vm);
+    vm->top[-1 - (ptrdiff_t)argument_count] = object_value(instance);
+    return class->init == NULL || enter(vm, class->init, argument_count);
+}
+
+static bool call_native(struct vm *vm, const struct native *native, uint32_t argument_count)
+{
+    if (argument_count != native->arity)
+        return runtime_error(vm, "Expected %u arguments but got %u.", (unsigned)native->arity,
+                             (unsigned)argument_count);
+    lox_value result = native->call(vm, vm->top - argument_count);
+    vm->top -= argument_count;
+    vm->top[-1] = result;
+    return true;
+}
+
+static bool call_value(struct vm *vm, uint32_t argument_count)
+{
+    lox_value *callee = vm->top - argument_count - 1;
+    if (is_object(*callee)) {
+        struct object *object = as_object(*callee);
+        switch ((enum kind)object->kind) {
+        case KIND_CLOSURE:
+            return enter(vm, (struct closure *)object, argument_count);
+        case KIND_CLASS:
+            return construct(vm, argument_count);
+        case KIND_NATIVE:
+            return call_native(vm, (struct native *)object, argument_count);
+        case KIND_BOUND_METHOD:
+            *callee = ((struct bound_method *)object)->receiver;
+            return enter(vm, ((struct bound_method *)object)->method, argument_count);
+        default:
+            break;
+        }
+    }
+    return runtime_error(vm, "Can only call functions and classes.");
+}
+
+/* Enters what is called in the feedback, if it is a function or a class that accepts the arguments.
+ */
+static void note_callee(struct site *site, lox_value callee)
+{
+    struct site_case seen = {.access = ACCESS_CALL};
+    const struct closure *entered = as_closure(callee);
+    if (is_kind(callee, KIND_CLASS)) {
+        seen.access = ACCESS_CONSTRUCT;
+        seen.target = as_class(callee)->init;
+        entered = seen.target;
+    } else if (!is_kind(callee, KIND_CLOSURE)) {
+        site->is_megamorphic = true;
+        return;
+    }
+    seen.key = as_object(callee)->identity;
+    if ((entered != NULL ? function_of(entered)->arity : 0) == site->argument_count)
+        site_record(site, &seen);
+}
+
+static bool call_slow(struct vm *vm, struct site *site)
+{
+    note_callee(site, vm->top[-1 - (ptrdiff_t)site->argument_count]);
+    return call_value(vm, site->argument_count);
+}
+
+/* ---- Properties ---- */
+
+static bool undefined_property(struct vm *vm, const struct string *name)
+{
+    return runtime_error(vm, "Undefined property '%s'.", name->bytes);
+}
+
+/* Replaces the receiver on the top of the stack by its bound method. */
+static bool bind(struct vm *vm, struct closure *method)
+{
+    struct bound_method *bound = heap_new(&vm->heap, KIND_BOUND_METHOD, sizeof *bound);
+    if (bound == NULL)
+        return out_of_memory(vm);
+    bound->receiver = vm->top[-1];
+    bound->method = method;
+    vm->top[-1] = object_value(bound);
+    return true;
+}
+
+/* Records a case if it can be cached. For calls, the callee must accept the arguments. */
+static void note(struct site *site, const struct site_case *found, bool is_call)
+{
+    if (found->key == NO_KEY)
+        return;
+    if (!is_call || function_of(found->target)->arity == site->argument_count)
+        site_record(site, found);
+}
+
+static bool get_property_slow(struct vm *vm, struct site *site)
+{
+    struct site_case found;
+    if (!is_kind(vm->top[-1], KIND_INSTANCE))
+        return runtime_error(vm, "Only instances have properties.");
+    const struct instance *instance = as_instance(vm->top[-1]);
+    const struct site_case *known = site_find(site, vm->top[-1]);
+    if (known != NULL)
+        found = *known;
+    else if (!property_find(shape_of(instance), site->name, &found))
+        return undefined_property(vm, site->name);
+    else
+        note(site, &found, false);
+    if (found.access == ACCESS_METHOD)
+        return bind(vm, found.target);
+    vm->top[-1] = field_get(instance, &found);
+    return true;
+}
+
+static bool set_property_slow(struct vm *vm, struct site *site)
+{
+    lox_value *operands = vm->top - 2;
+    struct site_case found;
+    if (!is_kind(operands[0], KIND_INSTANCE))
+        return runtime_error(vm, "Only instances have fields.");
+    const struct site_case *known = site_find(site, operands[0]);
+    if (known != NULL)
+        found = *known;
+    else if (!property_find_store(&vm->heap, &operands[0], site->name, &found))
+        return out_of_memory(vm);
+    else
+        note(site, &found, false);
+    if (!field_set(&vm->heap, &operands[0], &operands[1], &found))
+        return out_of_memory(vm);
+    operands[0] = operands[1];
+    vm->top--;
+    return true;
+}
+
+/* Calls a method, or what a field holds. Fields are not recorded. */
+static bool invoke_slow(struct vm *vm, struct site *site)
+{
+    struct site_case found;
+    lox_value *receiver = vm->top - site->argument_count - 1;
+    if (!is_kind(*receiver, KIND_INSTANCE))
+        return runtime_error(vm, "Only instances have methods.");
+    if (!property_find(shape_of(as_instance(*receiver)), site->name, &found))
+        return undefined_property(vm, site->name);
+    if (found.access != ACCESS_METHOD) {
+        site->is_megamorphic = true;
+        *receiver = field_get(as_instance(*receiver), &found);
+        return call_value(vm, site->argument_count);
+    }
+    note(site, &found, true);
+    return enter(vm, found.target, site->argument_count);
+}
+
+/* Pops a superclass and finds a method of it, which is bound or called. */
+static bool super_slow(struct vm *vm, struct site *site, bool is_call)
+{
+    lox_value superclass = *--vm->top;
+    struct site_case found = {.key = as_object(superclass), .access = ACCESS_METHOD};
+    found.target = class_method(as_class(superclass), site->name);
+    if (found.target == NULL)
+        return undefined_property(vm, site->name);
+    if (site_find(site, superclass) == NULL)
+        note(site, &found, is_call);
+    return is_call ? enter(vm, found.target, site->argument_count) : bind(vm, found.target);
+}
+
+static bool undefined_variable(struct vm *vm, uint32_t number)
+{
+    return runtime_error(vm, "Undefined variable '%s'.", vm->globals.names[number]->bytes);
+}
+
+/* ---- The loop ---- */
+
+#define SAVE() (frame->at = at, vm->frame = frame, vm->top = top)
+#define LOAD()                                                                                     \
+    (frame = vm->frame, at = frame->at, top = vm->top, base = frame->base,                         \
+     function = frame->function)
+#define NEXT()                                                                                     \
+    do {                                                                                           \
+        word = *at++;                                                                              \
+        goto *labels[operation_of(word)];                                                          \
+    } while (false)
+#define OPERAND operand_of(word)
+
+/* Calls a function that does the operation, and goes on with what it has left. */
+#define DO(call)                                                                                   \
+    do {                                                                                           \
+        SAVE();                                                                                    \
+        if (!(call))                                                                               \
+            return false;                                                                          \
+        LOAD();                                                                                    \
+        NEXT();                                                                                    \
+    } while (false)
+
+/* The right operand is popped, and the left one replaced by the result. */
+#define ARITHMETIC(expression, make, otherwise)                                                    \
+    do {                                                                                           \
+        lox_value left = top[-2];                                                                  \
+        lox_value right = top[-1];                                                                 \
+        if (__builtin_expect(!is_number(left) || !is_number(right), 0))                            \
+            DO(otherwise);                                                                         \
+        double a = as_number(left);                                                                \
+        double b = as_number(right);                                                               \
+        top--;                                                                                     \
+        top[-1] = make(expression);                                                                \
+        NEXT();                                                                                    \
+    } while (false)
+
+/* Makes the frame for a callee that accepts the number of arguments. */
+#define ENTER(callee, argument_count)                                                              \
+    do {                                                                                           \
+        struct closure *entered = (callee);                                                        \
+        struct function *inner = function_of(entered);                                             \
+        lox_value *inner_base = top - (argument_count)-1;                                          \
+        if (__builtin_expect(                                                                      \
+                frame == last_frame || (size_t)(stack_end - inner_base) < inner->stack_size, 0))   \
+            DO(enter(vm, entered, argument_count));                                                \
+        frame->at = at;                                                                            \
+        frame++;                                                                                   \
+        frame->closure = entered;                                                                  \
+        frame->function = function = inner;                                                        \
+        frame->base = base = inner_base;                                                           \
+        function->invocation_count++;                                                              \
+        at = function->code;                                                                       \
+        NEXT();                                                                                    \
+    } while (false)
+
+/* The addresses of labels are GNU C. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wpedantic"
+
+/* Runs from the saved state up to a HALT. */
+static bool run(struct vm *vm)
+{
+    static const void *const labels[] = {
+#define OPERATION(name) &&op_##name,
+        OPERATIONS(OPERATION)
+#undef OPERATION
+    };
+    const struct frame *last_frame = vm->frames + FRAMES_MAX - 1;
+    const lox_value *stack_end = vm->stack + STACK_SLOTS;
+    struct frame *frame;
+    struct function *function;
+    const instruction *at;
+    lox_value *top;
+    lox_value *base;
+    instruction word;
+    LOAD();
+    NEXT();
+
+op_CONSTANT:
+    *top++ = function->constants[OPERAND];
+    NEXT();
+op_PUSH_NIL:
+    *top++ = NIL;
+    NEXT();
+op_PUSH_TRUE:
+    *top++ = TRUE;
+    NEXT();
+op_PUSH_FALSE:
+    *top++ = FALSE;
+    NEXT();
+op_POP:
+    top -= OPERAND;
+    NEXT();
+
+op_GET_LOCAL:
+    *top++ = base[OPERAND];
+    NEXT();
+op_SET_LOCAL:
+    base[OPERAND] = top[-1];
+    NEXT();
+op_GET_CAPTURED:
+    *top++ = *captured(&base[OPERAND]);
+    NEXT();
+op_SET_CAPTURED:
+    if (is_kind(base[OPERAND], KIND_BOX))
+        set_box(&vm->heap, as_box(base[OPERAND]), top[-1]);
+    else
+        base[OPERAND] = top[-1];
+    NEXT();
+op_GET_BOX:
+    *top++ = frame->closure->boxes[OPERAND]->value;
+    NEXT();
+op_SET_BOX:
+    set_box(&vm->heap, frame->closure->boxes[OPERAND], top[-1]);
+    NEXT();
+
+op_GET_GLOBAL : {
+    lox_value value = vm->globals.values[OPERAND];
+    if (__builtin_expect(value == UNDEFINED, 0))
+        DO(undefined_variable(vm, OPERAND));
+    *top++ = value;
+    NEXT();
+}
+op_SET_GLOBAL:
+    if (__builtin_expect(vm->globals.values[OPERAND] == UNDEFINED, 0))
+        DO(undefined_variable(vm, OPERAND));
+    vm->globals.values[OPERAND] = top[-1];
+    NEXT();
+op_DEFINE_GLOBAL:
+    vm->globals.values[OPERAND] = *--top;
+    NEXT();
+
+op_GET_PROPERTY : {
+    struct site *site = &function->sites[OPERAND];
+    const struct site_case *seen = site_find(site, top[-1]);
+    if (__builtin_expect(seen == NULL || seen->access != ACCESS_INLINE, 0))
+        DO(get_property_slow(vm, site));
+    top[-1] = as_instance(top[-1])->values[seen->slot];
+    NEXT();
+}
+op_SET_PROPERTY : {
+    struct site *site = &function->sites[OPERAND];
+    const struct site_case *seen = site_find(site, top[-2]);
+    if (__builtin_expect(seen == NULL || seen->access >= ACCESS_MORE, 0))
+        DO(set_property_slow(vm, site));
+    struct instance *instance = as_instance(top[-2]);
+    lox_value value = top[-1];
+    instance->values[seen->slot] = value;
+    instance->object.identity = seen->target; /* unchanged, if no field is added */
+    heap_stored(&vm->heap, &instance->object, value);
+    top--;
+    top[-1] = value;
+    NEXT();
+}
+op_GET_SUPER:
+    DO(super_slow(vm, &function->sites[OPERAND], false));
+
+op_EQUAL:
+    top--;
+    top[-1] = bool_value(values_equal(top[-1], top[0]));
+    NEXT();
+op_NOT_EQUAL:
+    top--;
+    top[-1] = bool_value(!values_equal(top[-1], top[0]));
+    NEXT();
+op_LESS:
+    ARITHMETIC(a < b, bool_value, operands_error(vm));
+op_LESS_EQUAL:
+    ARITHMETIC(a <= b, bool_value, operands_error(vm));
+op_GREATER:
+    ARITHMETIC(a > b, bool_value, operands_error(vm));
+op_GREATER_EQUAL:
+    ARITHMETIC(a >= b, bool_value, operands_error(vm));
+op_ADD:
+    ARITHMETIC(a + b, number_value, add_slow(vm));
+op_SUBTRACT:
+    ARITHMETIC(a - b, number_value, operands_error(vm));
+op_MULTIPLY:
+    ARITHMETIC(a * b, number_value, operands_error(vm));
+op_DIVIDE:
+    ARITHMETIC(a / b, number_value, operands_error(vm));
+op_NEGATE:
+    if (__builtin_expect(!is_number(top[-1]), 0)) {
+        SAVE();
+        note_operands(vm, SEEN_OTHERS);
+        return runtime_error(vm, "Operand must be a number.");
+    }
+    top[-1] = number_value(-as_number(top[-1]));
+    NEXT();
+op_NOT:
+    top[-1] = bool_value(is_falsy(top[-1]));
+    NEXT();
+
+op_PRINT:
+    print_value(*--top);
+    NEXT();
+op_JUMP:
+    at += OPERAND;
+    NEXT();
+op_JUMP_IF_FALSE:
+    if (is_falsy(top[-1]))
+        at += OPERAND;
+    NEXT();
+op_JUMP_IF_TRUE:
+    if (!is_falsy(top[-1]))
+        at += OPERAND;
+    NEXT();
+op_POP_JUMP_IF_FALSE:
+    if (is_falsy(*--top))
+        at += OPERAND;
+    NEXT();
+op_LOOP:
+    function->loop_count++;
+    at -= OPERAND;
+    NEXT();
+
+op_CALL : {
+    struct site *site = &function->sites[OPERAND];
+    uint32_t count = site->argument_count;
+    lox_value callee = top[-1 - (ptrdiff_t)count];
+    const struct site_case *seen = site_find(site, callee);
+    if (__builtin_expect(seen == NULL, 0))
+        DO(call_slow(vm, site));
+    if (seen->access == ACCESS_CALL)
+        ENTER(as_closure(callee), count);
+    SAVE();
+    const struct instance *instance = instance_new(&vm->heap, as_class(callee));
+    if (__builtin_expect(instance == NULL, 0))
+        return out_of_memory(vm);
+    top[-1 - (ptrdiff_t)count] = object_value(instance);
+    if (seen->target != NULL)
+        ENTER(seen->target, count);
+    NEXT();
+}
+op_INVOKE : {
+    struct site *site = &function->sites[OPERAND];
+    uint32_t count = site->argument_count;
+    const struct site_case *seen = site_find(site, top[-1 - (ptrdiff_t)count]);
+    if (__builtin_expect(seen == NULL, 0))
+        DO(invoke_slow(vm, site));
+    ENTER(seen->target, count);
+}
+op_INVOKE_SUPER : {
+    struct site *site = &function->sites[OPERAND];
+    const struct site_case *seen = site_find(site, top[-1]);
+    if (__builtin_expect(seen == NULL, 0))
+        DO(super_slow(vm, site, true));
+    top--;
+    ENTER(seen->target, site->argument_count);
+}
+op_RETURN : {
+    lox_value result = top[-1];
+    top = base;
+    *top++ = result;
+    frame--;
+    function = frame->function;
+    base = frame->base;
+    at = frame->at;
+    NEXT();
+}
+
+op_CLOSURE:
+    DO(push_closure(vm, function->functions[OPERAND]));
+op_CLASS:
+    DO(push_class(vm, function->constants[OPERAND]));
+op_INHERIT:
+    DO(inherit(vm));
+op_METHOD:
+    DO(define_method(vm, function->functions[OPERAND]));
+op_END_CLASS:
+    DO(end_class(vm, OPERAND));
+op_HALT:
+    SAVE();
+    return true;
+}
+#pragma GCC diagnostic pop
+
+/* The oldest frame has no code but a HALT. */
+bool interpret(struct vm *vm, struct function *script)
+{
+    static instruction halt_code[] = {OP_HALT};
+    static struct function halt = {.code = halt_code, .code_count = 1};
+    vm->top = vm->stack;
+    vm->frame = vm->frames;
+    *vm->frame = (struct frame){NULL, &halt, halt_code, vm->stack};
+    struct closure *closure = heap_new(&vm->heap, KIND_CLOSURE, sizeof *closure);
+    if (closure == NULL)
+        return out_of_memory(vm);
+    closure->object.identity = script;
+    *vm->top++ = object_value(closure);
+    bool is_done = enter(vm, closure, 0) && run(vm);
+    vm->top = vm->stack;
+    vm->frame = vm->frames;
+    return is_done;
+}

@@ -1,0 +1,168 @@
+/*
+ * lox: runs a Lox program, or what is typed.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "vm.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { EXIT_USAGE = 64, EXIT_STATIC = 65, EXIT_RUN_TIME = 70, EXIT_FILE = 74 };
+
+struct options {
+    struct heap_options heap;
+    bool prints_code;
+    bool prints_statistics;
+};
+
+static const char usage[] =
+    "usage: lox [OPTION]... [FILE]\n"
+    "  --gc-stress        collect garbage at each allocation\n"
+    "  --heap-limit=MIB   memory for objects, at most\n"
+    "  --young=KIB        size of the young generation\n"
+    "  --print-code       print the bytecode, too\n"
+    "  --statistics       print figures of the heap at the end, on standard error\n";
+
+/* Reads a number of units. Returns false if it is not one, or too large. */
+static bool parse_size(const char *text, size_t unit, size_t *size)
+{
+    char *end;
+    unsigned long count = strtoul(text, &end, 10);
+    if (end == text || *end != '\0' || *text == '-' || count == 0 || count > SIZE_MAX / 4 / unit)
+        return false;
+    *size = count * unit;
+    return true;
+}
+
+static bool parse_option(struct options *options, int option)
+{
+    switch (option) {
+    case 's':
+        options->heap.is_stressed = true;
+        return true;
+    case 'l':
+        return parse_size(optarg, 1 << 20, &options->heap.limit);
+    case 'y':
+        return parse_size(optarg, 1 << 10, &options->heap.young_size) &&
+               options->heap.young_size >= 4 * (size_t)SMALL_MAX;
+    case 'c':
+        return options->prints_code = true;
+    case 't':
+        return options->prints_statistics = true;
+    default:
+        return false;
+    }
+}
+
+static bool parse_options(struct options *options, int argc, char **argv)
+{
+    static const struct option long_options[] = {
+        {"gc-stress", no_argument, NULL, 's'},   {"heap-limit", required_argument, NULL, 'l'},
+        {"young", required_argument, NULL, 'y'}, {"print-code", no_argument, NULL, 'c'},
+        {"statistics", no_argument, NULL, 't'},  {NULL, 0, NULL, 0},
+    };
+    int option;
+    while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1)
+        if (!parse_option(options, option))
+            return false;
+    return argc - optind <= 1;
+}
+
+/* Returns the exit status. */
+static int run(struct vm *vm, const struct options *options, const char *source, size_t size)
+{
+    struct function *script = compile(vm, source, size);
+    if (script == NULL)
+        return EXIT_STATIC;
+    if (options->prints_code)
+        function_print(script);
+    return interpret(vm, script) ? EXIT_SUCCESS : EXIT_RUN_TIME;
+}
+
+/* Returns the contents of a file, or NULL after an error. The caller frees them. */
+static char *read_file(const char *path, size_t *size)
+{
+    char *bytes = NULL;
+    size_t capacity = 0;
+    FILE *file = fopen(path, "rb");
+    if (file == NULL)
+        return NULL;
+    for (*size = 0;; *size += fread(bytes + *size, 1, capacity - *size, file)) {
+        if (*size < capacity)
+            break;
+        capacity = capacity == 0 ? 4096 : 2 * capacity;
+        char *grown = realloc(bytes, capacity);
+        if (grown == NULL)
+            heap_exhausted();
+        bytes = grown;
+    }
+    bool has_error = ferror(file) != 0;
+    fclose(file);
+    if (!has_error)
+        return bytes;
+    free(bytes);
+    return NULL;
+}
+
+static int run_file(struct vm *vm, const struct options *options, const char *path)
+{
+    size_t size;
+    char *source = read_file(path, &size);
+    if (source == NULL) {
+        fprintf(stderr, "Could not open file \"%s\".\n", path);
+        return EXIT_FILE;
+    }
+    int status = run(vm, options, source, size);
+    free(source);
+    return status;
+}
+
+/* Runs each line. Errors end the line, and not the session. */
+static void run_lines(struct vm *vm, const struct options *options)
+{
+    char *line = NULL;
+    size_t capacity = 0;
+    bool is_terminal = isatty(STDIN_FILENO);
+    for (;;) {
+        if (is_terminal)
+            fputs("> ", stdout);
+        fflush(stdout);
+        ssize_t size = getline(&line, &capacity, stdin);
+        if (size < 0)
+            break;
+        run(vm, options, line, (size_t)size);
+    }
+    if (is_terminal)
+        putchar('\n');
+    free(line);
+}
+
+static void print_statistics(const struct heap *heap)
+{
+    fprintf(stderr, "collections: %zu minor, %zu major; old objects: %zu bytes\n",
+            heap->minor_count, heap->major_count, heap->old_bytes);
+}
+
+int main(int argc, char **argv)
+{
+    static struct vm vm;
+    struct options options = {.prints_code = false};
+    int status = EXIT_SUCCESS;
+    if (!parse_options(&options, argc, argv)) {
+        fputs(usage, stderr);
+        return EXIT_USAGE;
+    }
+    if (!vm_init(&vm, &options.heap))
+        heap_exhausted();
+    if (optind < argc)
+        status = run_file(&vm, &options, argv[optind]);
+    else
+        run_lines(&vm, &options);
+    if (options.prints_statistics)
+        print_statistics(&vm.heap);
+    vm_destroy(&vm);
+    return status;
+}

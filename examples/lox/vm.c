@@ -1,0 +1,190 @@
+/*
+ * The virtual machine: set-up, global variables, errors, printing.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "vm.h"
+
+#include "shape.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+/* ---- Roots ---- */
+
+/* Functions have no young objects. */
+static void visit_roots(struct heap *heap, void *user)
+{
+    struct vm *vm = user;
+    heap_visit_values(heap, vm->stack, (size_t)(vm->top - vm->stack));
+    for (struct frame *frame = vm->frames; frame <= vm->frame; frame++)
+        heap_visit_object(heap, &frame->closure);
+    heap_visit_values(heap, vm->globals.values, vm->globals.count);
+    if (!heap->is_major)
+        return;
+    heap_visit_object(heap, &vm->init_name);
+    heap_visit_object(heap, &vm->globals.numbers);
+    for (uint32_t i = 0; i < vm->globals.count; i++)
+        heap_visit_object(heap, &vm->globals.names[i]);
+    for (struct function *function = vm->functions; function != NULL; function = function->next)
+        function_visit(heap, function);
+}
+
+/* ---- Set-up ---- */
+
+bool vm_init(struct vm *vm, const struct heap_options *options)
+{
+    *vm = (struct vm){.stack = heap_map(STACK_SLOTS * sizeof *vm->stack),
+                      .frames = heap_map(FRAMES_MAX * sizeof *vm->frames)};
+    if (!heap_init(&vm->heap, options) || vm->stack == NULL || vm->frames == NULL)
+        return false;
+    vm->top = vm->stack;
+    vm->frame = vm->frames;
+    heap_add_roots(&vm->heap, visit_roots, vm);
+    vm->init_name = string_intern_old(&vm->heap, "init", 4);
+    if (vm->init_name == NULL)
+        return false;
+    define_natives(vm);
+    return true;
+}
+
+void vm_destroy(struct vm *vm)
+{
+    while (vm->functions != NULL) {
+        struct function *function = vm->functions;
+        vm->functions = function->next;
+        function_free(function);
+    }
+    free(vm->globals.values);
+    free(vm->globals.names);
+    heap_destroy(&vm->heap);
+    if (vm->stack != NULL)
+        munmap(vm->stack, STACK_SLOTS * sizeof *vm->stack);
+    if (vm->frames != NULL)
+        munmap(vm->frames, FRAMES_MAX * sizeof *vm->frames);
+}
+
+/* ---- Global variables ---- */
+
+uint32_t global_number(struct vm *vm, struct string *name)
+{
+    struct globals *globals = &vm->globals;
+    const lox_value *known = table_find(globals->numbers, name);
+    if (known != NULL)
+        return (uint32_t)*known;
+    uint32_t capacity = globals->capacity;
+    globals->names = array_grow(globals->names, globals->count, &capacity, sizeof *globals->names);
+    globals->values =
+        array_grow(globals->values, globals->count, &globals->capacity, sizeof *globals->values);
+    if (!table_set(&vm->heap, &globals->numbers, name, globals->count))
+        heap_exhausted();
+    globals->values[globals->count] = UNDEFINED;
+    globals->names[globals->count] = name;
+    return globals->count++;
+}
+
+void define_native(struct vm *vm, const char *name, uint32_t arity,
+                   lox_value (*call)(struct vm *vm, const lox_value *arguments))
+{
+    struct string *string = string_intern_old(&vm->heap, name, strlen(name));
+    if (string == NULL)
+        heap_exhausted();
+    uint32_t number = global_number(vm, string);
+    struct native *native = heap_new_old(&vm->heap, KIND_NATIVE, sizeof *native);
+    if (native == NULL)
+        heap_exhausted();
+    native->arity = arity;
+    native->call = call;
+    vm->globals.values[number] = object_value(native);
+}
+
+/* ---- Errors ---- */
+
+static void print_frame(const struct frame *frame)
+{
+    unsigned line = line_of(frame->function, frame->at - 1);
+    if (frame->function->name == NULL)
+        fprintf(stderr, "[line %u] in script\n", line);
+    else
+        fprintf(stderr, "[line %u] in %s()\n", line, frame->function->name->bytes);
+}
+
+/* Prints the stack, innermost first, but not the middle of a very deep one. */
+static void print_stack(const struct vm *vm)
+{
+    size_t depth = (size_t)(vm->frame - vm->frames);
+    for (size_t i = 0; i < depth; i++) {
+        const struct frame *frame = vm->frame - i;
+        if (frame->closure == NULL)
+            continue;
+        if (i == TRACE_LINES && depth > 2 * (size_t)TRACE_LINES) {
+            fprintf(stderr, "... %zu more calls ...\n", depth - 2 * (size_t)TRACE_LINES);
+            i = depth - TRACE_LINES - 1;
+            continue;
+        }
+        print_frame(frame);
+    }
+}
+
+bool runtime_error(struct vm *vm, const char *format, ...)
+{
+    va_list arguments;
+    fflush(stdout);
+    va_start(arguments, format);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    fputc('\n', stderr);
+    print_stack(vm);
+    return false;
+}
+
+/* ---- Printing ---- */
+
+static void print_function(const struct function *function)
+{
+    if (function->name == NULL)
+        fputs("<script>", stdout);
+    else
+        printf("<fn %s>", function->name->bytes);
+}
+
+static void print_object(const struct object *object)
+{
+    switch ((enum kind)object->kind) {
+    case KIND_STRING:
+        fwrite(((const struct string *)object)->bytes, 1, object->count, stdout);
+        break;
+    case KIND_NATIVE:
+        fputs("<native fn>", stdout);
+        break;
+    case KIND_CLOSURE:
+        print_function(object->identity);
+        break;
+    case KIND_BOUND_METHOD:
+        print_function(function_of(((const struct bound_method *)object)->method));
+        break;
+    case KIND_CLASS:
+        fputs(((const struct class *)object)->name->bytes, stdout);
+        break;
+    case KIND_INSTANCE:
+        printf("%s instance", ((const struct shape *)object->identity)->class->name->bytes);
+        break;
+    default: /* not values of the language */
+        abort();
+    }
+}
+
+void print_value(lox_value value)
+{
+    if (is_object(value))
+        print_object(as_object(value));
+    else if (!is_number(value))
+        fputs(value == NIL ? "nil" : value == TRUE ? "true" : "false", stdout);
+    else if (as_number(value) != as_number(value))
+        fputs("nan", stdout); /* C prints the sign, which depends on the processor */
+    else
+        printf("%.14g", as_number(value));
+    fputc('\n', stdout);
+}

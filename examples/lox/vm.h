@@ -1,0 +1,76 @@
+/*
+ * The virtual machine: the stack, the frames, global variables, errors.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef LOX_VM_H
+#define LOX_VM_H
+
+#include "code.h"
+#include "intern.h"
+
+enum {
+    STACK_SLOTS = 1 << 24,
+    FRAMES_MAX = 1 << 18,
+    TRACE_LINES = 64, /* of a deep stack, the first and last so many frames are printed */
+};
+
+/* A call of the interpreter. This is all that it knows of a call, so whoever makes frames (a
+ * compiled function that leaves) fills in these four, and the slots from `base` on. */
+struct frame {
+    struct closure *closure; /* NULL in the frame that leaves the interpreter */
+    struct function *function;
+    const instruction *at; /* the next instruction; for the newest frame only if it was saved */
+    lox_value *base;       /* slot 0: the callee or `this`, then the arguments, then locals */
+};
+
+struct globals {
+    struct table *numbers; /* from names */
+    lox_value *values;     /* UNDEFINED if only named so far */
+    struct string **names;
+    uint32_t count;
+    uint32_t capacity;
+};
+
+struct vm {
+    struct frame *frame; /* the newest; while the interpreter runs, it has its own copy */
+    struct frame *frames;
+    lox_value *top; /* the first free slot; likewise */
+    lox_value *stack;
+    struct globals globals;
+    struct function *functions; /* all that were compiled */
+    struct string *init_name;
+    struct heap heap;
+};
+
+/* Returns false if there is not enough memory. */
+bool vm_init(struct vm *vm, const struct heap_options *options);
+void vm_destroy(struct vm *vm);
+
+/* Returns the number of a global variable. */
+uint32_t global_number(struct vm *vm, struct string *name);
+
+/* Defines a function of C. Its name is a C string. */
+void define_native(struct vm *vm, const char *name, uint32_t arity,
+                   lox_value (*call)(struct vm *vm, const lox_value *arguments));
+
+/* Prints a message and the stack, whose newest frame must be saved. Returns false. */
+bool runtime_error(struct vm *vm, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+void print_value(lox_value value);
+
+/* ---- compiler.c ---- */
+
+/* Returns the function of a script, or NULL after errors, which were printed. */
+struct function *compile(struct vm *vm, const char *source, size_t size);
+
+/* ---- interpreter.c ---- */
+
+/* Runs a script. Returns false after a run-time error, which was printed. */
+bool interpret(struct vm *vm, struct function *script);
+
+/* ---- natives.c ---- */
+
+void define_natives(struct vm *vm);
+
+#endif

@@ -1,0 +1,97 @@
+/*
+ * cairn/assumption.h - what compiled code relies on without testing it, and what happens when it is
+ * no longer true.
+ *
+ * A guard (cairn_build_guard, cairn/llvm.h) tests a condition each time. An assumption is tested
+ * never: that a global has not been assigned, that a class has no subclass, that a method has not
+ * been replaced. Each site at which threads can leave the code is a patch point that does nothing.
+ * It is registered with the assumptions that the code after it relies on. When the host finds out
+ * that one of them is no longer true, it breaks it, which makes all of its sites call their exits
+ * (cairn/exit.h), in all modules, with one barrier:
+ *
+ *     cairn_assumption_create(runtime, &no_subclass, &error)
+ *     …                                        build guards with it, and publish their modules
+ *     cairn_assumption_break(no_subclass, CAIRN_SYNC, &error)
+ *     cairn_assumption_destroy(no_subclass)
+ *
+ * A broken assumption stays broken. Code that is published later and relies on it leaves at its
+ * first site, so a thread may compile while another one breaks what it relies on. For code that is
+ * compiled without relying on it, or relies on it again, the host creates another assumption.
+ *
+ * WHERE SITES ARE NEEDED. The requirements are those of invalidations (cairn/invalidation.h): at
+ * the function's entry, after each call during which the assumption may be broken, and in each loop
+ * without calls. With CAIRN_SYNC, a site that begins to be executed after cairn_assumption_break
+ * has returned calls its exit on every core. Threads that are elsewhere in the code leave at the
+ * next site that they reach.
+ *
+ * COST. A site that does nothing takes the time of a no-op. It keeps its live values alive, most of
+ * which are constants in the record (cairn/frame_state.h). A registration takes about 50 bytes, and
+ * another 80 for the change. Breaking takes about as long as cairn_sites_change for the same sites.
+ *
+ * OTHER CHANGES of registered sites, such as an invalidation, are allowed. Breaking replaces them.
+ * An invalidation that is undone leaves sites of a broken assumption unchanged. A registered site
+ * must not get an inline cache: breaking is then refused (STATE).
+ *
+ * LIFETIME. Sites of a retired module stay registered until the module is freed, because threads
+ * may be in its code. An assumption must be destroyed before its runtime.
+ *
+ * Threads. All functions are thread-safe, except that cairn_assumption_destroy must not overlap any
+ * use of the same assumption. They take locks and may allocate, so signal handlers must not call
+ * them. Handlers of exits and caches may call them.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef CAIRN_ASSUMPTION_H
+#define CAIRN_ASSUMPTION_H
+
+#include <cairn/module.h>
+#include <cairn/patch.h>
+#include <cairn/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct cairn_assumption cairn_assumption;
+
+/** Creates an assumption, which is not broken, for sites of one runtime. The caller owns
+ *  `*assumption`. Errors: ARGUMENT, MEMORY. */
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_assumption_create(cairn_runtime *runtime,
+                                                                     cairn_assumption **assumption,
+                                                                     struct cairn_error *error);
+
+/**
+ * Registers a site: breaking the assumption will make it call `target`, usually cairn_exit_target
+ * of an exit. If the assumption is broken already, the site calls the target at once. A site may be
+ * registered with several assumptions; the first one that is broken determines the target. Engines
+ * do this for the sites of cairn_build_guard.
+ *
+ * Errors, after which the site is not registered: ARGUMENT: the site is not of a patch point, or
+ * belongs to another runtime. UNMANAGED: it is not live; the message gives the reason. CONFLICT: it
+ * calls or jumps. STATE: it has an inline cache, or the host's own bytes. MEMORY, and the errors of
+ * cairn_site_call if the assumption is broken.
+ */
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_assumption_add(cairn_assumption *assumption,
+                                                                  cairn_site *site,
+                                                                  const void *target,
+                                                                  struct cairn_error *error);
+
+/**
+ * Breaks the assumption: makes all registered sites call their targets, or none, with one barrier.
+ * Does nothing if it is broken already. Takes O(sites) time, and the memory that veneers need.
+ *
+ * Errors, after which nothing is changed and the assumption is not broken: those of
+ * cairn_sites_change.
+ */
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_assumption_break(cairn_assumption *assumption,
+                                                                    enum cairn_strength strength,
+                                                                    struct cairn_error *error);
+
+/** Frees the assumption and leaves all sites unchanged. No module that was built with it may be
+ *  published after that. NULL is allowed. */
+CAIRN_API void cairn_assumption_destroy(cairn_assumption *assumption);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,236 @@
+/*
+ * The first case of a cache in the site's own bytes (site/inline.h).
+ *
+ * While the bytes are in use, the site's word is a no-op, the bytes test the first case, and a miss
+ * branches to a stub with the other cases. A change that keeps the first case makes that branch go
+ * to a new stub. Any other change makes the word branch to a stub with all cases. The bytes then
+ * wait for a grace period, at whose end the cache uses them again.
+ *
+ * All functions are called with the set's lock held.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "site/inline.h"
+#include "base/error.h"
+#include "ic/cache.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* ---- The bytes ---- */
+
+static void set_holds(cairn_site *site, bool holds)
+{
+    atomic_store_explicit(&site->holds_inline, holds, memory_order_release);
+}
+
+static enum cairn_status write_bytes(cairn_site *site, const uint8_t *bytes,
+                                     struct cairn_error *error)
+{
+    enum cairn_status status =
+        code_block_write(site->table->block, inline_address(site), bytes, inline_size(site), error);
+    if (status == CAIRN_OK)
+        memcpy(site->inlined->bytes, bytes, inline_size(site));
+    return status;
+}
+
+void ic_inline_restore(cairn_site *site)
+{
+    struct site_table *sites = site->table;
+    const uint8_t *initial = sites->initial_bytes + site->bytes_offset + site->return_offset;
+    uint8_t form = atomic_load_explicit(&site->form, memory_order_relaxed);
+    if (!atomic_load_explicit(&site->holds_inline, memory_order_relaxed))
+        return;
+    /* The host's own bytes have replaced them, and threads are not there then. */
+    bool is_replaced = form == SITE_FORM_WRITTEN;
+    if (is_replaced || (write_bytes(site, initial, NULL) == CAIRN_OK &&
+                        code_space_synchronise(sites->space, NULL) == CAIRN_OK))
+        set_holds(site, false);
+}
+
+/* Makes the branch that a miss takes go to `target`. */
+static enum cairn_status set_miss(const cairn_ic *ic, uint64_t target, struct cairn_error *error)
+{
+    const cairn_site *site = ic->site;
+    const struct cairn_arch *arch = site->table->arch;
+    uint64_t address = inline_address(site);
+    uint8_t *bytes = site->inlined->bytes;
+    size_t word = ic->inline_miss / arch->word_bytes * arch->word_bytes;
+    uint8_t old[ARCH_WORD_BYTES_MAX];
+    memcpy(old, bytes + word, arch->word_bytes);
+    if (!arch->encode_miss(arch, address + ic->inline_miss, target, bytes + ic->inline_miss))
+        return error_set(error, CAIRN_ERROR_RANGE, site->address,
+                         "the code of an inline cache is out of reach of site %llu at 0x%llx",
+                         (unsigned long long)site_id(site), (unsigned long long)site->address);
+    enum cairn_status status =
+        code_block_write(site->table->block, address + word, bytes + word, arch->word_bytes, error);
+    if (status != CAIRN_OK)
+        memcpy(bytes + word, old, arch->word_bytes);
+    return status;
+}
+
+/* ---- After a grace period ---- */
+
+static size_t free_bytes(struct grace_entry *entry)
+{
+    _Static_assert(offsetof(struct site_inline, retired) == 0, "it begins with its entry");
+    struct site_inline *inlined = (struct site_inline *)(void *)entry;
+    struct cache_set *set = inlined->set;
+    if (cache_set_enter(set, NULL) != CAIRN_OK)
+        return 0; /* the bytes are not used any more */
+    cairn_site *site = inlined->site;
+    inlined->state = INLINE_FREE;
+    if (site == NULL)
+        memory_free(&set->allocator, inlined, sizeof *inlined);
+    else if (site->ic != NULL)
+        ic_change_again(site->ic);
+    else if (!atomic_load_explicit(&site->table->retired, memory_order_acquire))
+        ic_inline_restore(site);
+    cache_set_leave(set);
+    return 0;
+}
+
+static void retire_bytes(struct site_inline *inlined)
+{
+    inlined->state = INLINE_WAITING;
+    grace_retire(code_space_grace(inlined->set->space), &inlined->retired, free_bytes);
+}
+
+/* ---- Beginning and end ---- */
+
+enum cairn_status ic_inline_prepare(cairn_ic *ic, struct cairn_error *error)
+{
+    cairn_site *site = ic->site;
+    ic->may_inline = inline_is_possible(site) && code_space_can_synchronise(ic->set->space);
+    if (!ic->may_inline || site->inlined != NULL)
+        return CAIRN_OK;
+    struct site_inline *inlined = memory_new(&ic->set->allocator, 1, sizeof *inlined);
+    if (inlined == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for an inline cache");
+    inlined->set = ic->set;
+    inlined->site = site;
+    memcpy(inlined->bytes, site->table->initial_bytes + site->bytes_offset + site->return_offset,
+           inline_size(site));
+    site->inlined = inlined;
+    return CAIRN_OK;
+}
+
+void ic_inline_end(cairn_ic *ic)
+{
+    struct site_inline *inlined = ic->site->inlined;
+    if (inlined == NULL || ic_is_retired(ic))
+        return;
+    if (ic->is_inline)
+        retire_bytes(inlined);
+    else if (inlined->state == INLINE_FREE)
+        ic_inline_restore(ic->site);
+    ic->is_inline = false;
+}
+
+void ic_inline_unload(struct site_inline *inlined)
+{
+    struct cache_set *set = inlined->set;
+    if (cache_set_enter(set, NULL) != CAIRN_OK)
+        return;
+    inlined->site = NULL;
+    if (inlined->state != INLINE_WAITING)
+        memory_free(&set->allocator, inlined, sizeof *inlined);
+    cache_set_leave(set);
+}
+
+/* ---- Changes ---- */
+
+bool ic_inline_encode(struct ic_change *change, const struct arch_cache *cache, uint64_t miss)
+{
+    const cairn_site *site = change->ic->site;
+    const struct cairn_arch *arch = site->table->arch;
+    change->inlined = (struct arch_cache_inline){.address = inline_address(site), .miss = miss};
+    return arch->encode_inline(arch, cache, &change->inlined, change->inline_bytes);
+}
+
+static bool is_first_case(const cairn_ic *ic, const struct ic_case *first)
+{
+    const struct ic_case *own = &ic->inline_case;
+    return first->call == NULL && ic_same_guard(&own->public.guard, &first->public.guard) &&
+           ic_same_action(&own->public, &first->public) && own->counter == first->counter;
+}
+
+enum ic_way ic_inline_choose(struct ic_change *change, const struct arch_cache *cache)
+{
+    const cairn_ic *ic = change->ic;
+    const cairn_site *site = ic->site;
+    const struct cairn_arch *arch = site->table->arch;
+    const struct ic_cases *next = &change->next;
+    bool is_selected = arch->selects_cases != NULL && arch->selects_cases(cache);
+    if (!ic->may_inline || !inline_is_possible(site))
+        return IC_WAY_BRANCH;
+    /* The code can call only if the site calls it. */
+    bool others_call = cache->miss_target != 0;
+    for (uint32_t i = 1; i < next->count; i++)
+        others_call |= cache->cases[i].action == ARCH_CACHE_JUMP;
+    if (next->count == 0 || is_selected || others_call)
+        return IC_WAY_BRANCH;
+    if (ic->is_inline)
+        return is_first_case(ic, &next->entries[0]) ? IC_WAY_KEEP : IC_WAY_BRANCH;
+    /* The size does not depend on where misses continue. */
+    bool fits = site->inlined->state == INLINE_FREE &&
+                ic_inline_encode(change, cache, inline_address(site));
+    return fits ? IC_WAY_ENTER : IC_WAY_BRANCH;
+}
+
+bool ic_inline_prepare_call(cairn_ic *ic)
+{
+    cairn_site *site = ic->site;
+    if (site->inlined != NULL && site->inlined->state == INLINE_FREE)
+        ic_inline_restore(site);
+    return !atomic_load_explicit(&site->holds_inline, memory_order_relaxed);
+}
+
+enum cairn_status ic_inline_write(struct ic_change *changes, size_t count,
+                                  struct cairn_error *error)
+{
+    enum cairn_status status = CAIRN_OK;
+    bool has_written = false;
+    for (size_t i = 0; i < count && status == CAIRN_OK; i++) {
+        cairn_site *site = changes[i].ic->site;
+        if (changes[i].way != IC_WAY_ENTER)
+            continue;
+        set_holds(site, true);
+        status = write_bytes(site, changes[i].inline_bytes, error);
+        has_written = true;
+    }
+    if (status == CAIRN_OK && has_written)
+        status = code_space_synchronise(changes->ic->set->space, error);
+    for (size_t i = 0; i < count && status == CAIRN_OK; i++) {
+        if (changes[i].way != IC_WAY_KEEP)
+            continue;
+        status = set_miss(changes[i].ic, changes[i].code.stub->address, error);
+        changes[i].has_set_miss = status == CAIRN_OK;
+    }
+    return status;
+}
+
+void ic_inline_undo(struct ic_change *change)
+{
+    const cairn_ic *ic = change->ic;
+    if (change->has_set_miss && set_miss(ic, ic->code.stub->address, NULL) == CAIRN_OK)
+        change->has_set_miss = false;
+}
+
+void ic_inline_adopt(const struct ic_change *change)
+{
+    cairn_ic *ic = change->ic;
+    if (change->way == IC_WAY_BRANCH) {
+        if (ic->is_inline)
+            retire_bytes(ic->site->inlined);
+        ic->is_inline = false;
+        return;
+    }
+    ic->inline_case = change->next.entries[0];
+    if (change->way == IC_WAY_KEEP)
+        return;
+    ic->is_inline = true;
+    ic->inline_miss = change->inlined.miss_offset;
+    ic->inline_bytes = change->inlined.code_bytes;
+    ic->site->inlined->state = INLINE_IN_USE;
+}

@@ -1,0 +1,348 @@
+/*
+ * Bindings of sites, from when they are built to when their module is published.
+ *
+ * An element of the named metadata has four operands: the ID, the kind, the name of the function
+ * that the site was built in, and the contents, bytes in a string. Those of a cache are its
+ * options; those of assumptions are 64-bit addresses: the target, then the assumptions.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "llvm/bindings.h"
+
+#include "base/error.h"
+#include "llvm/ir.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char metadata_name[] = "cairn.bindings";
+
+enum kind { BOUND_TO_CACHE, BOUND_TO_ASSUMPTIONS };
+enum { OPERAND_ID, OPERAND_KIND, OPERAND_FUNCTION, OPERAND_CONTENTS, OPERANDS };
+
+/* ORDER kind */
+static const char *const kind_names[] = {"an inline cache", "assumptions"};
+static const char *const others[] = {"another one", "other ones"};
+
+/* ---- Adding ---- */
+
+static LLVMMetadataRef number(LLVMContextRef context, uint64_t value)
+{
+    return LLVMValueAsMetadata(LLVMConstInt(LLVMInt64TypeInContext(context), value, 0));
+}
+
+static void add(LLVMValueRef function, uint64_t id, enum kind kind, const void *contents,
+                size_t size)
+{
+    LLVMModuleRef module = LLVMGetGlobalParent(function);
+    LLVMContextRef context = LLVMGetModuleContext(module);
+    size_t length;
+    const char *name = LLVMGetValueName2(function, &length);
+    LLVMMetadataRef operands[OPERANDS] = {
+        [OPERAND_ID] = number(context, id),
+        [OPERAND_KIND] = number(context, kind),
+        [OPERAND_FUNCTION] = LLVMMDStringInContext2(context, name, length),
+        [OPERAND_CONTENTS] = LLVMMDStringInContext2(context, contents, size),
+    };
+    LLVMAddNamedMetadataOperand(
+        module, metadata_name,
+        LLVMMetadataAsValue(context, LLVMMDNodeInContext2(context, operands, OPERANDS)));
+}
+
+void bindings_add_cache(LLVMValueRef function, uint64_t id, const struct cairn_ic_options *options)
+{
+    struct cairn_ic_options copy;
+    _Static_assert(sizeof copy == 48, "a new member must be copied");
+    memset(&copy, 0, sizeof copy); /* also the bytes that are no members: bindings are compared */
+    copy.handler = options->handler;
+    copy.user = options->user;
+    copy.megamorphic_handler = options->megamorphic_handler;
+    copy.megamorphic_target = options->megamorphic_target;
+    copy.case_limit = options->case_limit;
+    copy.dispatch = options->dispatch;
+    copy.counts_hits = options->counts_hits;
+    copy.keeps_flags = options->keeps_flags;
+    add(function, id, BOUND_TO_CACHE, &copy, sizeof copy);
+}
+
+enum cairn_status bindings_add_assumptions(LLVMValueRef function, uint64_t id, const void *target,
+                                           cairn_assumption *const *assumptions, uint32_t count,
+                                           struct cairn_error *error)
+{
+    struct cairn_allocator allocator = memory_allocator(NULL);
+    uint64_t *addresses = memory_new(&allocator, count + (size_t)1, sizeof *addresses);
+    if (addresses == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, id, "no memory for %u assumptions", count);
+    addresses[0] = (uintptr_t)target;
+    for (uint32_t i = 0; i < count; i++)
+        addresses[i + 1] = (uintptr_t)assumptions[i];
+    add(function, id, BOUND_TO_ASSUMPTIONS, addresses, (count + (size_t)1) * sizeof *addresses);
+    memory_free(&allocator, addresses, (count + (size_t)1) * sizeof *addresses);
+    return CAIRN_OK;
+}
+
+/* ---- Reading ---- */
+
+/* The strings are in the LLVM module, and do not end with a zero byte. */
+struct binding {
+    uint64_t id;
+    enum kind kind;
+    const char *function;
+    unsigned function_length;
+    const char *contents;
+    unsigned size;
+};
+
+struct binding_list {
+    struct cairn_allocator allocator;
+    struct binding *items;
+    size_t count;
+    size_t capacity;
+};
+
+static bool read_number(LLVMValueRef operand, uint64_t *number)
+{
+    LLVMValueRef constant = operand == NULL ? NULL : LLVMIsAConstantInt(operand);
+    if (constant == NULL || !ir_is_integer(LLVMTypeOf(constant), 64))
+        return false;
+    *number = LLVMConstIntGetZExtValue(constant);
+    return true;
+}
+
+static bool read_string(LLVMValueRef operand, const char **text, unsigned *length)
+{
+    *text = operand == NULL ? NULL : LLVMGetMDString(operand, length);
+    return *text != NULL;
+}
+
+/* Returns false if the element does not have the form in which they are added: a host may have
+ * written the metadata itself. */
+static bool read_element(LLVMValueRef element, struct binding *binding)
+{
+    LLVMValueRef operands[OPERANDS];
+    uint64_t kind = 0;
+    if (LLVMGetMDNodeNumOperands(element) != OPERANDS)
+        return false;
+    LLVMGetMDNodeOperands(element, operands);
+    if (!read_number(operands[OPERAND_ID], &binding->id) ||
+        !read_number(operands[OPERAND_KIND], &kind) || kind > BOUND_TO_ASSUMPTIONS ||
+        !read_string(operands[OPERAND_FUNCTION], &binding->function, &binding->function_length) ||
+        !read_string(operands[OPERAND_CONTENTS], &binding->contents, &binding->size))
+        return false;
+    binding->kind = (enum kind)kind;
+    if (binding->kind == BOUND_TO_CACHE)
+        return binding->size == sizeof(struct cairn_ic_options);
+    return binding->size >= 2 * sizeof(uint64_t) && binding->size % sizeof(uint64_t) == 0;
+}
+
+static unsigned count_elements(LLVMModuleRef module)
+{
+    return LLVMGetNamedMetadataNumOperands(module, metadata_name);
+}
+
+static enum cairn_status say_no_memory(size_t count, struct cairn_error *error)
+{
+    return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %zu bindings of sites", count);
+}
+
+/* Adds the module's bindings to the list, which has space for them. */
+static enum cairn_status read_module(LLVMModuleRef module, struct binding_list *list,
+                                     struct cairn_error *error)
+{
+    unsigned count = count_elements(module);
+    if (count == 0)
+        return CAIRN_OK;
+    LLVMValueRef *elements = memory_new(&list->allocator, count, sizeof *elements);
+    if (elements == NULL)
+        return say_no_memory(count, error);
+    LLVMGetNamedMetadataOperands(module, metadata_name, elements);
+    enum cairn_status status = CAIRN_OK;
+    for (unsigned i = 0; i < count && status == CAIRN_OK; i++)
+        if (!read_element(elements[i], &list->items[list->count++]))
+            status =
+                error_set(error, CAIRN_ERROR_CORRUPT, i,
+                          "element %u of the metadata !%s is not a binding that Cairn has built", i,
+                          metadata_name);
+    memory_free(&list->allocator, elements, count * sizeof *elements);
+    return status;
+}
+
+static void release(struct binding_list *list)
+{
+    memory_free(&list->allocator, list->items, list->capacity * sizeof *list->items);
+}
+
+/* Makes the list of a module's bindings. On success, the caller releases it. */
+static enum cairn_status read_one(LLVMModuleRef module, struct binding_list *list,
+                                  struct cairn_error *error)
+{
+    *list = (struct binding_list){.allocator = memory_allocator(NULL),
+                                  .capacity = count_elements(module)};
+    if (list->capacity == 0)
+        return CAIRN_OK;
+    list->items = memory_new(&list->allocator, list->capacity, sizeof *list->items);
+    if (list->items == NULL)
+        return say_no_memory(list->capacity, error);
+    enum cairn_status status = read_module(module, list, error);
+    if (status != CAIRN_OK)
+        release(list);
+    return status;
+}
+
+enum cairn_status bindings_check_free(LLVMModuleRef module, uint64_t id, struct cairn_error *error)
+{
+    struct binding_list list;
+    enum cairn_status status = read_one(module, &list, error);
+    if (status != CAIRN_OK)
+        return status;
+    for (size_t i = 0; i < list.count && status == CAIRN_OK; i++) {
+        const struct binding *bound = &list.items[i];
+        if (bound->id == id)
+            status = error_set(error, CAIRN_ERROR_CONFLICT, id,
+                               "site %llu of '%.*s' is bound to %s, so it cannot get a new ID, and "
+                               "another site has its ID and another shape",
+                               (unsigned long long)id, (int)bound->function_length, bound->function,
+                               kind_names[bound->kind]);
+    }
+    release(&list);
+    return status;
+}
+
+enum cairn_status bindings_refuse(LLVMModuleRef module, const char *who, struct cairn_error *error)
+{
+    struct binding_list list;
+    enum cairn_status status = read_one(module, &list, error);
+    if (status != CAIRN_OK || list.count == 0)
+        return status;
+    const struct binding first = list.items[0];
+    release(&list);
+    return error_set(error, CAIRN_ERROR_UNSUPPORTED, first.id,
+                     "site %llu of '%.*s' was built with %s, which only an engine "
+                     "(cairn_engine_create) binds, and not %s",
+                     (unsigned long long)first.id, (int)first.function_length, first.function,
+                     kind_names[first.kind], who);
+}
+
+/* ---- One binding for each ID ---- */
+
+static int compare_ids(const void *one, const void *other)
+{
+    uint64_t a = ((const struct binding *)one)->id;
+    uint64_t b = ((const struct binding *)other)->id;
+    return a < b ? -1 : a > b;
+}
+
+static bool is_same(const struct binding *one, const struct binding *other)
+{
+    return one->kind == other->kind && one->size == other->size &&
+           memcmp(one->contents, other->contents, one->size) == 0;
+}
+
+/* Sorts the list by ID. Equal bindings of an ID become one. */
+static enum cairn_status unite(struct binding_list *list, struct cairn_error *error)
+{
+    size_t kept = 0;
+    qsort(list->items, list->count, sizeof *list->items, compare_ids);
+    for (size_t i = 0; i < list->count; i++) {
+        const struct binding *next = &list->items[i];
+        const struct binding *last = kept == 0 ? NULL : &list->items[kept - 1];
+        if (last == NULL || last->id != next->id)
+            list->items[kept++] = *next;
+        else if (!is_same(last, next))
+            return error_set(
+                error, CAIRN_ERROR_CONFLICT, next->id,
+                "site %llu is bound to %s in '%.*s', and to %s in '%.*s': give each its "
+                "own ID",
+                (unsigned long long)next->id, kind_names[last->kind], (int)last->function_length,
+                last->function,
+                last->kind == next->kind ? others[next->kind] : kind_names[next->kind],
+                (int)next->function_length, next->function);
+    }
+    list->count = kept;
+    return CAIRN_OK;
+}
+
+static enum cairn_status read_all(LLVMModuleRef *modules, size_t count, struct binding_list *list,
+                                  struct cairn_error *error)
+{
+    enum cairn_status status = CAIRN_OK;
+    for (size_t i = 0; i < count; i++)
+        list->capacity += count_elements(modules[i]);
+    if (list->capacity == 0)
+        return CAIRN_OK;
+    list->items = memory_new(&list->allocator, list->capacity, sizeof *list->items);
+    if (list->items == NULL)
+        return say_no_memory(list->capacity, error);
+    for (size_t i = 0; i < count && status == CAIRN_OK; i++)
+        status = read_module(modules[i], list, error);
+    return status == CAIRN_OK ? unite(list, error) : status;
+}
+
+/* ---- Binding ---- */
+
+static enum cairn_status bind_cache(cairn_site *site, const struct binding *binding,
+                                    struct cairn_error *error)
+{
+    struct cairn_ic_options options;
+    cairn_ic *ic;
+    memcpy(&options, binding->contents, sizeof options);
+    return cairn_ic_create(site, &options, &ic, error);
+}
+
+static enum cairn_status bind_assumptions(cairn_site *site, const struct binding *binding,
+                                          struct cairn_error *error)
+{
+    enum cairn_status status = CAIRN_OK;
+    uint64_t target;
+    memcpy(&target, binding->contents, sizeof target);
+    for (size_t at = sizeof target; at < binding->size && status == CAIRN_OK; at += sizeof target) {
+        uint64_t assumption;
+        memcpy(&assumption, binding->contents + at, sizeof assumption);
+        status = cairn_assumption_add((cairn_assumption *)(uintptr_t)assumption, site,
+                                      (const void *)(uintptr_t)target, error);
+    }
+    return status;
+}
+
+static enum cairn_status bind_record(struct cairn_record record, const struct binding *binding,
+                                     struct cairn_error *error)
+{
+    struct cairn_error reason = {0};
+    cairn_site *site = cairn_record_site(record);
+    enum cairn_status status;
+    if (site == NULL)
+        status = error_set(&reason, CAIRN_ERROR_NOT_FOUND, binding->id,
+                           "its record has no declaration, or its ID has two shapes");
+    else if (binding->kind == BOUND_TO_CACHE)
+        status = bind_cache(site, binding, &reason);
+    else
+        status = bind_assumptions(site, binding, &reason);
+    if (status == CAIRN_OK)
+        return CAIRN_OK;
+    error_set(error, status, reason.offset, "site %llu of '%.*s' cannot have %s: %.160s",
+              (unsigned long long)binding->id, (int)binding->function_length, binding->function,
+              kind_names[binding->kind], reason.message);
+    if (error != NULL)
+        error->system_error = reason.system_error;
+    return status;
+}
+
+enum cairn_status bindings_apply(LLVMModuleRef *modules, size_t count, const cairn_module *module,
+                                 const struct cairn_allocator *allocator, struct cairn_error *error)
+{
+    struct binding_list list = {.allocator = *allocator};
+    const cairn_table *table = cairn_module_table(module);
+    enum cairn_status status = read_all(modules, count, &list, error);
+    uint32_t record_count = list.count == 0 ? 0 : cairn_table_record_count(table);
+    for (uint32_t i = 0; i < record_count && status == CAIRN_OK; i++) {
+        const struct cairn_record record = {table, i};
+        const struct binding key = {.id = cairn_record_id(record)};
+        const struct binding *found =
+            bsearch(&key, list.items, list.count, sizeof key, compare_ids);
+        if (found != NULL)
+            status = bind_record(record, found, error);
+    }
+    release(&list);
+    return status;
+}

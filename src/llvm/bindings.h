@@ -1,0 +1,47 @@
+/*
+ * llvm/bindings.h - what a module's sites are bound to: inline caches and assumptions.
+ *
+ * A binding is for an ID, because LLVM copies patch points with their IDs. It is kept in named
+ * metadata of the module, `!cairn.bindings`, which passes keep, and which follows the module when
+ * it is linked into another one. It holds addresses of this process.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef LLVM_BINDINGS_H
+#define LLVM_BINDINGS_H
+
+#include "base/memory.h"
+
+#include <cairn/assumption.h>
+#include <cairn/ic.h>
+#include <cairn/llvm.h>
+
+/* Adds a binding of the patch point's ID to a cache, or to assumptions and the target at which
+ * threads leave when one of them is broken. Errors: MEMORY. */
+void bindings_add_cache(LLVMValueRef function, uint64_t id, const struct cairn_ic_options *options);
+CAIRN_MUST_CHECK enum cairn_status bindings_add_assumptions(LLVMValueRef function, uint64_t id,
+                                                            const void *target,
+                                                            cairn_assumption *const *assumptions,
+                                                            uint32_t count,
+                                                            struct cairn_error *error);
+
+/* Checks that no site of the module with this ID is bound, because its ID is about to change. Takes
+ * O(bindings) time. Errors: CONFLICT. */
+CAIRN_MUST_CHECK enum cairn_status bindings_check_free(LLVMModuleRef module, uint64_t id,
+                                                       struct cairn_error *error);
+
+/* Refuses a module with bindings: `who` cannot bind sites. Errors: UNSUPPORTED,
+ * CORRUPT (metadata of another form), MEMORY. */
+CAIRN_MUST_CHECK enum cairn_status bindings_refuse(LLVMModuleRef module, const char *who,
+                                                   struct cairn_error *error);
+
+/* Binds all sites of a loaded module, which was made of these LLVM modules and is not published
+ * yet. After an error, some of its sites are bound. Takes O(records × log bindings) time. Errors:
+ * CONFLICT (two bindings of an ID), CORRUPT, NOT_FOUND (a record without a site), MEMORY, and those
+ * of cairn_ic_create and cairn_assumption_add. */
+CAIRN_MUST_CHECK enum cairn_status bindings_apply(LLVMModuleRef *modules, size_t count,
+                                                  const cairn_module *module,
+                                                  const struct cairn_allocator *allocator,
+                                                  struct cairn_error *error);
+
+#endif

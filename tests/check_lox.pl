@@ -1,0 +1,248 @@
+# Tests examples/lox: its own programs, which say in comments what they print; random programs, whose results
+# are compared between all modes; programs that are deep, large, endless or wrong.
+#
+# A file of programs has several, each after a line `// program: NAME`. Comments say what is expected:
+#
+#     // expect: TEXT                          a line of standard output
+#     // expect runtime error: TEXT            the message, the exit status, and this line's number
+#     // expect runtime error at LINE: TEXT    the same, with another number
+#     // expect stack: TEXT                    the next line of the stack, innermost first
+#     // expect static error: TEXT             a static error of this line; there may be more
+#     // expect static error at LINE: TEXT
+#
+# Runs in the build folder, or with CAIRN_LOX=PROGRAM another program.
+#
+# SPDX-License-Identifier: MIT
+use strict;
+use warnings;
+use Cwd qw(abs_path);
+use FindBin;
+use Test::More;
+use lib $FindBin::Bin;
+use CommandTest;
+
+my $programs = abs_path("$FindBin::Bin/../examples/lox");
+my @lox = (split(' ', $ENV{CAIRN_TEST_RUNNER} // ''), $ENV{CAIRN_LOX} // abs_path('examples/lox/lox'));
+plan skip_all => 'examples/lox is not built' if !defined $lox[-1] || !-x $lox[-1];
+my $is_emulated = ($ENV{CAIRN_TEST_RUNNER} // '') ne '';
+
+# Each is tested with all programs.
+my %modes = (
+    interpreted => [],
+    collected   => ['--gc-stress'],
+    small       => ['--young=4'],
+);
+my @limit = ('--heap-limit=64');
+
+# ---- Programs with expectations ----
+
+# Splits a file into [NAME, TEXT].
+sub programs {
+    my ($path) = @_;
+    my ($name) = $path =~ m{([^/]+)\.lox$};
+    my $text = slurp($path);
+    return [$name, $text] if $text !~ m{^// program: }m;
+    my (undef, @parts) = split m{^// program: (.*)\n}m, $text;
+    return map { ["$name: $parts[2 * $_]", $parts[2 * $_ + 1]] } 0 .. @parts / 2 - 1;
+}
+
+# Returns the expected exit status, standard output and standard error; after a run-time error its beginning, and the
+# calls of the stack.
+sub expectation {
+    my ($text) = @_;
+    my ($out, $number, $message, $error_line, @static, @stack) = ('', 0);
+    for my $line (split /\n/, $text) {
+        $number++;
+        my ($kind, $at, $rest) =
+            $line =~ m{// expect( runtime error| static error| stack)?(?: at (\d+))?: ?(.*)} or next;
+        $at //= $number;
+        $kind //= '';
+        if ($kind eq ' runtime error') {
+            ($message, $error_line) = ($rest, $at);
+        } elsif ($kind eq ' static error') {
+            push @static, "[line $at] $rest\n";
+        } elsif ($kind eq ' stack') {
+            push @stack, $rest;
+        } else {
+            $out .= "$rest\n";
+        }
+    }
+    return (65, '', join '', @static) if @static;
+    return (70, $out, "$message\n[line $error_line] in ", @stack) if defined $message;
+    return (0, $out, '');
+}
+
+# Tests a program. The stack is compared if there are expectations for it.
+sub check_program {
+    my ($name, $text, @options) = @_;
+    my ($status, $out, $err, @stack) = expectation($text);
+    my $path = spit('program.lox', $text);
+    my ($got_status, $got_out, $got_err) = run_with('/dev/null', @lox, @limit, @options, $path);
+    if ($status == 70) {
+        is substr($got_err, 0, length $err), $err, "$name: message and line";
+        is_deeply [$got_err =~ m/^\[line \d+\] (in .*)$/mg], \@stack, "$name: stack" if @stack;
+    } else {
+        is $got_err, $err, "$name: standard error";
+    }
+    is $got_out, $out, "$name: output";
+    is $got_status, $status, "$name: exit status";
+}
+
+for my $mode (sort keys %modes) {
+    subtest "programs, $mode" => sub {
+        check_program(@$_, @{$modes{$mode}}) for map { programs($_) } glob "$programs/tests/*.lox";
+    };
+}
+
+# ---- Random programs ----
+
+subtest 'random programs' => sub {
+    my $rounds = $ENV{CAIRN_TEST_ROUNDS} // 60;
+    my ($errors, $number) = (0, int rand 1_000_000_000);
+    for (1 .. $rounds) {
+        my $program = "perl $programs/tests/random.pl " . ++$number;
+        my $path = spit('random.lox', scalar `$program`);
+        my @names = sort keys %modes;
+        my @results = run_all(map { ['/dev/null', @lox, @limit, @{$modes{$_}}, $path] } @names);
+        like $results[0][0], qr/^(0|70)$/, "exit status: $program" or diag $results[0][2];
+        $errors += $results[0][0] != 0;
+        is_deeply $results[$_], $results[0], "$names[$_] and $names[0]: $program" for 1 .. $#names;
+    }
+    cmp_ok $errors, '<', $rounds / 2 + 5, 'most of them end without an error';
+};
+
+# ---- Large, deep and endless programs ----
+
+# Tests the exit status and patterns for what is printed.
+sub check_text {
+    my ($name, $text, $status, $out, $err, @options) = @_;
+    my $path = spit('text.lox', $text);
+    my ($got_status, $got_out, $got_err) = run_with('/dev/null', @lox, @limit, @options, $path);
+    is $got_status, $status, "$name: exit status";
+    like $got_out, $out, "$name: output";
+    like substr($got_err, 0, 5000), $err, "$name: standard error";
+}
+
+my $million = 1_000_000;
+my $none = qr/\A\z/;
+my $memory = qr/\AOut of memory\.\n/;
+subtest 'large programs' => sub {
+    check_text('a long line', 'print 1;' x ($million / 8) . 'print nil + 1;', 70, qr/\A(1\n)+\z/, qr/^\[line 1\] in script$/m);
+    check_text('a long line of calls', 'fun f(){}' . 'f();' x ($million / 4) . 'print 2;', 0, qr/\A2\n\z/, $none);
+    check_text('a long expression', 'print 0' . '+1' x ($million / 2) . ';', 0, qr/\A500000\n\z/, $none);
+    check_text('a long string', 'print "' . 'x' x $million . '";', 0, qr/\Ax{1000}/, $none);
+    check_text('a long name', 'var ' . 'x' x $million . ' = 1; print ' . 'x' x $million . ';', 0, qr/\A1\n\z/, $none);
+    check_text('a long number', 'print ' . '1' x $million . ';', 0, qr/\Ainf\n\z/, $none);
+    check_text('many lines', "\n" x $million . 'print nil + 1;', 70, $none, qr/^\[line 1000001\] in script$/m);
+    check_text('a long comment', '//' . 'x' x $million, 0, $none, $none);
+    check_text('many errors', 'print;' x 10_000, 65, $none, qr/\A(\[line 1\] Error at ';': Expect expression\.\n)+/);
+    check_text('many globals', join('', map { "var v$_ = $_;" } 1 .. 100_000) . 'print v99999;', 0, qr/\A99999\n\z/, $none);
+    check_text('many fields', 'class C {} var c = C();' . join('', map { "c.f$_ = $_;" } 0 .. 30_000)
+            . 'var d = C(); d.f3 = 1; print c.f29999 + c.f0 + d.f3;', 0, qr/\A30000\n\z/, $none);
+    check_text('many methods', 'class C {' . join('', map { "m$_() { return $_; }" } 1 .. 30_000) . '} print C().m29999();',
+        0, qr/\A29999\n\z/, $none);
+    check_text('many classes', join('', map { "class C$_ < C" . ($_ - 1) . ' {}' } 1 .. 3_000) =~ s/ < C0//r . 'print C3000();',
+        0, qr/\AC3000 instance\n\z/, $none);
+    check_text('many locals', '{' . join('', map { "var v$_ = $_;" } 1 .. 10_000) . 'print v9999; fun f() { return v77; } print f();}',
+        0, qr/\A9999\n77\n\z/, $none);
+    check_text('too many locals', '{' . join('', map { "var v$_;" } 1 .. 20_000) . '}', 65, $none, qr/Too many local variables/);
+    check_text('many captures', 'fun f() {' . join('', map { "var v$_ = $_;" } 1 .. 1000) . 'fun g() { return v1'
+            . join('', map { " + v$_" } 2 .. 1000) . '; } return g; } print f()();', 0, qr/\A500500\n\z/, $none);
+    my $arguments = join ', ', ('1') x 255;
+    my $parameters = join ', ', map { "p$_" } 1 .. 255;
+    check_text('255 arguments', "fun f($parameters) { return p255; } print f($arguments);", 0, qr/\A1\n\z/, $none);
+    check_text('256 arguments', "f($arguments, 1);", 65, $none, qr/at '1': Can't have more than 255 arguments\./);
+    check_text('256 parameters', "fun f($parameters, q) {}", 65, $none, qr/at 'q': Can't have more than 255 parameters\./);
+    check_text('bytes', join('', map { chr } 0 .. 255), 65, $none, qr/\A\[line 1\] Error: Unexpected character\.\n/);
+    check_text('a zero in a string', "print \"a\0b\";", 0, qr/\Aa\0b\n\z/, $none);
+    check_text('an empty file', '', 0, $none, $none);
+};
+
+subtest 'deep programs' => sub {
+    my $deep = 100_000;
+    my $nesting = qr/Too much nesting\./;
+    check_text('parentheses', 'print ' . '(' x $deep . '1' . ')' x $deep . ';', 65, $none, $nesting);
+    check_text('not', 'print ' . '!' x $deep . '1;', 65, $none, $nesting);
+    check_text('minus', 'print ' . '-' x $deep . '1;', 65, $none, $nesting);
+    check_text('assignments', 'a = ' x $deep . '1;', 65, $none, $nesting);
+    check_text('or', 'print ' . 'nil or ' x $deep . '1;', 65, $none, $nesting);
+    check_text('calls', 'f(' x $deep, 65, $none, $nesting);
+    check_text('blocks', '{' x $deep, 65, $none, $nesting);
+    check_text('else if', 'if (a) {} else ' x $deep . '{}', 65, $none, $nesting);
+    check_text('functions', 'fun f() {' x $deep, 65, $none, $nesting);
+    check_text('classes', 'class C { m() {' x $deep, 65, $none, $nesting);
+    check_text('loops', 'while (a) for (;;) ' x $deep, 65, $none, $nesting);
+    check_text('moderate nesting', 'print ' . '(' x 2000 . '1' . ')' x 2000 . ';', 0, qr/\A1\n\z/, $none);
+    check_text('dots', 'class C {} var c = C(); c.c = c; print c' . '.c' x $deep . ';', 0, qr/\AC instance\n\z/, $none);
+    check_text('initialisers', 'class C { init() { C(); } } C();', 70, $none, qr/\AStack overflow\.\n\[line 1\] in init\(\)\n/);
+    check_text('a long stack', 'fun f(n) { if (n == 0) nil(); f(n - 1); } f(300);', 70, $none,
+        qr/\ACan only call functions and classes\.\n(\[line 1\] in f\(\)\n)+\.\.\. \d+ more calls \.\.\.\n/);
+    check_text('large frames', 'fun f(n) {' . join('', map { "var v$_;" } 1 .. 2000) . ' return f(n + 1); } f(0);', 70,
+        $none, qr/\AStack overflow\.\n/);
+};
+
+subtest 'memory' => sub {
+    my $class = 'class N { init(n) { this.n = n; } } var list = nil;';
+    check_text('a list', "$class while (true) list = N(list);", 70, $none, $memory);
+    check_text('a string', 'var s = "x"; while (true) s = s + s;', 70, $none, $memory);
+    check_text('a string that grows slowly', 'var s = "x"; for (var i = 0; i < 20; i = i + 1) s = s + s; var t = s;'
+            . 'while (true) t = t + s;', 70, $none, $memory);
+    check_text('closures', 'fun f(g) { fun h() { return g; } return h; } var g; while (true) g = f(g);', 70, $none, $memory);
+    check_text('bound methods', 'class C { m() {} } class N {} var list = nil; while (true) { var n = N(); n.m = C().m;'
+            . 'n.list = list; list = n; }', 70, $none, $memory);
+    check_text('classes', 'fun f(S) { class C < S { m() { super.m(); } } return C; } class A { m() {} } var c = A;'
+            . 'while (true) c = f(c);', 70,
+        $none, $memory);
+    check_text('in a deep stack', "$class fun f(l) { return f(N(N(N(l)))).n; } f(nil);", 70, $none,
+        qr/\A(Out of memory|Stack overflow)\.\n/, '--heap-limit=8');
+    check_text('garbage', "$class for (var i = 0; i < $million; i = i + 1) { N(i); \"a\" + \"b\"; } print 1;", 0, qr/\A1\n\z/,
+        $none, '--heap-limit=1');
+    check_text('garbage of large strings', 'var s = "x"; for (var i = 0; i < 18; i = i + 1) s = s + s;'
+            . 'for (var i = 0; i < 300; i = i + 1) { s + "y"; } print 1;', 0, qr/\A1\n\z/, $none, '--heap-limit=2');
+    check_text('garbage of classes', 'for (var i = 0; i < 100000; i = i + 1) { class C { init() { this.x = i; } m() {} } C().m(); }'
+            . 'print 1;', 0, qr/\A1\n\z/, $none, '--heap-limit=8');
+    check_text('fields in all orders', 'class C {} var n = 0; fun bit(o, k) { n = n * 5 + 3; n = n - 1; while (n > 1000) n = n / 7;'
+            . 'if (n > k) o.a = 1; if (n > 2 * k) o.b = 1; if (n < 3 * k) o.c = 1; if (n > 50) o.d = 1; }'
+            . 'for (var i = 0; i < 20000; i = i + 1) { var o = C(); for (var k = 0; k < 9; k = k + 1) bit(o, k * 30); }'
+            . 'print 1;', 0, qr/\A1\n\z/, $none, '--heap-limit=8');
+};
+
+# ---- The command ----
+
+subtest 'the command' => sub {
+    my ($status, $out, $err) = run_with('/dev/null', @lox, "$folder/missing.lox");
+    is $status, 74, 'a missing file';
+    like $err, qr/\A[^\n]*missing\.lox[^\n]*\n\z/, 'one line on standard error';
+    ($status) = run_with('/dev/null', @lox, $folder);
+    is $status, 74, 'a folder';
+    for my $options (['--wrong'], ['a', 'b'], ['--heap-limit=x'], ['--heap-limit=0'], ['--young=1'], ['--young=-5']) {
+        ($status, $out, $err) = run_with('/dev/null', @lox, @$options);
+        is $status, 64, "@$options";
+        like $err, qr/^usage: lox/m, "usage: @$options";
+    }
+    my $input = spit('input', join "\n", 'var a = "kept";', 'print', 'fun f() { return a; }', 'print nil();', 'missing;',
+        'var b = f() + "!"; print b;', 'class C { m() { return this.x; } } var c = C(); c.x = 3;', 'print c.m() + 1;',
+        'c.y;', '{ var x = "local"; print x + a; }', 'print "no line feed";');
+    for my $options ([], ['--gc-stress'], ['--young=4']) {
+        ($status, $out, $err) = run_with($input, @lox, @$options);
+        is $status, 0, 'lines: exit status';
+        is $out, "kept!\n4\nlocalkept\nno line feed\n", 'lines: output';
+        is $err, "[line 2] Error at end: Expect expression.\nCan only call functions and classes.\n[line 1] in script\n"
+            . "Undefined variable 'missing'.\n[line 1] in script\nUndefined property 'y'.\n[line 1] in script\n",
+            'lines: standard error';
+    }
+    my $path = spit('printed.lox', 'fun f(a) { for (var i = 0; i < 3; i = i + 1) a.b(i); } class C < D { m() { super.m(); } }');
+    ($status, $out) = run_with('/dev/null', @lox, '--print-code', $path);
+    like $out, qr/^ *\d+ line 1 +INVOKE_SUPER +\d+$/m, '--print-code';
+    (undef, undef, $err) = run_with('/dev/null', @lox, '--statistics', spit('empty.lox', ''));
+    like $err, qr/\Acollections: \d+ minor, \d+ major; old objects: \d+ bytes\n\z/, '--statistics';
+};
+
+# ---- Benchmark programs, for what they print ----
+
+subtest 'benchmark programs' => sub {
+    plan skip_all => 'too slow under emulation' if $is_emulated;
+    check_program(@$_) for map { programs($_) } glob "$programs/bench/*.lox";
+};
+
+done_testing;
