@@ -151,6 +151,47 @@ enum cairn_status cairn_exit_return(struct cairn_exit_call *call, const struct c
     return CAIRN_OK;
 }
 
+/* ---- Resuming ---- */
+
+enum cairn_status cairn_exit_resume(struct cairn_exit_call *call,
+                                    const struct cairn_context *context, struct cairn_error *error)
+{
+    if (context == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_exit_resume needs a context");
+    uint64_t pc;
+    uint64_t sp;
+    enum cairn_status status =
+        cairn_context_read(context, CAIRN_REGISTER_SP, &sp, sizeof sp, error);
+    if (status == CAIRN_OK)
+        status = cairn_context_read(context, CAIRN_REGISTER_PC, &pc, sizeof pc, error);
+    if (status != CAIRN_OK)
+        return status;
+    if (pc == 0)
+        return error_set(error, CAIRN_ERROR_NOT_FOUND, 0, "the context has no program counter");
+    if (sp < call->frame.sp)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, sp,
+                         "the context's stack pointer, 0x%llx, is further in than the site's, "
+                         "0x%llx",
+                         (unsigned long long)sp, (unsigned long long)call->frame.sp);
+    memcpy(call->entry, &context, sizeof context);
+    call->action = EXIT_RESUME;
+    return CAIRN_OK;
+}
+
+/* In programs with AddressSanitizer: makes the stack accessible, because functions that are left
+ * without returning do not. */
+/* NOLINTNEXTLINE(bugprone-reserved-identifier,cert-*) */
+extern void __asan_handle_no_return(void) __attribute__((weak));
+
+static void copy_target(const struct cairn_exit_call *call, struct cairn_context *context)
+{
+    const struct cairn_context *target;
+    memcpy(&target, call->entry, sizeof target);
+    if (__asan_handle_no_return != NULL)
+        __asan_handle_no_return();
+    memmove(context, target, sizeof *context);
+}
+
 /* ---- Leaving the exit ---- */
 
 void exit_leave(struct cairn_exit_call *call)
@@ -174,6 +215,9 @@ void exit_leave(struct cairn_exit_call *call)
         break;
     case EXIT_REPEAT:
         context_set_pc_and_sp(context, cairn_record_address(call->record), call->frame.sp);
+        break;
+    case EXIT_RESUME:
+        copy_target(call, context);
         break;
     default:
         break;
