@@ -230,7 +230,6 @@ enum { DESCRIPTOR_WORDS = 3 };
 
 struct cairn_exit {
     struct code_stub stub; /* must be first */
-    cairn_runtime *runtime;
     cairn_exit_handler *handler;
     void *user;
 };
@@ -248,6 +247,15 @@ static size_t data_bytes(const struct cairn_arch *arch)
                                  : offsetof(struct exit_data, descriptor);
 }
 
+/* Returns the exit's runtime. To save memory, it is found by the level that the runtime holds. */
+static const cairn_runtime *runtime_of(const cairn_exit *exit)
+{
+    const struct arch_exit *data =
+        (const void *)(uintptr_t)(exit->stub.address + arch_host()->exit_bytes);
+    const char *level = (const char *)data->level;
+    return (const void *)(level - offsetof(cairn_runtime, saved_level));
+}
+
 static void handle(struct cairn_context *context, void *user)
 {
     const cairn_exit *exit = user;
@@ -261,7 +269,7 @@ static void handle(struct cairn_context *context, void *user)
             cairn_context_write(context, arch->toc_register, saved, sizeof(uint64_t), NULL);
         (void)status; /* every context has a place for it */
     }
-    exit_arrive(&call, exit->runtime, context);
+    exit_arrive(&call, runtime_of(exit), context);
     exit->handler(&call, exit->user);
     exit_leave(&call);
 }
@@ -274,7 +282,7 @@ static enum cairn_status encode(struct code_stub *stub, void *user, uint8_t *cod
     uint64_t address = stub->address + arch->exit_bytes;
     struct exit_data data = {.descriptor = {stub->address}};
     enum cairn_status status =
-        arch_exit_init(&data.data, handle, stub, runtime->vector_level, error);
+        arch_exit_init(&data.data, handle, stub, &runtime->saved_level, error);
     if (status != CAIRN_OK)
         return status;
     data.data.self = (struct arch_exit *)(uintptr_t)address;
@@ -308,7 +316,6 @@ enum cairn_status cairn_exit_create(cairn_runtime *runtime, cairn_exit_handler *
     if (status != CAIRN_OK)
         return status;
     *exit = (cairn_exit *)(void *)stub;
-    (*exit)->runtime = runtime;
     (*exit)->handler = handler;
     (*exit)->user = user;
     return CAIRN_OK;
