@@ -234,11 +234,8 @@ static void wait_for_grace(cairn_module *module)
     grace_retire(code_space_grace(module->runtime->space), &module->waiting, release_module);
 }
 
-void cairn_module_retire(cairn_module *module)
+static void retire_locked(cairn_module *module)
 {
-    if (module == NULL)
-        return;
-    enter_and_lock(module);
     if (module->state == MODULE_PUBLISHED) {
         code_block_retire(module_block(module));
         id_table_remove(module->runtime->ids, module->ids);
@@ -249,7 +246,26 @@ void cairn_module_retire(cairn_module *module)
         move_to_retired(module);
         wait_for_grace(module);
     }
+}
+
+void cairn_module_retire(cairn_module *module)
+{
+    if (module == NULL)
+        return;
+    enter_and_lock(module);
+    retire_locked(module);
     runtime_unlock(module->runtime);
+}
+
+enum cairn_status module_use(cairn_module *module, bool retires, struct cairn_error *error)
+{
+    if (module->state != MODULE_PUBLISHED)
+        return error_set(error, CAIRN_ERROR_STATE, 0, "module '%s' %s", module->name,
+                         module->state == MODULE_RETIRED ? "has been retired already"
+                                                         : "is not published");
+    module->shares++;
+    module->retires_unused |= retires;
+    return CAIRN_OK;
 }
 
 void cairn_module_retain(cairn_module *module)
@@ -270,6 +286,8 @@ void cairn_module_release(cairn_module *module)
         module->is_due = false;
         wait_for_grace(module);
     }
+    if (module->shares == 0 && module->retires_unused)
+        retire_locked(module);
     runtime_unlock(module->runtime);
 }
 
