@@ -355,11 +355,6 @@ bool cairn_module_memory_range(const cairn_module *module, uint32_t index,
     return code_block_memory_range(module_block(module), index, range);
 }
 
-uint32_t cairn_module_site_count(const cairn_module *module)
-{
-    return site_table_count(module->sites);
-}
-
 cairn_site *cairn_module_site(const cairn_module *module, uint32_t index)
 {
     return site_table_at(module->sites, index);
