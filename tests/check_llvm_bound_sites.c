@@ -4,8 +4,9 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "llvm_engine_support.h"
 #include "runtime_support.h"
+
+#include "llvm_engine_support.h"
 
 #include <llvm-c/Linker.h>
 #include <stdio.h>
