@@ -8,11 +8,12 @@
  * async-signal-safe.
  *
  * GRACE PERIODS. What was retired (modules, exits, closures, entries, code of inline caches,
- * destroyed caches) is not found by lookups any more, but stays in memory, because threads may still
- * use it. Frames of retired code are still found (below). A grace period tells Cairn when they have stopped. cairn_runtime_grace_start returns a token. By calling
- * cairn_runtime_grace_end with that token, the host guarantees that every thread, including the
- * calling one, has passed the following point since the period was started: neither the thread nor
- * a signal handler on its stack
+ * destroyed caches) is not found by lookups any more, but stays in memory, because threads may
+ * still use it. Frames of retired code are still found (below). A grace period tells Cairn when
+ * they have stopped. cairn_runtime_grace_start returns a token. By calling cairn_runtime_grace_end
+ * with that token, the host guarantees that every thread, including the calling one, has passed the
+ * following point since the period was started: neither the thread nor a signal handler on its
+ * stack
  *
  *   - executes code that was retired before the start,
  *   - has a return address into such code, or
