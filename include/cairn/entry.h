@@ -87,22 +87,19 @@ struct cairn_entry_version {
 
 /**
  * Creates an entry whose first version is `code`, which may be an interpreter's function, and has
- * none of the options of struct cairn_entry_version. The caller owns `*entry`. `name` is copied, and
- * used in messages. `signature` must be valid as long as the entry; with NULL, types of versions
- * are not checked.
+ * none of the options of struct cairn_entry_version. The caller owns `*entry`. `name` is copied,
+ * and used in messages. `signature` must be valid as long as the entry; with NULL, types of
+ * versions are not checked.
  *
  * Errors: ARGUMENT; STATE (`code` is in a retired module); FULL, MEMORY, SYSTEM.
  */
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_entry_create(cairn_runtime *runtime,
-                                                                const char *name,
-                                                                const cairn_signature *signature,
-                                                                const void *code,
-                                                                cairn_entry **entry,
-                                                                struct cairn_error *error);
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_entry_create(
+    cairn_runtime *runtime, const char *name, const cairn_signature *signature, const void *code,
+    cairn_entry **entry, struct cairn_error *error);
 
 /** Returns the function pointer that callers call: for C, for cairn_call, for cairn_site_call, as
- *  the target of cases of inline caches, and for LLVM as the address of a function. Valid as long as
- *  the entry. */
+ *  the target of cases of inline caches, and for LLVM as the address of a function. Valid as long
+ * as the entry. */
 CAIRN_API const void *cairn_entry_target(const cairn_entry *entry);
 
 /**
