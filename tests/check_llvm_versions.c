@@ -536,7 +536,8 @@ START_TEST(a_failed_installation_leaves_the_old_version)
     create_entry();
     cairn_engine *engine = create_leavable();
     const struct cairn_entry_version version = leavable(engine);
-    const struct cairn_entry_version other = version_of(interpret);
+    add(engine, parse_constant("f.2", 4));
+    const struct cairn_entry_version other = version_of(get(engine, "f.2"));
     install_version(&version);
     enum cairn_status status = CAIRN_ERROR_MEMORY;
     for (size_t i = 1; status != CAIRN_OK; i++) {

@@ -155,7 +155,7 @@ static enum cairn_status exchange_locked(cairn_entry *entry, struct installed *n
 {
     enum cairn_status status = check(entry, new, error);
     if (status == CAIRN_OK && new->module != NULL)
-        status = module_use(new->module, new->version.retires, error);
+        status = module_use(new->module, error);
     if (status != CAIRN_OK)
         return status;
     new->number = ++entry->last_number;
@@ -293,7 +293,9 @@ enum cairn_status cairn_entry_install(cairn_entry *entry, const struct cairn_ent
     if (old.version.leave != NULL && old.version.code != version->code)
         status = leave(entry, &old, strength, error);
     struct installed removed = status == CAIRN_OK ? old : undo(entry, &new, &old);
-    cairn_module_release(removed.module);
+    /* A version that could not be installed, or is installed again, was not replaced. */
+    bool is_replaced = removed.number != new.number &&removed.version.code != version->code;
+    module_unuse(removed.module, is_replaced && removed.version.retires);
     return status;
 }
 
@@ -301,6 +303,6 @@ void cairn_entry_destroy(cairn_entry *entry)
 {
     if (entry == NULL)
         return;
-    cairn_module_release(entry->installed.module);
+    module_unuse(entry->installed.module, entry->installed.version.retires);
     code_stub_retire(&entry->stub);
 }

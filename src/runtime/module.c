@@ -257,14 +257,13 @@ void cairn_module_retire(cairn_module *module)
     runtime_unlock(module->runtime);
 }
 
-enum cairn_status module_use(cairn_module *module, bool retires, struct cairn_error *error)
+enum cairn_status module_use(cairn_module *module, struct cairn_error *error)
 {
     if (module->state != MODULE_PUBLISHED)
         return error_set(error, CAIRN_ERROR_STATE, 0, "module '%s' %s", module->name,
                          module->state == MODULE_RETIRED ? "has been retired already"
                                                          : "is not published");
     module->shares++;
-    module->retires_unused |= retires;
     return CAIRN_OK;
 }
 
@@ -275,11 +274,12 @@ void cairn_module_retain(cairn_module *module)
     runtime_unlock(module->runtime);
 }
 
-void cairn_module_release(cairn_module *module)
+void module_unuse(cairn_module *module, bool retires)
 {
     if (module == NULL)
         return;
     enter_and_lock(module);
+    module->retires_unused |= retires;
     assert(module->shares > 0);
     module->shares--;
     if (module->shares == 0 && module->is_due) {
@@ -290,6 +290,8 @@ void cairn_module_release(cairn_module *module)
         retire_locked(module);
     runtime_unlock(module->runtime);
 }
+
+void cairn_module_release(cairn_module *module) { module_unuse(module, false); }
 
 /* ---- Constructors and destructors ---- */
 

@@ -89,11 +89,13 @@ uint32_t module_function_sites(const cairn_module *module, struct cairn_function
 const struct definition *module_find_definition(const cairn_runtime *runtime, const void *scope,
                                                 const char *name);
 
-/* Adds a reference, which cairn_module_release removes, for code of the module that is installed
- * somewhere. If `retires`, the module will be retired when its last reference is removed. Errors:
- * STATE if it is not published. Called with the runtime's lock held. */
-CAIRN_MUST_CHECK enum cairn_status module_use(cairn_module *module, bool retires,
-                                              struct cairn_error *error);
+/* Adds a reference for code of the module that is installed somewhere. Errors: STATE if it is not
+ * published. Called with the runtime's lock held. */
+CAIRN_MUST_CHECK enum cairn_status module_use(cairn_module *module, struct cairn_error *error);
+
+/* Removes that reference. If `retires`, the module is retired when its last reference is removed.
+ * NULL is allowed. */
+void module_unuse(cairn_module *module, bool retires);
 
 /* Adds a new module to its runtime's list. */
 void module_add(cairn_module *module);
