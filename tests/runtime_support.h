@@ -45,6 +45,15 @@ static inline struct cairn_fault_entry support_fault_entry(const cairn_fault_tab
     return cairn_fault_table_entry(table, index, &entry) ? entry : (struct cairn_fault_entry){0};
 }
 
+/* Returns the number of the module's sites. */
+static inline uint32_t support_site_count(const cairn_module *module)
+{
+    uint32_t count = 0;
+    while (cairn_module_site(module, count) != NULL)
+        count++;
+    return count;
+}
+
 /* Returns the number of entries of a table of PC sections. */
 static inline uint32_t support_pc_entry_count(const cairn_pc_table *table)
 {

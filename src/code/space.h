@@ -346,6 +346,7 @@ struct code_stub {
     struct grace_entry retired;
     struct code_space *space;
     uint64_t address;
+    _Atomic uint64_t *slot; /* NULL: it has none */
     uint16_t code_bytes;
     uint16_t description_bytes;
     _Atomic bool is_retired;
@@ -365,6 +366,9 @@ struct code_stub_request {
     const struct code_block *block;
     void *owner;       /* owner for lookups, aligned to 8; NULL: lookups do not find it */
     size_t code_bytes; /* 0: the stub is also encoded for some address, to find out its size */
+    /* Whether the stub has a slot like a veneer's, which is 0 at first: 8 bytes of the slab's
+     * writable data, on a private page. `code_bytes` must be set. */
+    bool has_slot;
     size_t description_bytes; /* size of the description that begins with struct code_stub */
 };
 

@@ -53,7 +53,7 @@ static enum cairn_status find_source(const cairn_runtime *runtime,
                          "an invalidation is of a function, of a module, or of a list of sites");
     if (options->module != NULL) {
         source->module = options->module;
-        source->count = cairn_module_site_count(options->module);
+        source->count = site_table_count(options->module->sites);
     } else if (options->function != 0) {
         /* The module is looked up only once, because it may be retired at any time. */
         source->module = cairn_runtime_find_module(runtime, options->function);

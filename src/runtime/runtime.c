@@ -169,11 +169,6 @@ size_t cairn_runtime_grace_end(cairn_runtime *runtime, uint64_t token)
     return count;
 }
 
-size_t cairn_runtime_quiesce(cairn_runtime *runtime)
-{
-    return cairn_runtime_grace_end(runtime, cairn_runtime_grace_start(runtime));
-}
-
 /* ---- Lookups ---- */
 
 cairn_module *cairn_runtime_find_module(const cairn_runtime *runtime, uint64_t pc)
