@@ -39,7 +39,7 @@ struct installed {
 };
 
 struct cairn_entry {
-    struct code_stub stub; /* must be first */
+    struct code_slotted_stub slotted; /* must be first */
     cairn_runtime *runtime;
     const cairn_signature *signature;
     struct installed installed;
@@ -146,7 +146,7 @@ static enum cairn_status check(const cairn_entry *entry, const struct installed 
 static void store(cairn_entry *entry, const struct installed *installed)
 {
     entry->installed = *installed;
-    atomic_store_explicit(entry->stub.slot, (uintptr_t)installed->version.code,
+    atomic_store_explicit(entry->slotted.slot, (uintptr_t)installed->version.code,
                           memory_order_seq_cst);
 }
 
@@ -228,7 +228,8 @@ static enum cairn_status encode(struct code_stub *stub, void *user, uint8_t *cod
     const struct cairn_arch *arch = user;
     /* The veneer loads the callee's TOC pointer, so the descriptor of the entry has none. */
     const uint64_t descriptor[DESCRIPTOR_WORDS] = {stub->address};
-    if (!arch->encode_veneer(arch, stub->address, (uintptr_t)stub->slot, code))
+    if (!arch->encode_veneer(arch, stub->address,
+                             (uintptr_t)((const struct code_slotted_stub *)stub)->slot, code))
         return error_set(error, CAIRN_ERROR_RANGE, stub->address,
                          "an entry at 0x%llx does not reach its slot",
                          (unsigned long long)stub->address);
@@ -276,7 +277,7 @@ enum cairn_status cairn_entry_create(cairn_runtime *runtime, const char *name,
 const void *cairn_entry_target(const cairn_entry *entry)
 {
     const struct cairn_arch *arch = arch_host();
-    return (const void *)(uintptr_t)(entry->stub.address +
+    return (const void *)(uintptr_t)(entry->slotted.stub.address +
                                      (arch->has_descriptors ? arch->veneer_bytes : 0));
 }
 
@@ -304,5 +305,5 @@ void cairn_entry_destroy(cairn_entry *entry)
     if (entry == NULL)
         return;
     module_unuse(entry->installed.module, entry->installed.version.retires);
-    code_stub_retire(&entry->stub);
+    code_stub_retire(&entry->slotted.stub);
 }

@@ -40,23 +40,24 @@ static size_t offset_of(const struct code_stub *stub, const struct code_slab *sl
 
 static void give(struct code_slab *slab, const struct code_stub *stub, bool has_owner)
 {
-    if (stub->slot != NULL)
-        parts_give(slab, PAGES_FOR_DATA, (size_t)((uint8_t *)stub->slot - slab->base),
-                   sizeof *stub->slot);
+    const struct code_slotted_stub *slotted = (const struct code_slotted_stub *)stub;
+    if (stub->has_slot && slotted->slot != NULL)
+        parts_give(slab, PAGES_FOR_DATA, (size_t)((uint8_t *)slotted->slot - slab->base),
+                   sizeof *slotted->slot);
     parts_give(slab, PAGES_FOR_CODE, offset_of(stub, slab), space_bytes(stub, has_owner));
 }
 
 /* Takes a place for the stub's slot. If there is none, gives its other space back. */
-static enum cairn_status take_slot(struct code_slab *slab, struct code_stub *stub, bool has_owner,
-                                   bool *found, struct cairn_error *error)
+static enum cairn_status take_slot(struct code_slab *slab, struct code_slotted_stub *slotted,
+                                   bool has_owner, bool *found, struct cairn_error *error)
 {
     size_t offset;
-    enum cairn_status status = parts_take(slab, PAGES_FOR_DATA, sizeof *stub->slot, PART_UNIT_BYTES,
-                                          &offset, found, error);
+    enum cairn_status status = parts_take(slab, PAGES_FOR_DATA, sizeof *slotted->slot,
+                                          PART_UNIT_BYTES, &offset, found, error);
     if (status == CAIRN_OK && *found)
-        stub->slot = (_Atomic uint64_t *)(void *)(slab->base + offset);
+        slotted->slot = (_Atomic uint64_t *)(void *)(slab->base + offset);
     else
-        give(slab, stub, has_owner);
+        give(slab, &slotted->stub, has_owner);
     return status;
 }
 
@@ -70,7 +71,9 @@ static enum cairn_status take_in(struct code_slab *slab, const struct code_stub_
     if (status != CAIRN_OK || !*found)
         return status;
     stub->address = (uintptr_t)slab->base + offset;
-    return request->has_slot ? take_slot(slab, stub, has_owner, found, error) : CAIRN_OK;
+    return stub->has_slot
+               ? take_slot(slab, (struct code_slotted_stub *)stub, has_owner, found, error)
+               : CAIRN_OK;
 }
 
 /* Takes space in any slab, and adds a slab if all are full. */
@@ -187,6 +190,7 @@ enum cairn_status code_space_add_stub(struct code_space *space,
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a stub's description");
     added->space = space;
     added->description_bytes = (uint16_t)request->description_bytes;
+    added->has_slot = request->has_slot;
     enum cairn_status status = add(request, added, error);
     if (status == CAIRN_OK)
         *stub = added;
