@@ -25,7 +25,7 @@ typedef int64_t function(int64_t x);
     X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15)
 enum { VERSION_COUNT = 16 };
 #define DEFINE_VERSION(number)                                                                     \
-    static int64_t version_##number(int64_t x) { return number + x; }
+    static int64_t version_##number(int64_t x) { return (number) + x; }
 VERSIONS(DEFINE_VERSION)
 #define VERSION_ADDRESS(number) (const void *)(uintptr_t)version_##number,
 static const void *const versions[VERSION_COUNT] = {VERSIONS(VERSION_ADDRESS)};

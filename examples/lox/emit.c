@@ -75,6 +75,7 @@ struct emitter {
     LLVMBasicBlockRef failed; /* returns UNDEFINED */
     LLVMTypeRef i1, i8, i32, i64, number, pointer, code_type, entry_type;
     LLVMValueRef closure, base, frame;
+    struct activation outermost;
     struct activation *top;
     uint32_t depth; /* inlined activations */
     uint32_t words; /* emitted instructions */
@@ -1551,16 +1552,17 @@ static void emit_entry(struct emitter *e, LLVMBasicBlockRef entry, LLVMBasicBloc
 static void emit_all(struct emitter *e)
 {
     const struct emit_input *input = e->input;
-    struct activation a = {.function = input->function, .at = input->header};
+    struct activation *a = &e->outermost;
     if (input->function->code_count > 4 * CODE_WORDS_MAX) {
         e->has_failed = true;
         return;
     }
+    *a = (struct activation){.function = input->function, .at = input->header};
     uint32_t first = input->is_loop ? input->header : 0;
-    e->top = &a;
-    analyse(e, &a, first);
-    uint32_t height = (uint32_t)a.depths[first];
-    if (height + a.function->stack_size >= SLOTS_MAX) {
+    e->top = a;
+    analyse(e, a, first);
+    uint32_t height = (uint32_t)a->depths[first];
+    if (height + a->function->stack_size >= SLOTS_MAX) {
         e->has_failed = true;
         return;
     }
@@ -1571,7 +1573,7 @@ static void emit_all(struct emitter *e)
     e->is_live = true;
     load_slots(e, height);
     emit_code(e, first);
-    a.at = first;
+    a->at = first;
     if (!e->has_failed)
         emit_entry(e, entry, body, height);
 }
