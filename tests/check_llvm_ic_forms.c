@@ -1,7 +1,7 @@
 /*
  * Tests of cases that do more than one access: second guards on holders, transitions, elements with
- * a bounds check, write barriers, and constant arguments. Each is tested in the site's own bytes and
- * in code elsewhere, with both calling conventions.
+ * a bounds check, write barriers, and constant arguments. Each is tested in the site's own bytes
+ * and in code elsewhere, with both calling conventions.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -243,8 +243,8 @@ START_TEST(a_store_calls_a_barrier_and_keeps_all_registers)
     load_one(&function, no_options);
     added.changes_key = true;
     added.new_key = 2;
-    added.barrier = (struct cairn_ic_barrier){
-        .kind = CAIRN_IC_BARRIER_CALL, .function = bar, .user = &object};
+    added.barrier =
+        (struct cairn_ic_barrier){.kind = CAIRN_IC_BARRIER_CALL, .function = bar, .user = &object};
     add(&added);
     memset(&barred, 0, sizeof barred);
     ic_fill_kept(&function, &access_0, &random_state);
@@ -378,7 +378,8 @@ START_TEST(impossible_forms_are_refused)
          .operands = {POINTER, INTEGER(64), DOUBLE}},
     };
     load(functions, 2);
-    cairn_ic *caches[] = {create(program.sites[0], no_options), create(program.sites[1], no_options)};
+    cairn_ic *caches[] = {create(program.sites[0], no_options),
+                          create(program.sites[1], no_options)};
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
         const struct refusal *refusal = &refusals[i];
         struct cairn_ic_case given = refusal->given;
@@ -395,10 +396,8 @@ END_TEST
 
 START_TEST(a_constant_needs_a_register)
 {
-    struct ic_function function = {.calling_convention = C,
-                                   .result = INTEGER(64),
-                                   .operand_count = 8,
-                                   .operands = {POINTER}};
+    struct ic_function function = {
+        .calling_convention = C, .result = INTEGER(64), .operand_count = 8, .operands = {POINTER}};
     struct cairn_ic_case added = constant_case(1, 5);
     struct cairn_error error = {0};
     for (uint32_t i = 1; i < function.operand_count; i++)
@@ -428,10 +427,11 @@ START_TEST(reports_name_everything_that_a_case_does)
         .kind = CAIRN_IC_BARRIER_CARD, .card_shift = 9, .card = 1, .cards = 0x1000};
     add(&added);
     cairn_runtime_format_ics(runtime, text, sizeof text);
-    snprintf(expected, sizeof expected,
-             "[operand 0 + 0] 4 bytes = 0x1, [%p +0] 4 bytes = 0x60: store operand 1, 8 bytes at 8, "
-             "then key 0x52, card 0x1 at 0x1000 + address >> 9\n",
-             (const void *)&some_object);
+    snprintf(
+        expected, sizeof expected,
+        "[operand 0 + 0] 4 bytes = 0x1, [%p +0] 4 bytes = 0x60: store operand 1, 8 bytes at 8, "
+        "then key 0x52, card 0x1 at 0x1000 + address >> 9\n",
+        (const void *)&some_object);
     ck_assert_msg(strstr(text, expected) != NULL, "%s", text);
 }
 END_TEST

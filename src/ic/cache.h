@@ -40,9 +40,9 @@ struct ic_value {
     uint16_t dwarf; /* the whole register that holds it, or IC_NO_REGISTER */
 };
 
-/* A call that Cairn makes for a case, of its target or of the function of its barrier: `exit` is what
- * the case's code branches to. Its memory must stay valid as long as the code that contains the
- * case. */
+/* A call that Cairn makes for a case, of its target or of the function of its barrier: `exit` is
+ * what the case's code branches to. Its memory must stay valid as long as the code that contains
+ * the case. */
 struct ic_call {
     struct grace_entry retired;
     struct arch_exit exit;

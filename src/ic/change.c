@@ -51,8 +51,7 @@ static enum cairn_status make_call(cairn_ic *ic, const struct cairn_ic_case *pub
     struct ic_call *made = memory_new(&ic->set->allocator, 1, sizeof *made);
     if (made == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a case that calls");
-    enum cairn_status status =
-        arch_exit_init(&made->exit, handler, made, ic->vector_level, error);
+    enum cairn_status status = arch_exit_init(&made->exit, handler, made, ic->vector_level, error);
     if (status != CAIRN_OK) {
         memory_free(&ic->set->allocator, made, sizeof *made);
         return status;

@@ -178,7 +178,8 @@ static enum cairn_status check_barrier(const cairn_ic *ic, const struct cairn_ic
     case CAIRN_IC_BARRIER_NONE:
         return CAIRN_OK;
     case CAIRN_IC_BARRIER_CARD:
-        if (barrier->card_shift < 64 && barrier->cards <= (uint64_t)INT64_MAX >> barrier->card_shift)
+        if (barrier->card_shift < 64 &&
+            barrier->cards <= (uint64_t)INT64_MAX >> barrier->card_shift)
             return CAIRN_OK;
         return error_set(error, CAIRN_ERROR_ARGUMENT, barrier->card_shift,
                          "site %llu: the cards at 0x%llx, shifted left by %u bits, are not less "

@@ -155,11 +155,10 @@ static void handle_call(struct cairn_context *context, void *user)
     struct cairn_value result;
     bool is_longer = called->made_for.passes_constant;
     arrive(ic, context, &call, operands);
-    operands[ic->operand_count] =
-        cairn_value_of_integer(64, (int64_t)called->made_for.constant);
-    enum cairn_status status = cairn_call(is_longer ? slow->longer : slow->signature,
-                                          called->made_for.target, operands,
-                                          ic->operand_count + is_longer, &result, NULL);
+    operands[ic->operand_count] = cairn_value_of_integer(64, (int64_t)called->made_for.constant);
+    enum cairn_status status =
+        cairn_call(is_longer ? slow->longer : slow->signature, called->made_for.target, operands,
+                   ic->operand_count + is_longer, &result, NULL);
     if (status == CAIRN_OK && ic->result.type.kind != CAIRN_TYPE_VOID)
         status = cairn_exit_continue(&call, &result, NULL);
     (void)status; /* cannot fail: the types are the declaration's */
@@ -297,9 +296,10 @@ static enum cairn_status place_constant(cairn_ic *ic, struct slow_path *slow,
     for (uint32_t i = 0; i < ic->operand_count; i++)
         types[i] = ic->operands[i].type;
     types[ic->operand_count] = CAIRN_INTEGER(64);
-    enum cairn_status status = cairn_signature_create(
-        &slow->runtime->allocator, &ic->result.type, ic->result.type.kind == CAIRN_TYPE_VOID ? 0 : 1,
-        types, ic->operand_count + 1, &slow->longer, &refused);
+    enum cairn_status status =
+        cairn_signature_create(&slow->runtime->allocator, &ic->result.type,
+                               ic->result.type.kind == CAIRN_TYPE_VOID ? 0 : 1, types,
+                               ic->operand_count + 1, &slow->longer, &refused);
     if (status == CAIRN_ERROR_MEMORY)
         return error_set(error, status, 0, "%s", refused.message);
     if (status != CAIRN_OK)
