@@ -267,6 +267,17 @@ struct cairn_ic_case {
 
 /* ---- Handlers ---- */
 
+/**
+ * Handles a miss before the handlers do, and without what they are given. `operands` holds the bits of
+ * the site's operands, of those narrower than 64 bits in the low bits; the other bits are
+ * unspecified. Returns true after it has stored the bits of the result, if the site has one. If it
+ * returns false, the handler is called, with the same operands. So a host that must leave the
+ * compiled code returns false, and its handler does (cairn/exit.h).
+ *
+ * Must not call functions of Cairn, except cairn_ics_change and those that change one cache.
+ */
+typedef bool cairn_ic_light_handler(const uint64_t *operands, uint64_t *result, void *user);
+
 /** An execution of the site that no case has hit. Valid until the handler returns. */
 struct cairn_ic_miss {
     cairn_ic *ic;
@@ -317,6 +328,9 @@ enum cairn_ic_dispatch {
 struct cairn_ic_options {
     cairn_ic_handler *handler;
     void *user; /**< argument of the handlers */
+    /** Called before `handler` and before `megamorphic_handler`, in less time, if all operands and
+     *  the result are scalars in registers; NULL: there is none. */
+    cairn_ic_light_handler *light_handler;
     /** Called while the cache is megamorphic; NULL for `handler`. */
     cairn_ic_handler *megamorphic_handler;
     /** A function that the site calls directly, with its arguments, while the cache is megamorphic.

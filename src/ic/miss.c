@@ -101,8 +101,41 @@ static void leave(const cairn_ic *ic, struct cairn_exit_call *call)
     memcpy(place, &word, sizeof word);
 }
 
+/* Calls the light handler with the registers of the context. False if there is none, if an operand or
+ * the result is elsewhere, or if the handler wants the other one to be called. */
+static bool handle_lightly(const cairn_ic *ic, struct cairn_context *context)
+{
+    uint64_t operands[CAIRN_IC_OPERANDS_MAX];
+    uint64_t result = 0;
+    struct cairn_frame frame; /* scalar_place reads only these members */
+    frame.context = context;
+    frame.is_innermost = true;
+    bool has_result = ic->result.type.kind != CAIRN_TYPE_VOID;
+    if (ic->options.light_handler == NULL)
+        return false;
+    void *place = has_result ? scalar_place(&frame, &ic->result) : NULL;
+    if (has_result && place == NULL)
+        return false;
+    for (uint32_t i = 0; i < ic->operand_count; i++) {
+        const void *operand = scalar_place(&frame, &ic->operands[i]);
+        if (operand == NULL)
+            return false;
+        memcpy(&operands[i], operand, sizeof operands[i]);
+    }
+    if (!ic->options.light_handler(operands, &result, ic->options.user))
+        return false;
+    if (has_result)
+        memcpy(place, &result, sizeof result);
+    return true;
+}
+
 static void miss(cairn_ic *ic, cairn_ic_handler *handler, struct cairn_context *context)
 {
+    if (handle_lightly(ic, context)) {
+        if (ic->options.counts_hits)
+            atomic_fetch_add_explicit(&ic->misses, 1, memory_order_relaxed);
+        return;
+    }
     struct cairn_exit_call call;
     struct cairn_value operands[CAIRN_IC_OPERANDS_MAX];
     arrive(ic, context, &call, operands);
