@@ -104,6 +104,36 @@ struct arch_cache_case {
     uint64_t counter;
 };
 
+/*
+ * A table of code for the cases of many caches, by key. Its slots hold addresses of code, which
+ * begins after a word of 4 bytes with the tag of the cache that it is for. The code tests the key
+ * itself. It must be encoded as the cache's code is: by `encode_cache`, with one case and the same
+ * `is_called`.
+ */
+enum {
+    ARCH_CACHE_PROBE_SHIFT = 20,    /* first bit of the product that is part of the slot's number */
+    ARCH_CACHE_PROBE_BITS = 12,     /* number of those bits: log2 of the number of slots */
+    ARCH_CACHE_PROBE_TAG_BYTES = 8, /* the tag is so many bytes before the code */
+    ARCH_CACHE_PROBE_TAG_BITS = 24
+};
+
+struct arch_cache_probe {
+    uint64_t table; /* address of the first slot; 0: there is no probe */
+    uint16_t receiver;
+    uint8_t key_width;
+    int32_t key_offset;
+    uint64_t mask;
+    uint32_t multiplier; /* odd, less than 2^31 */
+    uint32_t tag;        /* not 0 */
+};
+
+/* Returns the number of the slot for a key. */
+static inline uint32_t arch_cache_probe_slot(uint64_t key, uint32_t multiplier)
+{
+    return (uint32_t)(key * multiplier >> ARCH_CACHE_PROBE_SHIFT) &
+           ((UINT32_C(1) << ARCH_CACHE_PROBE_BITS) - 1);
+}
+
 /* Invariant: `count` is at most ARCH_CACHE_CASES_MAX. */
 struct arch_cache {
     const struct arch_cache_case *cases;
@@ -127,6 +157,8 @@ struct arch_cache {
     /* Target after the last case: the code jumps to the struct arch_exit at this address, like an
      * exit's stub (`encode_exit`), as if the site had called it. The address may be anywhere. */
     uint64_t exit_data;
+    /* What the code tries after the last case. With it, flags are not preserved on x86-64. */
+    struct arch_cache_probe probe;
     /* Or, if it is not 0, the pointer of the function to jump to instead. */
     uint64_t miss_target;
 };
@@ -149,7 +181,7 @@ struct arch_cache_inline {
 enum {
     ARCH_CACHE_CASES_MAX = 16,
     ARCH_CACHE_CASE_BYTES_MAX = 480,
-    ARCH_CACHE_END_BYTES_MAX = 128,
+    ARCH_CACHE_END_BYTES_MAX = 256,
     ARCH_CACHE_BYTES_MAX =
         ARCH_CACHE_CASES_MAX * ARCH_CACHE_CASE_BYTES_MAX + ARCH_CACHE_END_BYTES_MAX,
     /* Maximum size of a case in the site's own bytes, with padding. */

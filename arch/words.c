@@ -404,6 +404,8 @@ bool words_encode_cache(const struct words_cache *encoder, const struct cairn_ar
     for (size_t i = 0; i < cache->count; i++)
         append_case(encoder, &written, cache, &cache->cases[i]);
     size->case_bytes = written.size;
+    if (cache->probe.table != 0)
+        encoder->probe(&written, cache);
     if (encoder->leave != NULL)
         encoder->leave(&written, cache);
     if (cache->miss_target != 0)

@@ -83,6 +83,8 @@ struct words_cache {
     void (*bounds)(struct words_code *code, const struct arch_cache *cache,
                    const struct arch_cache_case *one);
     void (*count)(struct words_code *code, uint64_t counter);
+    /* Appends the search in the table. A miss branches to what follows. */
+    void (*probe)(struct words_code *code, const struct arch_cache *cache);
     /* Appends what precedes the action of a hit and the end. */
     void (*leave)(struct words_code *code, const struct arch_cache *cache);
     /* Append the actions: a load or a store, a constant, a jump to a function, and a jump to the

@@ -332,6 +332,32 @@ static void append_exit(struct words_code *code, const struct arch_cache *cache,
     words_append(code, UINT32_C(0xD61F0220)); /* br x17 */
 }
 
+/* Searches the table. The key is in x16, then the number of the slot, then the code. */
+static void append_probe(struct words_code *code, const struct arch_cache *cache)
+{
+    enum { FIRST = ARCH_CACHE_PROBE_SHIFT, LAST = FIRST + ARCH_CACHE_PROBE_BITS - 1 };
+    const struct arch_cache_probe *probe = &cache->probe;
+    append_access(code, load_of(X16, probe->key_width, false), probe->key_width,
+                  number(probe->receiver), probe->key_offset);
+    if (probe->mask != bits_of_width(probe->key_width))
+        append_mask(code, probe->mask);
+    append_constant(code, X17, probe->multiplier);
+    words_append(code, UINT32_C(0x9B117E10)); /* mul x16, x16, x17 */
+    /* ubfx x16, x16, #FIRST, #BITS */
+    words_append(code, UINT32_C(0xD3400210) | FIRST << 16 | LAST << 10);
+    append_address(code, X17, probe->table);
+    words_append(code, UINT32_C(0xF8707A30)); /* ldr x16, [x17, x16, lsl #3] */
+    _Static_assert(ARCH_CACHE_PROBE_TAG_BYTES == 8, "the displacement of the load");
+    words_append(code, UINT32_C(0xB85F8211)); /* ldur w17, [x16, #-8] */
+    _Static_assert(ARCH_CACHE_PROBE_TAG_BITS == 2 * IMMEDIATE_BITS, "two immediates");
+    const uint32_t low = probe->tag & (IMMEDIATE_END - 1);
+    words_append(code, UINT32_C(0xD1000231) | low << 10); /* sub x17, x17, # */
+    /* sub x17, x17, #, lsl #12 */
+    words_append(code, UINT32_C(0xD1400231) | (probe->tag >> IMMEDIATE_BITS) << 10);
+    words_append(code, UINT32_C(0xB5000051)); /* cbnz x17, 8 */
+    words_append(code, UINT32_C(0xD61F0200)); /* br x16 */
+}
+
 static const struct words_cache encoder = {
     .return_instruction = UINT32_C(0xD65F03C0), /* ret */
     .guard_shift = 3,
@@ -340,6 +366,7 @@ static const struct words_cache encoder = {
     .second = append_second,
     .bounds = append_bounds,
     .count = append_count,
+    .probe = append_probe,
     .field = append_field,
     .result = append_result,
     .epilogue = append_epilogue,

@@ -264,7 +264,7 @@ static bool keeps_r11(const struct arch_cache *cache)
     for (size_t i = 0; i < cache->operand_count; i++)
         if (cache->operands[i] == R11) {
             assert(!cache->is_called);
-            return cache->count > 0;
+            return cache->count > 0 || cache->probe.table != 0;
         }
     return false;
 }
@@ -484,6 +484,34 @@ static void append_exit(struct words_code *code, const struct arch_cache *cache,
     code->size += code->arch->exit_bytes;
 }
 
+/* Searches the table. The key is in r11, then the distance of the slot, then the tag; r12 is the
+ * table, then the code. */
+static void append_probe(struct words_code *code, const struct arch_cache *cache)
+{
+    enum { SLOT_SHIFT = 3, NOT_BITS = 64 - ARCH_CACHE_PROBE_BITS };
+    const struct arch_cache_probe *probe = &cache->probe;
+    if (cache->count > 0 && probe->receiver == R11)
+        append_restore_r11(code, cache);
+    append_access(code, &loads[probe->key_width], R11, number(probe->receiver), probe->key_offset);
+    if (probe->mask != bits_of_width(probe->key_width))
+        append_mask(code, probe->mask);
+    append_constant(code, R12, probe->multiplier);
+    /* mulld r11, r11, r12 */
+    words_append(code, UINT32_C(0x7C0001D2) | target(R11) | base_of(R11) | index_of(R12));
+    append_rotate(code, RLDICL, R11, R11, 64 - ARCH_CACHE_PROBE_SHIFT, NOT_BITS);
+    append_rotate(code, RLDIC, R11, R11, SLOT_SHIFT, NOT_BITS - SLOT_SHIFT);
+    append_constant(code, R12, probe->table);
+    /* ldx r12, r12, r11 */
+    words_append(code, UINT32_C(0x7C00002A) | target(R12) | base_of(R12) | index_of(R11));
+    append_access(code, &loads[4], R11, R12, -ARCH_CACHE_PROBE_TAG_BYTES);
+    append_comparison(code, probe->tag);
+    words_append(code, MTCTR_R11);
+    words_append(code, BDNZ | 4 * (keeps_r11(cache) ? 4 : 3));
+    append_restore_r11(code, cache);
+    words_append(code, UINT32_C(0x7D8903A6)); /* mtctr r12 */
+    words_append(code, PPC64_BCTR);
+}
+
 static const struct words_cache encoder = {
     .return_instruction = UINT32_C(0x4E800020), /* blr */
     .guard_shift = 0,
@@ -493,6 +521,7 @@ static const struct words_cache encoder = {
     .second = append_second,
     .bounds = append_bounds,
     .count = append_count,
+    .probe = append_probe,
     .leave = append_restore_r11,
     .field = append_field,
     .result = append_result,

@@ -21,7 +21,7 @@
 enum {
     RED_ZONE_BYTES = 128,
     LITERAL_BYTES_MAX = 8,
-    LITERALS_MAX = 4 * ARCH_CACHE_CASES_MAX,
+    LITERALS_MAX = 4 * ARCH_CACHE_CASES_MAX + 2,
     /* With fewer cases, well-predicted branches are faster. */
     SELECTED_CASES_MIN = 3
 };
@@ -863,6 +863,38 @@ static void put_wide_selection(struct writer *writer, const struct arch_cache *c
     put_at(writer, tagged_before - 4, writer->bytes - tagged_before);
 }
 
+/* ---- The table ---- */
+
+/* Writes the search in the table. A miss continues after it. */
+static void put_probe(struct writer *writer, const struct arch_cache_probe *probe)
+{
+    enum { SLOT_SHIFT = 3 };
+    static const struct operation and = {.opcode = 0x23, .is_wide = true};
+    static const struct operation multiply = {.opcode = 0x69, .is_wide = true};
+    static const struct operation add = {.opcode = 0x03, .is_wide = true};
+    static const struct operation jump = {.opcode = 0xFF};
+    const uint32_t slots = ((UINT32_C(1) << ARCH_CACHE_PROBE_BITS) - 1) << SLOT_SHIFT;
+    int64_t mask = sign_extended(probe->mask, probe->key_width);
+    put_load_r11(writer, probe->key_width, memory_at(general(probe->receiver), probe->key_offset));
+    if (probe->mask != all_bits(probe->key_width)) {
+        if (fits_i32(mask))
+            put_immediate(writer, EXTENSION_AND, probe->key_width == 8, mask, r11);
+        else
+            put_operation(writer, &and, R11, memory_literal(probe->mask));
+    }
+    put_operation(writer, &multiply, R11, r11);
+    put(writer, probe->multiplier, 4);
+    put_shift(writer, SHIFT_RIGHT, ARCH_CACHE_PROBE_SHIFT - SLOT_SHIFT);
+    put_immediate(writer, EXTENSION_AND, false, (int64_t)slots, r11);
+    put_operation(writer, &add, R11, memory_literal(probe->table));
+    put_load_r11(writer, 8, memory_at(R11, 0));
+    put_immediate(writer, EXTENSION_CMP, false, (int64_t)probe->tag,
+                  memory_at(R11, -ARCH_CACHE_PROBE_TAG_BYTES));
+    size_t skip = put_skip(writer, JNE);
+    put_operation(writer, &jump, EXTENSION_JMP, r11);
+    land_skip(writer, skip);
+}
+
 /* ---- A cache ---- */
 
 static void put_literals(struct writer *writer)
@@ -898,6 +930,9 @@ bool x86_64_encode_cache(const struct cairn_arch *arch, const struct arch_cache 
     size_t cases_end = writer.bytes;
     if (saves_flags(cache))
         put_restore_flags(&writer);
+    size_t case_literals = writer.literal_count;
+    if (cache->probe.table != 0)
+        put_probe(&writer, &cache->probe);
     if (cache->miss_target != 0) {
         put_return_address(&writer, cache);
         put_jump(&writer, cache->miss_target);
@@ -906,7 +941,7 @@ bool x86_64_encode_cache(const struct cairn_arch *arch, const struct arch_cache 
     }
     put_literals(&writer);
     size->bytes = writer.bytes;
-    size->case_bytes = cases_end + writer.literal_count * writer.literal_bytes;
+    size->case_bytes = cases_end + case_literals * writer.literal_bytes;
     assert(size->case_bytes <= cache->count * ARCH_CACHE_CASE_BYTES_MAX);
     assert(size->bytes - size->case_bytes <= ARCH_CACHE_END_BYTES_MAX);
     return !writer.is_out_of_reach;

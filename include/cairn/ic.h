@@ -268,8 +268,8 @@ struct cairn_ic_case {
 /* ---- Handlers ---- */
 
 /**
- * Handles a miss before the handlers do, and without what they are given. `operands` holds the bits of
- * the site's operands, of those narrower than 64 bits in the low bits; the other bits are
+ * Handles a miss before the handlers do, and without what they are given. `operands` holds the bits
+ * of the site's operands, of those narrower than 64 bits in the low bits; the other bits are
  * unspecified. Returns true after it has stored the bits of the result, if the site has one. If it
  * returns false, the handler is called, with the same operands. So a host that must leave the
  * compiled code returns false, and its handler does (cairn/exit.h).

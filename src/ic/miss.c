@@ -101,8 +101,8 @@ static void leave(const cairn_ic *ic, struct cairn_exit_call *call)
     memcpy(place, &word, sizeof word);
 }
 
-/* Calls the light handler with the registers of the context. False if there is none, if an operand or
- * the result is elsewhere, or if the handler wants the other one to be called. */
+/* Calls the light handler with the registers of the context. False if there is none, if an operand
+ * or the result is elsewhere, or if the handler wants the other one to be called. */
 static bool handle_lightly(const cairn_ic *ic, struct cairn_context *context)
 {
     uint64_t operands[CAIRN_IC_OPERANDS_MAX];
