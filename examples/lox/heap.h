@@ -3,7 +3,7 @@
  * objects never move.
  *
  * A minor collection moves all young objects that are reachable to the old generation. After it the
- * young generation is empty, so there are no survivors to age, and no old object has pointers to
+ * young generation is empty, so no object in it has an age, and no old object has pointers to
  * young ones. A major collection marks and sweeps the old generation.
  *
  * Guarantees, to which the code refers by their letters:

@@ -50,7 +50,7 @@ struct closure *class_method(const struct class *class, const struct string *nam
 
 /* ---- Properties ---- */
 
-/* Finds a property: a field, or else a method. Returns false if there is none. */
+/* Finds a property: a field, or else a method. Returns false if it does not exist. */
 bool property_find(const struct shape *shape, const struct string *name, struct site_case *found);
 
 /* Finds what a store does: sets a field, or adds one. For a shape that cannot be cached, the key

@@ -176,7 +176,7 @@ void site_table_write_words(struct site_table *sites);
 bool site_table_calls_through(const struct site_table *sites, uint64_t return_address, uint64_t pc);
 
 /* Returns the site whose inline cache returns to this address, which is the end of its region; NULL
- * if there is none. Lock-free and async-signal-safe. */
+ * if no site ends there. Lock-free and async-signal-safe. */
 const cairn_site *site_table_ending_at(const struct site_table *sites, uint64_t address);
 
 /* Returns the site whose bytes contain an inline cache's code at this address, or NULL. Lock-free
