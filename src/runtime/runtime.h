@@ -82,6 +82,12 @@ static inline cairn_module *runtime_find_frame_module(const cairn_runtime *runti
 void runtime_lock(cairn_runtime *runtime);
 void runtime_unlock(cairn_runtime *runtime);
 
+/* Take and release the locks that changes of a runtime's sites need: that of the inline caches, and
+ * the runtime's. The first returns whether the second must release that of the caches: a visitor of
+ * inline caches has it already. */
+bool runtime_lock_sites(cairn_runtime *runtime);
+void runtime_unlock_sites(cairn_runtime *runtime, bool is_taken);
+
 /* Notes that code is being loaded that can hold vector registers of this level; a level above the
  * machine's counts as the machine's. Must be called before the code can run. */
 void runtime_note_level(cairn_runtime *runtime, uint32_t level);
