@@ -243,7 +243,7 @@ static LLVMModuleRef build_module(LLVMContextRef context)
     struct ir ir = {.module = LLVMModuleCreateWithNameInContext("mark_sweep", context),
                     .builder = LLVMCreateBuilderInContext(context),
                     .int64 = LLVMInt64TypeInContext(context)};
-    LLVMValueRef children[WIDTH];
+    LLVMValueRef children[WIDTH] = {NULL};
     LLVMTypeRef type = LLVMFunctionType(ir.int64, &ir.int64, 1, 0);
     ir.function = LLVMAddFunction(ir.module, "tree", type);
     cairn_prepare_function(ir.function);
