@@ -460,20 +460,17 @@ void arch_set_signal_pc(void *ucontext, uint64_t pc);
  * architecture's number of levels; 0 if exits cannot save all of them, or there are no exits. */
 uint32_t arch_host_vector_level(void);
 
-/* Addresses of the exits' entries, each of which saves the registers of a level, from 1 on. */
-extern const uint64_t arch_exit_entries[];
+/* Address of the code that an exit's stub jumps to. */
+extern const uint64_t arch_exit_entry;
 
 /*
  * Initialises an exit that calls `handler` with all registers of the thread that reached the stub,
  * and then resumes the thread with the registers that the handler has left. The context that
- * `handler` gets is on the thread's own stack and valid during the call. `vector_level` is that of
- * the machine. UNSUPPORTED if it is 0.
+ * `handler` gets is on the thread's own stack and valid during the call. Vector registers beyond
+ * `*level`, which is at most that of the machine, are neither saved nor restored. UNSUPPORTED if it
+ * is 0.
  */
 enum cairn_status arch_exit_init(struct arch_exit *data, arch_exit_handler *handler, void *user,
-                                 uint32_t vector_level, struct cairn_error *error);
-
-/* Does the same with the registers of a lower level, not 0. */
-void arch_exit_init_level(struct arch_exit *data, arch_exit_handler *handler, void *user,
-                          uint32_t vector_level);
+                                 const _Atomic uint32_t *level, struct cairn_error *error);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 /* ---- Signal frames ---- */
@@ -57,23 +58,18 @@ void arch_write_signal(const struct cairn_context *context, void *ucontext)
 
 /* ---- Exits ---- */
 
-void arch_exit_init_level(struct arch_exit *data, arch_exit_handler *handler, void *user,
-                          uint32_t vector_level)
+enum cairn_status arch_exit_init(struct arch_exit *data, arch_exit_handler *handler, void *user,
+                                 const _Atomic uint32_t *level, struct cairn_error *error)
 {
+    if (atomic_load_explicit(level, memory_order_relaxed) == 0)
+        return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
+                         "Cairn cannot save all vector registers that this machine has");
     *data = (struct arch_exit){
-        .entry = arch_exit_entries[vector_level - 1],
+        .entry = arch_exit_entry,
         .self = data,
         .handler = handler,
         .user = user,
+        .level = level,
     };
-}
-
-enum cairn_status arch_exit_init(struct arch_exit *data, arch_exit_handler *handler, void *user,
-                                 uint32_t vector_level, struct cairn_error *error)
-{
-    if (vector_level == 0)
-        return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
-                         "Cairn cannot save all vector registers that this machine has");
-    arch_exit_init_level(data, handler, user, vector_level);
     return CAIRN_OK;
 }

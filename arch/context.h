@@ -29,7 +29,8 @@
 #define ARCH_EXIT_SELF 8
 #define ARCH_EXIT_HANDLER 16
 #define ARCH_EXIT_USER 24
-#define ARCH_EXIT_BYTES 32
+#define ARCH_EXIT_LEVEL 32
+#define ARCH_EXIT_BYTES 40
 
 #ifndef __ASSEMBLER__
 #include <cairn/context.h>
@@ -65,10 +66,12 @@ typedef void arch_exit_handler(struct cairn_context *context, void *user);
  * and must not change while a thread may be in the stub or in the handler.
  */
 struct arch_exit {
-    uint64_t entry; /* address of an instruction, from arch_exit_entries */
+    uint64_t entry; /* arch_exit_entry */
     struct arch_exit *self;
     arch_exit_handler *handler;
     void *user;
+    /* The level of the vector registers to save, not 0. It may change at any time. */
+    const _Atomic uint32_t *level;
 };
 
 _Static_assert(CONTEXT_BYTES == CAIRN_CONTEXT_BYTES, "as the header says");
@@ -89,6 +92,7 @@ CONTEXT_ASSERT_OFFSET(struct arch_exit, entry, ARCH_EXIT_ENTRY);
 CONTEXT_ASSERT_OFFSET(struct arch_exit, self, ARCH_EXIT_SELF);
 CONTEXT_ASSERT_OFFSET(struct arch_exit, handler, ARCH_EXIT_HANDLER);
 CONTEXT_ASSERT_OFFSET(struct arch_exit, user, ARCH_EXIT_USER);
+CONTEXT_ASSERT_OFFSET(struct arch_exit, level, ARCH_EXIT_LEVEL);
 _Static_assert(sizeof(struct arch_exit) == ARCH_EXIT_BYTES, "the size in assembly");
 #endif
 #else

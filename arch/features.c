@@ -32,6 +32,32 @@ const struct arch_feature *arch_find_feature(const struct arch_feature_table *ta
     return NULL;
 }
 
+static uint32_t level_of_feature(const struct arch_feature_table *table, const char *name,
+                                 size_t length)
+{
+    const struct arch_feature *feature = arch_find_feature(table, name, length);
+    if (feature == NULL)
+        return UINT32_MAX;
+    return table->feature_level == NULL ? table->base_level : table->feature_level(feature);
+}
+
+uint32_t arch_features_level(const struct arch_feature_table *table, const char *names)
+{
+    uint32_t level = table->base_level;
+    while (*names != '\0') {
+        size_t length = strcspn(names, ",");
+        bool is_narrow = *names == '-' && table->wide != NULL &&
+                         length == 1 + strlen(table->wide) &&
+                         memcmp(names + 1, table->wide, length - 1) == 0;
+        uint32_t own = is_narrow || length == 0 ? 0 : level_of_feature(table, names, length);
+        if (is_narrow)
+            level = table->narrow_level;
+        level = own > level ? own : level;
+        names += length + (names[length] == ',');
+    }
+    return level;
+}
+
 bool arch_has_feature(const struct arch_feature *feature, const uint64_t words[ARCH_FEATURE_WORDS])
 {
     return (words[feature->word] & feature->bits) == feature->bits &&

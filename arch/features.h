@@ -40,6 +40,14 @@ struct arch_feature_table {
     const struct arch_feature *features;
     size_t count;
     const char *base; /* another feature, which all CPUs of the architecture have */
+    /* The level of vector registers (arch_host_vector_level) that code for the architecture's
+     * oldest CPU can hold. */
+    uint32_t base_level;
+    /* Returns the level that code with a feature can hold. NULL: no feature changes the level. */
+    uint32_t (*feature_level)(const struct arch_feature *feature);
+    /* A feature of the oldest CPU without which code can hold only a lower level; or NULL. */
+    const char *wide;
+    uint32_t narrow_level;
 };
 
 extern const struct arch_feature_table x86_64_features;
@@ -52,6 +60,11 @@ const struct arch_feature_table *arch_features(enum cairn_architecture architect
 /* Returns a feature by its name, which has `length` bytes; NULL if it is not in the table. */
 const struct arch_feature *arch_find_feature(const struct arch_feature_table *table,
                                              const char *name, size_t length);
+
+/* Returns the level of vector registers that code can hold which may use these features: names with
+ * commas between them, or "-" and the name of the table's feature `wide`, which it does not use.
+ * UINT32_MAX if a name is not in the table. */
+uint32_t arch_features_level(const struct arch_feature_table *table, const char *names);
 
 /* Whether a machine that reports these words has the feature. */
 bool arch_has_feature(const struct arch_feature *feature, const uint64_t words[ARCH_FEATURE_WORDS]);

@@ -87,10 +87,12 @@ static void bench_exits(const struct cairn_arch *arch, uint8_t *code, struct arc
     /* This serves as a descriptor where function pointers are addresses of descriptors. */
     const volatile uint64_t descriptor[3] = {(uintptr_t)code};
     uintptr_t pointer = arch->has_descriptors ? (uintptr_t)descriptor : (uintptr_t)code;
+    static _Atomic uint32_t saved;
     char name[64];
     for (uint32_t level = 1; level <= arch_host_vector_level(); level++) {
-        arch_exit_init_level(data, leave_alone, NULL, level);
-        if (!arch->encode_exit(arch, (uintptr_t)code, (uintptr_t)data, code))
+        saved = level;
+        if (arch_exit_init(data, leave_alone, NULL, &saved, NULL) != CAIRN_OK ||
+            !arch->encode_exit(arch, (uintptr_t)code, (uintptr_t)data, code))
             return;
         arch_host_code_written(code, code, arch->exit_bytes);
         snprintf(name, sizeof name, "exit.continue.vectors-%u", level);

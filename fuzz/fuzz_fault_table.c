@@ -43,7 +43,7 @@ static const struct cairn_fault_entry *search(uint64_t pc)
 
 static void compare(const cairn_fault_table *table)
 {
-    require(cairn_fault_table_count(table) == count);
+    require(support_fault_count(table) == count);
     for (uint32_t i = 1; i < count; i++)
         require(support_fault_entry(table, i).address >= support_fault_entry(table, i - 1).address);
     for (size_t i = 0; i < 2 * count; i++) {

@@ -163,9 +163,9 @@ static void check_module(cairn_module *module, uint64_t code)
     const cairn_table *table = cairn_module_table(module);
     for (uint32_t i = 0; i < cairn_table_record_count(table); i++)
         check_record(module, (struct cairn_record){table, i});
-    for (uint32_t i = 0; i < cairn_module_site_count(module); i++)
+    for (uint32_t i = 0; i < support_site_count(module); i++)
         require(cairn_module_site(module, i) != NULL);
-    require(cairn_module_site(module, cairn_module_site_count(module)) == NULL);
+    require(cairn_module_site(module, support_site_count(module)) == NULL);
     for (uint64_t pc = code - 1; pc <= code + CODE_BYTES; pc++) {
         struct cairn_function function;
         struct cairn_pc_table_entry entry;

@@ -361,12 +361,19 @@ static uint64_t stub_function(size_t stub)
                : (uintptr_t)pages.code + STUBS_AT + stub * ARCH_EXIT_CODE_BYTES_MAX;
 }
 
+static void init_exit(struct arch_exit *exit, arch_exit_handler *handler, void *user)
+{
+    static _Atomic uint32_t level;
+    level = trial.level;
+    ck_assert_int_eq(arch_exit_init(exit, handler, user, &level, NULL), CAIRN_OK);
+}
+
 static void write_stub(size_t stub)
 {
     size_t at = STUBS_AT + stub * ARCH_EXIT_CODE_BYTES_MAX;
     struct arch_exit *exit = &data()->stubs[stub];
     uint64_t address = (uintptr_t)pages.code + at;
-    arch_exit_init_level(exit, reached_stub, exit, trial.level);
+    init_exit(exit, reached_stub, exit);
     data()->descriptors[stub][0] = address;
     data()->descriptors[stub][1] = random_u64();
     ck_assert(arch->encode_exit(arch, address, (uintptr_t)exit, pages.code + at));
@@ -392,7 +399,7 @@ static void begin_code(void)
 {
     ck_assert_int_eq(mprotect(pages.code, pages.page, PROT_READ | PROT_WRITE), 0);
     memset(pages.code, 0, pages.page);
-    arch_exit_init_level(&data()->miss, missed, NULL, trial.level);
+    init_exit(&data()->miss, missed, NULL);
     trial.cache.exit_data = (uintptr_t)&data()->miss;
     for (size_t stub = 0; stub < STUBS; stub++)
         write_stub(stub);

@@ -190,7 +190,9 @@ static const void *make_exit(arch_exit_handler *handler, uint32_t level)
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     struct arch_exit *data = (struct arch_exit *)(void *)(stub_pages + page);
     ck_assert_int_eq(mprotect(stub_pages, page, PROT_READ | PROT_WRITE), 0);
-    arch_exit_init_level(data, handler, &trial, level);
+    static _Atomic uint32_t saved_level;
+    saved_level = level;
+    ck_assert_int_eq(arch_exit_init(data, handler, &trial, &saved_level, NULL), CAIRN_OK);
     ck_assert(arch->encode_exit(arch, (uintptr_t)stub_pages, (uintptr_t)data, stub_pages));
     arch_host_code_written(stub_pages, stub_pages, arch->exit_bytes);
     ck_assert_int_eq(mprotect(stub_pages, page, PROT_READ | PROT_EXEC), 0);
@@ -355,12 +357,14 @@ START_TEST(unwinder_passes_an_exit)
 }
 END_TEST
 
-START_TEST(exit_takes_the_level_of_the_machine)
+START_TEST(exit_without_a_level_is_refused)
 {
     struct arch_exit data;
-    ck_assert_int_eq(arch_exit_init(&data, look, &trial, arch_host_vector_level(), NULL), CAIRN_OK);
-    ck_assert_uint_eq(data.entry, arch_exit_entries[arch_host_vector_level() - 1]);
+    _Atomic uint32_t level = arch_host_vector_level();
+    ck_assert_int_eq(arch_exit_init(&data, look, &trial, &level, NULL), CAIRN_OK);
     ck_assert_ptr_eq(data.self, &data);
+    level = 0;
+    ck_assert_int_eq(arch_exit_init(&data, look, &trial, &level, NULL), CAIRN_ERROR_UNSUPPORTED);
 }
 END_TEST
 
@@ -798,7 +802,7 @@ int main(void)
     tcase_add_test(exits, thread_continues_with_the_registers_that_the_handler_left);
     tcase_add_test(exits, thread_continues_where_the_handler_says);
     tcase_add_test(exits, unwinder_passes_an_exit);
-    tcase_add_test(exits, exit_takes_the_level_of_the_machine);
+    tcase_add_test(exits, exit_without_a_level_is_refused);
     tcase_add_test(exits, resume_loads_every_register_of_a_context_elsewhere);
     tcase_add_test(exits, context_may_lie_below_the_stack_pointer);
     suite_add_tcase(suite, exits);

@@ -4,6 +4,8 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "runtime_support.h"
+
 #include "llvm_engine_support.h"
 
 #include <llvm-c/Linker.h>
@@ -254,7 +256,7 @@ static unsigned seen_before_publication;
 static void before_publish(cairn_module *module, void *user)
 {
     (void)user;
-    for (uint32_t i = 0; i < cairn_module_site_count(module); i++)
+    for (uint32_t i = 0; i < support_site_count(module); i++)
         seen_before_publication += cairn_site_ic(cairn_module_site(module, i)) != NULL;
 }
 

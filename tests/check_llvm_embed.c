@@ -7,6 +7,7 @@
 
 #include "arch/features.h"
 #include "base/memory.h"
+#include "runtime_support.h"
 #include "llvm/cpu.h"
 #include "llvm/embed.h"
 
@@ -125,7 +126,7 @@ START_TEST(the_object_declares_its_own_sites)
     LLVMModuleRef module = support_parse(context, SITE("f", "7"));
     embed(module);
     cairn_module *loaded = load_module(module);
-    ck_assert_uint_eq(cairn_module_site_count(loaded), 1);
+    ck_assert_uint_eq(support_site_count(loaded), 1);
     const struct cairn_declaration *declaration =
         cairn_record_declaration((struct cairn_record){cairn_module_table(loaded), 0});
     ck_assert_ptr_nonnull(declaration);
@@ -145,7 +146,7 @@ START_TEST(an_object_without_a_manifest_has_records_and_no_sites)
 {
     cairn_module *loaded = load_module(support_parse(context, SITE("f", "7")));
     ck_assert_uint_eq(cairn_table_record_count(cairn_module_table(loaded)), 1);
-    ck_assert_uint_eq(cairn_module_site_count(loaded), 0);
+    ck_assert_uint_eq(support_site_count(loaded), 0);
     cairn_module_retire(loaded);
 }
 END_TEST
@@ -605,7 +606,7 @@ START_TEST(code_for_this_cpu_is_loaded)
     ck_assert_msg(status == CAIRN_OK, "%s", error.message);
     status = load(emit_with(machine, module), &loaded);
     ck_assert_msg(status == CAIRN_OK, "%s", error.message);
-    ck_assert_uint_eq(cairn_module_site_count(loaded), 1);
+    ck_assert_uint_eq(support_site_count(loaded), 1);
     cairn_module_retire(loaded);
     LLVMDisposeMessage(cpu);
 }

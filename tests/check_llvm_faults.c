@@ -206,7 +206,7 @@ static const cairn_fault_table *table(void)
     return cairn_module_fault_table(cairn_runtime_find_module(loaded.runtime, pc));
 }
 
-static unsigned implicit_count(void) { return cairn_fault_table_count(table()); }
+static unsigned implicit_count(void) { return support_fault_count(table()); }
 
 /* Whether the function's check is implicit. */
 static bool is_implicit(int number)

@@ -181,7 +181,7 @@ static void before(cairn_module *module, void *user)
 static void after(cairn_module *module, void *user)
 {
     struct hooks *hooks = user;
-    if (cairn_module_site_count(module) == 0)
+    if (support_site_count(module) == 0)
         return;
     hooks->after++;
     hooks->found_after = cairn_runtime_find_id(runtime, 7, NULL, 0) == 1;
@@ -566,7 +566,7 @@ END_TEST
 static void remove_tracker(cairn_module *module, void *user)
 {
     LLVMOrcResourceTrackerRef *tracker = user;
-    if (cairn_module_site_count(module) > 0)
+    if (support_site_count(module) > 0)
         orc_remove(*tracker);
 }
 

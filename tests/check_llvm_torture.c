@@ -14,6 +14,7 @@
 #include "allocator_support.h"
 #include "llvm_support.h"
 #include "mode_support.h"
+#include "runtime_support.h"
 
 #include <cairn/load.h>
 #include <llvm-c/Target.h>
@@ -215,7 +216,7 @@ static void miss(struct cairn_ic_miss *missed, void *user)
 static cairn_site *find_site(const cairn_module *module, uint64_t id)
 {
     struct cairn_site_description description;
-    for (uint32_t i = 0; i < cairn_module_site_count(module); i++) {
+    for (uint32_t i = 0; i < support_site_count(module); i++) {
         cairn_site_describe(cairn_module_site(module, i), &description);
         if (description.id == id)
             return cairn_module_site(module, i);

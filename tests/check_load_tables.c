@@ -164,7 +164,7 @@ START_TEST(a_fault_continues_where_the_fault_map_of_an_object_says)
         return;
     snprintf(text, sizeof text, faulting, faulting_code());
     cairn_module *module = load(text, NULL);
-    ck_assert_uint_eq(cairn_fault_table_count(cairn_module_fault_table(module)), 1);
+    ck_assert_uint_eq(support_fault_count(cairn_module_fault_table(module)), 1);
     int (*f)(const void *) =
         (int (*)(const void *))(uintptr_t)cairn_module_find_symbol(module, "f");
     const struct sigaction action = {.sa_sigaction = handle_fault, .sa_flags = SA_SIGINFO};

@@ -28,10 +28,21 @@ my $is_emulated = ($ENV{CAIRN_TEST_RUNNER} // '') ne '';
 
 # Each is tested with all programs.
 my %modes = (
-    interpreted => [],
-    collected   => ['--gc-stress'],
-    small       => ['--young=4'],
+    interpreted => ['--jit=off'],
+    collected   => ['--jit=off', '--gc-stress'],
+    small       => ['--jit=off', '--young=4'],
 );
+my $has_compiler = system("@lox --jit=on /dev/null 2>/dev/null") == 0;
+%modes = (
+    %modes,
+    hot                => ['--jit=on'],
+    compiled           => ['--jit=always'],
+    compiled_collected => ['--jit=always', '--gc-stress'],
+    loops              => ['--jit=loops'],
+    loops_collected    => ['--jit=loops', '--gc-stress'],
+) if $has_compiler;
+# Each run takes long under emulation, because LLVM is loaded.
+delete @modes{qw(small collected hot loops compiled_collected)} if $has_compiler && $is_emulated;
 my @limit = ('--heap-limit=64');
 
 # ---- Programs with expectations ----
@@ -235,7 +246,7 @@ subtest 'the command' => sub {
     ($status, $out) = run_with('/dev/null', @lox, '--print-code', $path);
     like $out, qr/^ *\d+ line 1 +INVOKE_SUPER +\d+$/m, '--print-code';
     (undef, undef, $err) = run_with('/dev/null', @lox, '--statistics', spit('empty.lox', ''));
-    like $err, qr/\Acollections: \d+ minor, \d+ major; old objects: \d+ bytes\n\z/, '--statistics';
+    like $err, qr/\Acollections: \d+ minor, \d+ major; old objects: \d+ bytes\n(compiled: .*\n)?\z/, '--statistics';
 };
 
 # ---- Benchmark programs, for what they print ----

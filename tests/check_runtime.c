@@ -419,7 +419,7 @@ START_TEST(module_without_stack_map_has_no_records)
     ck_assert_ok(cairn_module_publish(module, NULL));
     ck_assert_str_eq(cairn_module_name(module), "");
     ck_assert_uint_eq(cairn_table_record_count(cairn_module_table(module)), 0);
-    ck_assert_uint_eq(cairn_module_site_count(module), 0);
+    ck_assert_uint_eq(support_site_count(module), 0);
     ck_assert_ptr_null(cairn_module_site(module, 0));
     ck_assert_ptr_eq(cairn_runtime_find_module(runtime, (uintptr_t)code), module);
     cairn_runtime_destroy(runtime);

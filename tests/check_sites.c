@@ -68,7 +68,9 @@ static const void *write_exit(uint8_t *memory, size_t page, struct exit_visit *v
 {
     const struct cairn_arch *arch = arch_host();
     struct arch_exit *data = (struct arch_exit *)(void *)(memory + page);
-    ck_assert_int_eq(arch_exit_init(data, answer, visit, arch_host_vector_level(), NULL), CAIRN_OK);
+    static _Atomic uint32_t level;
+    level = arch_host_vector_level();
+    ck_assert_int_eq(arch_exit_init(data, answer, visit, &level, NULL), CAIRN_OK);
     ck_assert(arch->encode_exit(arch, (uintptr_t)memory, (uintptr_t)data, memory));
     arch_host_code_written(memory, memory, arch->exit_bytes);
     ck_assert_int_eq(mprotect(memory, page, PROT_READ | PROT_EXEC), 0);

@@ -81,7 +81,7 @@ static void load_crowd(struct crowd *crowd)
     write_crowd(crowd->before);
     const struct site_code code = {crowd->before, CODE_BYTES, functions, COUNT, records, 0};
     crowd->module = site_load_code(crowd->runtime, &code, &crowd->code);
-    ck_assert_uint_eq(cairn_module_site_count(crowd->module), COUNT);
+    ck_assert_uint_eq(support_site_count(crowd->module), COUNT);
     ck_assert_done(cairn_module_publish(crowd->module, &error), error);
     memcpy(crowd->before, crowd->code, CODE_BYTES);
     crowd->changes = malloc(2 * COUNT * sizeof *crowd->changes);

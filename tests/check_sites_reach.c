@@ -10,6 +10,7 @@
 #include "arch/arch.h"
 #include "code/parts.h"
 #include "runtime/runtime.h"
+#include "runtime_support.h"
 #include "site/veneers.h"
 #include "tests/machine.h"
 
@@ -413,7 +414,7 @@ static void load_crowd(struct crowd *crowd, enum cairn_code_mode mode, const voi
                                                 VENEER_PAGES * page_bytes(), 64, NULL, &error));
     crowd->module = site_load_code(crowd->runtime, &code, &address);
     ck_assert_done(cairn_module_publish(crowd->module, &error), error);
-    ck_assert_uint_eq(cairn_module_site_count(crowd->module), SITES);
+    ck_assert_uint_eq(support_site_count(crowd->module), SITES);
     crowd->function = (long (*)(void))(uintptr_t)address;
 }
 

@@ -88,7 +88,7 @@ START_TEST(bytes_with_another_record_inside_are_refused)
     cairn_runtime *runtime = site_runtime(site_modes[_i]);
     uint8_t *code;
     cairn_module *module = load_no_ops(runtime, 0, records, 4, &code);
-    ck_assert_uint_eq(cairn_module_site_count(module), 3);
+    ck_assert_uint_eq(support_site_count(module), 3);
     check_refused(cairn_module_site(module, 0), code, "9 bytes after");
     check_live(cairn_module_site(module, 1), code);
     check_refused(cairn_module_site(module, 2), code, "15 bytes after");
@@ -104,7 +104,7 @@ START_TEST(of_sites_at_one_address_the_first_has_the_bytes)
     cairn_runtime *runtime = site_runtime(site_modes[_i]);
     uint8_t *code;
     cairn_module *module = load_no_ops(runtime, 0, records, 3, &code);
-    ck_assert_uint_eq(cairn_module_site_count(module), 3);
+    ck_assert_uint_eq(support_site_count(module), 3);
     check_live(cairn_module_site(module, 0), code);
     check_refused(cairn_module_site(module, 1), code, "0 bytes");
     check_refused(cairn_module_site(module, 2), code, "overlap");
@@ -137,7 +137,7 @@ START_TEST(bytes_beyond_the_code_are_refused)
     cairn_runtime *runtime = site_runtime(site_modes[_i]);
     uint8_t *code;
     cairn_module *module = load_no_ops(runtime, 0, records, 5, &code);
-    ck_assert_uint_eq(cairn_module_site_count(module), 5);
+    ck_assert_uint_eq(support_site_count(module), 5);
     check_live(cairn_module_site(module, 0), code);
     for (uint32_t i = 1; i < 5; i++) {
         check_refused(cairn_module_site(module, i), code, "outside");
@@ -311,7 +311,7 @@ static cairn_module *load_random(uint64_t *state, cairn_runtime *runtime, uint8_
 static void find_owners(const cairn_module *module, const uint8_t *code, uint32_t *owner)
 {
     memset(owner, 0, RANDOM_CODE * sizeof *owner);
-    for (uint32_t i = 0; i < cairn_module_site_count(module); i++) {
+    for (uint32_t i = 0; i < support_site_count(module); i++) {
         struct cairn_site_description site = site_describe(cairn_module_site(module, i));
         ck_assert_int_eq(site.live, *site.reason == '\0');
         if (!site.live)
@@ -340,7 +340,7 @@ START_TEST(no_declaration_changes_bytes_that_are_not_a_site_s_own)
         uint32_t owner[RANDOM_CODE];
         uint8_t *code;
         cairn_module *module = load_random(&state, runtime, bytes, &code);
-        uint32_t count = cairn_module_site_count(module);
+        uint32_t count = support_site_count(module);
         find_owners(module, code, owner);
         memcpy(armed, code, RANDOM_CODE);
         for (int step = 0; count > 0 && step < 40; step++)

@@ -9,6 +9,7 @@
 #include "tests/site_support.h"
 
 #include "arch/arch.h"
+#include "runtime_support.h"
 #include "tests/code_support.h"
 #include "tests/machine.h"
 
@@ -342,7 +343,7 @@ START_TEST(no_declaration_changes_bytes_that_are_not_a_site_s_own)
         uint8_t bytes[RANDOM_CODE];
         uint8_t *code;
         cairn_module *module = load_random(&state, runtime, bytes, &code);
-        uint32_t count = cairn_module_site_count(module);
+        uint32_t count = support_site_count(module);
         for (int step = 0; count > 0 && step < 40; step++)
             site_disturb(&state, cairn_module_site(module, support_random(&state) % count), code,
                          RANDOM_CODE, anything);

@@ -45,6 +45,24 @@ static inline struct cairn_fault_entry support_fault_entry(const cairn_fault_tab
     return cairn_fault_table_entry(table, index, &entry) ? entry : (struct cairn_fault_entry){0};
 }
 
+static inline uint32_t support_fault_count(const cairn_fault_table *table)
+{
+    struct cairn_fault_entry entry;
+    uint32_t count = 0;
+    while (cairn_fault_table_entry(table, count, &entry))
+        count++;
+    return count;
+}
+
+/* Returns the number of the module's sites. */
+static inline uint32_t support_site_count(const cairn_module *module)
+{
+    uint32_t count = 0;
+    while (cairn_module_site(module, count) != NULL)
+        count++;
+    return count;
+}
+
 /* Returns the number of entries of a table of PC sections. */
 static inline uint32_t support_pc_entry_count(const cairn_pc_table *table)
 {

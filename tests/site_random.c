@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/site_random.h"
 
+#include "runtime_support.h"
 #include "tests/code_support.h"
 #include "tests/site_support.h"
 
@@ -52,7 +53,7 @@ void site_disturb(uint64_t *random, cairn_site *site, const uint8_t *code, size_
 uint32_t site_restore_all(cairn_module *module)
 {
     uint32_t live = 0;
-    for (uint32_t i = 0; i < cairn_module_site_count(module); i++) {
+    for (uint32_t i = 0; i < support_site_count(module); i++) {
         struct cairn_error error;
         cairn_site *site = cairn_module_site(module, i);
         live += site_describe(site).live;

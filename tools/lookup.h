@@ -32,6 +32,7 @@ struct tables {
     cairn_table *records;
     cairn_fault_table *faults;
     struct handler *handlers; /* of all faults, sorted by address */
+    uint32_t handler_count;
     cairn_pc_table *entries;
     struct list entry_sections;  /* items are struct cairn_pc_table_section, of `entries` */
     struct sanmd_contents sanmd; /* the addresses are those of the layout, and sections are 0 */

@@ -162,7 +162,9 @@ static bool read_faults(struct tables *tables)
         is_good =
             complain("%s: " CAIRN_FAULTMAP_SECTION ": %s", tables->input->name, error.message);
     release_gathered(&gathered);
-    uint32_t count = cairn_fault_table_count(tables->faults);
+    uint32_t count = 0;
+    while (cairn_fault_table_entry(tables->faults, count, &entry))
+        count++;
     tables->handlers = malloc((count + (size_t)1) * sizeof *tables->handlers);
     if (tables->handlers == NULL) {
         cairn_fault_table_destroy(tables->faults);
@@ -171,6 +173,7 @@ static bool read_faults(struct tables *tables)
     }
     for (uint32_t i = 0; cairn_fault_table_entry(tables->faults, i, &entry); i++)
         tables->handlers[i] = (struct handler){entry.handler_address, i};
+    tables->handler_count = count;
     qsort(tables->handlers, count, sizeof *tables->handlers, compare_handlers);
     return is_good;
 }
@@ -381,7 +384,7 @@ static bool find_frame(const struct tables *tables, uint64_t address,
 static void find_faults(const struct tables *tables, uint64_t address, struct answer *answer)
 {
     const struct handler *handlers = tables->handlers;
-    size_t count = cairn_fault_table_count(tables->faults);
+    size_t count = tables->handler_count;
     size_t begin = address == 0 ? 0 : first_above(handlers, sizeof *handlers, count, address - 1);
     answer->has_fault = cairn_fault_table_find(tables->faults, address, &answer->fault);
     answer->handled = handlers + begin;

@@ -83,7 +83,7 @@ enum exit_status list_module(const cairn_runtime *runtime, const cairn_module *m
 {
     struct cairn_error error;
     uint32_t count = cairn_table_record_count(cairn_module_table(module));
-    uint32_t site_count = cairn_module_site_count(module);
+    uint32_t site_count = 0;
     struct code_writer writer = {
         .output = output,
         .indentation = 2,
@@ -94,6 +94,8 @@ enum exit_status list_module(const cairn_runtime *runtime, const cairn_module *m
     if (disassembler_create(cairn_architecture_host(), cairn_byte_order_host(),
                             &writer.disassembler, &error) != CAIRN_OK)
         writer.disassembler = NULL; /* only bytes are shown */
+    while (cairn_module_site(module, site_count) != NULL)
+        site_count++;
     output_format(output, "%u record%s, %u site%s\n", count, plural(count), site_count,
                   plural(site_count));
     for (uint32_t i = 0; i < count; i++) {

@@ -98,8 +98,8 @@
 /* Entry of an exit. A stub jumps here with the site's return address in x30 and the address of
  * struct arch_exit in x16. All other registers except x17 are those of the site. */
     .p2align 6
-    .type exit_simd, %function
-exit_simd:
+    .type exit_entry, %function
+exit_entry:
     .cfi_startproc
     BTI_JC
     str     x0, [sp, #-16]!
@@ -130,17 +130,16 @@ exit_simd:
     mov     x0, sp
     b       resume
     .cfi_endproc
-    .size exit_simd, . - exit_simd
+    .size exit_entry, . - exit_entry
 
-/* The entries, indexed by level. */
     .section .data.rel.ro, "aw", %progbits
     .p2align 3
-    .globl arch_exit_entries
-    .hidden arch_exit_entries
-    .type arch_exit_entries, %object
-arch_exit_entries:
-    .xword exit_simd
-    .size arch_exit_entries, . - arch_exit_entries
+    .globl arch_exit_entry
+    .hidden arch_exit_entry
+    .type arch_exit_entry, %object
+arch_exit_entry:
+    .xword exit_entry
+    .size arch_exit_entry, . - arch_exit_entry
 
 /* ---- Resume ---- */
 

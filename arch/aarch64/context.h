@@ -19,7 +19,6 @@
 #define CONTEXT_Q(number) (CONTEXT_VECTORS + CONTEXT_VECTOR_BYTES * (number))
 
 #define CONTEXT_LEVEL_SIMD 1
-#define CONTEXT_LEVELS 1
 
 /* Bits of `present`. First word: 0 to 31, general registers. Second word: 64 to 95, vector
  * registers. */

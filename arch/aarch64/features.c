@@ -9,6 +9,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "arch/features.h"
+#include "arch/aarch64/context.h"
 
 /* ORDER HWCAP: the words of arch_host_features. */
 enum { HWCAP, HWCAP2 };
@@ -87,5 +88,11 @@ static const struct arch_feature features[] = {
     {.name = "ssve-fp8dot2", .word = HWCAP2, .bits = BIT(62), .first_llvm = 19},
 };
 
-const struct arch_feature_table aarch64_features = {features, sizeof features / sizeof *features,
-                                                    "fp-armv8"};
+/* Exits save the same registers whatever code can hold: of SVE's, the low 128 bits; and code
+ * without floating point must still preserve d8 to d15. */
+const struct arch_feature_table aarch64_features = {
+    .features = features,
+    .count = sizeof features / sizeof *features,
+    .base = "fp-armv8",
+    .base_level = CONTEXT_LEVEL_SIMD,
+};

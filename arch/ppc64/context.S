@@ -99,11 +99,6 @@
     .endr
 .endm
 
-.macro save_float_and_altivec offset
-    save_float \offset
-    save_altivec \offset
-.endm
-
 .macro save_vsx offset
     .irp n, EVERY
     addi    %r10, %r1, \offset + CONTEXT_VS(\n)
@@ -135,7 +130,7 @@
 /* ---- Exits ---- */
 
 /*
- * Entries of exits. A stub jumps here with the site's return address in LR and the address of
+ * The entry of exits. A stub jumps here with the site's return address in LR and the address of
  * struct arch_exit in r12. All other registers except for CTR are those of the site. The frame for
  * the handler's call consists of the ABI's header with space for parameters, and of the context.
  * While the frame is being set up, two saved registers are between it and the site's red zone.
@@ -145,10 +140,10 @@
 #define SAVED_R11 112
 #define SAVED_R0 120
 
-.macro exit name, level, save
+    .text
     .p2align 6
-    .type exit_\name, @function
-exit_\name:
+    .type exit_entry, @function
+exit_entry:
     .cfi_startproc
     stdu    %r1, -(RED_ZONE + SAVED)(%r1)
     .cfi_def_cfa_offset RED_ZONE + SAVED
@@ -179,16 +174,24 @@ exit_\name:
     std     %r0, HEADER + CONTEXT_XER(%r1)
     li      %r10, -0x1001
     std     %r10, HEADER + CONTEXT_PRESENT(%r1)
-    li      %r10, CONTEXT_PRESENT_SPECIAL_AT_EXIT
-    .if     \level > CONTEXT_LEVEL_FLOAT
     li      %r10, -13
     clrldi  %r10, %r10, 19
-    .endif
     std     %r10, HEADER + CONTEXT_PRESENT + 8(%r1)
-    li      %r10, \level
-    stw     %r10, HEADER + CONTEXT_VECTOR_LEVEL(%r1)
-    \save   HEADER
-    mffs    %f0
+    ld      %r4, ARCH_EXIT_LEVEL(%r12)
+    lwz     %r4, 0(%r4)
+    stw     %r4, HEADER + CONTEXT_VECTOR_LEVEL(%r1)
+    cmpwi   %r4, CONTEXT_LEVEL_ALTIVEC
+    blt     1f
+    bgt     2f
+    save_float HEADER
+    save_altivec HEADER
+    b       3f
+1:  li      %r10, CONTEXT_PRESENT_SPECIAL_AT_EXIT
+    std     %r10, HEADER + CONTEXT_PRESENT + 8(%r1)
+    save_float HEADER
+    b       3f
+2:  save_vsx HEADER
+3:  mffs    %f0
     stfd    %f0, HEADER + CONTEXT_FPSCR(%r1)
     cfi_context DWARF_R1, HEADER
     addi    %r3, %r1, HEADER
@@ -207,8 +210,7 @@ exit_\name:
     addi    %r3, %r1, HEADER
     b       resume
     .cfi_endproc
-    .size exit_\name, . - exit_\name
-.endm
+    .size exit_entry, . - exit_entry
 
 /* Check the values of `present` that the exits build from immediates. */
 #if ~CONTEXT_PRESENT_AT_EXIT != 0x1000
@@ -218,22 +220,14 @@ exit_\name:
 #error "present at exit, second word"
 #endif
 
-    .text
-    exit float, CONTEXT_LEVEL_FLOAT, save_float
-    exit altivec, CONTEXT_LEVEL_ALTIVEC, save_float_and_altivec
-    exit vsx, CONTEXT_LEVEL_VSX, save_vsx
-
-/* The entries, indexed by level. */
     .section .data.rel.ro, "aw", @progbits
     .p2align 3
-    .globl arch_exit_entries
-    .hidden arch_exit_entries
-    .type arch_exit_entries, @object
-arch_exit_entries:
-    .quad exit_float
-    .quad exit_altivec
-    .quad exit_vsx
-    .size arch_exit_entries, . - arch_exit_entries
+    .globl arch_exit_entry
+    .hidden arch_exit_entry
+    .type arch_exit_entry, @object
+arch_exit_entry:
+    .quad exit_entry
+    .size arch_exit_entry, . - arch_exit_entry
 
 /* ---- Resume ---- */
 

@@ -26,7 +26,6 @@
 #define CONTEXT_LEVEL_FLOAT 1
 #define CONTEXT_LEVEL_ALTIVEC 2
 #define CONTEXT_LEVEL_VSX 3
-#define CONTEXT_LEVELS 3
 
 /*
  * Bits of `present`. First word: 0 to 31 general registers, 32 to 63 floating-point registers.

@@ -8,6 +8,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "arch/features.h"
+#include "arch/ppc64/context.h"
 
 /* ORDER HWCAP: the words of arch_host_features. */
 enum { HWCAP, HWCAP2 };
@@ -62,5 +63,13 @@ static const struct arch_feature features[] = {
     {.name = "mma", .word = HWCAP2, .bits = HAS_MMA},
 };
 
-const struct arch_feature_table ppc64_features = {features, sizeof features / sizeof *features,
-                                                  "64bit"};
+/* Code for CPUs without VSX can hold nothing in the second halves of vs0 to vs31. v20 to v31 are
+ * callee-saved, so code without Altivec must preserve them, too. */
+const struct arch_feature_table ppc64_features = {
+    .features = features,
+    .count = sizeof features / sizeof *features,
+    .base = "64bit",
+    .base_level = CONTEXT_LEVEL_VSX,
+    .wide = "vsx",
+    .narrow_level = CONTEXT_LEVEL_ALTIVEC,
+};

@@ -1,5 +1,5 @@
 /*
- * x86-64: save, resume, and the exit entries that stubs jump to.
+ * x86-64: save, resume, and the exits' entry that stubs jump to.
  *
  * Vector registers are moved one by one, because XSAVE and XRSTOR take several times as long.
  *
@@ -74,17 +74,17 @@
 /* ---- Exits ---- */
 
 /*
- * Entries of exits. A stub jumps here with two words on the stack: the site's return address, and
+ * The entry of exits. A stub jumps here with two words on the stack: the site's return address, and
  * below it, at the stack pointer, the address of struct arch_exit. All registers are those of the
  * site. FRAME is the size of what is between the context and the site's stack pointer: the red
  * zone, which includes these two words, the flags and rdi.
  */
 #define FRAME (RED_ZONE + 16)
 
-.macro exit name, level, save, present_control
+    .text
     .p2align 6
-    .type exit_\name, @function
-exit_\name:
+    .type exit_entry, @function
+exit_entry:
     .cfi_startproc
     .cfi_def_cfa_offset 16
     endbr64
@@ -119,37 +119,38 @@ exit_\name:
     mov     FRAME - 16(%rdi), %rcx
     stmxcsr CONTEXT_MXCSR(%rsp)
     movabs  $(CONTEXT_PRESENT_GENERAL | CONTEXT_PRESENT_VECTORS), %rax
-    movabs  $\present_control, %rdx
     mov     %rax, CONTEXT_PRESENT(%rsp)
+    movq    $CONTEXT_PRESENT_CONTROL, CONTEXT_PRESENT + 8(%rsp)
+    mov     ARCH_EXIT_LEVEL(%rcx), %rdx
+    mov     (%rdx), %edx
+    mov     %edx, CONTEXT_VECTOR_LEVEL(%rsp)
+    cmp     $CONTEXT_LEVEL_AVX, %edx
+    jb      1f
+    je      2f
+    movabs  $(CONTEXT_PRESENT_CONTROL | CONTEXT_PRESENT_AVX512), %rdx
     mov     %rdx, CONTEXT_PRESENT + 8(%rsp)
-    movl    $\level, CONTEXT_VECTOR_LEVEL(%rsp)
-    \save
-    cld
+    save_avx512
+    jmp     3f
+1:  save_sse
+    jmp     3f
+2:  save_avx
+3:  cld
     mov     %rsp, %rdi
     mov     ARCH_EXIT_USER(%rcx), %rsi
     call    *ARCH_EXIT_HANDLER(%rcx)
     mov     %rsp, %rdi
     jmp     resume
     .cfi_endproc
-    .size exit_\name, . - exit_\name
-.endm
+    .size exit_entry, . - exit_entry
 
-    .text
-    exit sse, CONTEXT_LEVEL_SSE, save_sse, CONTEXT_PRESENT_CONTROL
-    exit avx, CONTEXT_LEVEL_AVX, save_avx, CONTEXT_PRESENT_CONTROL
-    exit avx512, CONTEXT_LEVEL_AVX512, save_avx512, (CONTEXT_PRESENT_CONTROL | CONTEXT_PRESENT_AVX512)
-
-/* The entries, indexed by level. */
     .section .data.rel.ro, "aw", @progbits
     .p2align 3
-    .globl arch_exit_entries
-    .hidden arch_exit_entries
-    .type arch_exit_entries, @object
-arch_exit_entries:
-    .quad exit_sse
-    .quad exit_avx
-    .quad exit_avx512
-    .size arch_exit_entries, . - arch_exit_entries
+    .globl arch_exit_entry
+    .hidden arch_exit_entry
+    .type arch_exit_entry, @object
+arch_exit_entry:
+    .quad exit_entry
+    .size arch_exit_entry, . - arch_exit_entry
 
 /* ---- Resume ---- */
 

@@ -26,7 +26,6 @@
 #define CONTEXT_LEVEL_SSE 1
 #define CONTEXT_LEVEL_AVX 2
 #define CONTEXT_LEVEL_AVX512 3
-#define CONTEXT_LEVELS 3
 
 /* Bits of `present`, in both words: 0 to 16 general registers and PC, 17 to 32 vector registers, 49
  * flags, 64 MXCSR, 67 to 82 vector registers, 118 to 125 mask registers. */

@@ -16,6 +16,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "arch/x86_64/features.h"
+#include "arch/x86_64/context.h"
 
 #define BIT(n) (UINT64_C(1) << (n))
 
@@ -130,5 +131,18 @@ static const struct arch_feature features[] = {
      .state = AVX512},
 };
 
-const struct arch_feature_table x86_64_features = {features, sizeof features / sizeof *features,
-                                                   "sse2"};
+/* Some features of AMX imply AVX-512. */
+static uint32_t feature_level(const struct arch_feature *feature)
+{
+    if ((feature->state & (AVX512 | AMX) & ~AVX) != 0)
+        return CONTEXT_LEVEL_AVX512;
+    return (feature->state & AVX) != 0 ? CONTEXT_LEVEL_AVX : CONTEXT_LEVEL_SSE;
+}
+
+const struct arch_feature_table x86_64_features = {
+    .features = features,
+    .count = sizeof features / sizeof *features,
+    .base = "sse2",
+    .base_level = CONTEXT_LEVEL_SSE,
+    .feature_level = feature_level,
+};

@@ -30,6 +30,8 @@ struct function *function_new(void)
     struct function *function = calloc(1, sizeof *function);
     if (function == NULL)
         heap_exhausted();
+    function->hot_invocations = UINT64_MAX;
+    function->hot_loops = UINT64_MAX;
     return function;
 }
 
@@ -40,6 +42,7 @@ void function_free(struct function *function)
     free(function->sites);
     free(function->functions);
     free(function->lines);
+    free(function->compiled);
     free(function);
 }
 
@@ -87,6 +90,54 @@ uint32_t function_add(struct function *function, struct function *inner)
                                      &function->function_capacity, sizeof(struct function *));
     function->functions[function->function_count] = inner;
     return function->function_count++;
+}
+
+/* The values that each operation pushes, less those that it pops, without counted ones. */
+const int stack_effects[] = {
+    [OP_CONSTANT] = 1,
+    [OP_PUSH_NIL] = 1,
+    [OP_PUSH_TRUE] = 1,
+    [OP_PUSH_FALSE] = 1,
+    [OP_GET_LOCAL] = 1,
+    [OP_GET_CAPTURED] = 1,
+    [OP_GET_BOX] = 1,
+    [OP_GET_GLOBAL] = 1,
+    [OP_DEFINE_GLOBAL] = -1,
+    [OP_SET_PROPERTY] = -1,
+    [OP_GET_SUPER] = -1,
+    [OP_EQUAL] = -1,
+    [OP_NOT_EQUAL] = -1,
+    [OP_LESS] = -1,
+    [OP_LESS_EQUAL] = -1,
+    [OP_GREATER] = -1,
+    [OP_GREATER_EQUAL] = -1,
+    [OP_ADD] = -1,
+    [OP_SUBTRACT] = -1,
+    [OP_MULTIPLY] = -1,
+    [OP_DIVIDE] = -1,
+    [OP_PRINT] = -1,
+    [OP_POP_JUMP_IF_FALSE] = -1,
+    [OP_INVOKE_SUPER] = -1,
+    [OP_CLOSURE] = 1,
+    [OP_CLASS] = 1,
+    [OP_INHERIT] = -1,
+    [OP_END_CLASS] = -1,
+    [OP_RETURN] = -1,
+    [OP_HALT] = 0,
+};
+
+uint32_t values_popped(const struct function *function, instruction word)
+{
+    switch (operation_of(word)) {
+    case OP_POP:
+        return operand_of(word);
+    case OP_CALL:
+    case OP_INVOKE:
+    case OP_INVOKE_SUPER:
+        return function->sites[operand_of(word)].argument_count;
+    default:
+        return 0;
+    }
 }
 
 /* ---- Reading ---- */

@@ -136,6 +136,10 @@ struct function {
     bool is_initializer;
     uint64_t invocation_count;
     uint64_t loop_count; /* executed LOOPs */
+    /* Counts at which the interpreter asks jit.c for compiled code. */
+    uint64_t hot_invocations;
+    uint64_t hot_loops;
+    struct compiled *compiled; /* jit.h; NULL without a compiler */
 
     instruction *code;
     uint32_t code_count;
@@ -163,6 +167,11 @@ uint32_t site_add(struct function *function, struct string *name, uint32_t argum
 uint32_t function_add(struct function *function, struct function *inner);
 
 /* ---- For all ---- */
+
+/* The values that each operation pushes, less those that it pops, without the counted ones, which
+ * values_popped returns. */
+extern const int stack_effects[];
+uint32_t values_popped(const struct function *function, instruction word);
 
 /* Returns the line of an instruction. */
 uint32_t line_of(const struct function *function, const instruction *at);

@@ -11,6 +11,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "jit.h"
 #include "scanner.h"
 #include "vm.h"
 
@@ -181,40 +182,6 @@ static struct string *previous_name(struct compiler *c)
 }
 
 /* ---- Writing code ---- */
-
-/* The values that each operation pushes, less those that it pops, without counted ones. */
-static const int stack_effects[] = {
-    [OP_CONSTANT] = 1,
-    [OP_PUSH_NIL] = 1,
-    [OP_PUSH_TRUE] = 1,
-    [OP_PUSH_FALSE] = 1,
-    [OP_GET_LOCAL] = 1,
-    [OP_GET_CAPTURED] = 1,
-    [OP_GET_BOX] = 1,
-    [OP_GET_GLOBAL] = 1,
-    [OP_DEFINE_GLOBAL] = -1,
-    [OP_SET_PROPERTY] = -1,
-    [OP_GET_SUPER] = -1,
-    [OP_EQUAL] = -1,
-    [OP_NOT_EQUAL] = -1,
-    [OP_LESS] = -1,
-    [OP_LESS_EQUAL] = -1,
-    [OP_GREATER] = -1,
-    [OP_GREATER_EQUAL] = -1,
-    [OP_ADD] = -1,
-    [OP_SUBTRACT] = -1,
-    [OP_MULTIPLY] = -1,
-    [OP_DIVIDE] = -1,
-    [OP_PRINT] = -1,
-    [OP_POP_JUMP_IF_FALSE] = -1,
-    [OP_INVOKE_SUPER] = -1,
-    [OP_CLOSURE] = 1,
-    [OP_CLASS] = 1,
-    [OP_INHERIT] = -1,
-    [OP_END_CLASS] = -1,
-    [OP_RETURN] = -1,
-    [OP_HALT] = 0,
-};
 
 static struct function *function_of_unit(struct compiler *c) { return c->unit->function; }
 
@@ -546,6 +513,10 @@ static void named_variable(struct compiler *c, struct string *name, bool can_ass
     bool is_assignment = can_assign && match(c, TOKEN_EQUAL);
     if (is_assignment)
         expression(c);
+    if (is_assignment && set == OP_SET_GLOBAL && !is_local) {
+        c->vm->globals.are_assigned[index] = true;
+        jit_redefined(c->vm, index);
+    }
     if (is_local && is_assignment)
         emit_set_local(c, index);
     else if (is_local)
@@ -667,6 +638,7 @@ static void begin_unit(struct compiler *c, struct unit *unit, enum unit_kind kin
     unit->function->is_initializer = kind == UNIT_INITIALIZER;
     unit->function->next = c->vm->functions;
     c->vm->functions = unit->function;
+    jit_add_function(unit->function);
     c->unit = unit;
     /* Slot 0 is `this`, or the callee, which has no name. */
     add_local(c, kind >= UNIT_METHOD ? c->this_name : NULL);

@@ -10,12 +10,13 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "jit.h"
 #include "shape.h"
 #include "vm.h"
 
 #include <stdio.h>
 
-static bool out_of_memory(struct vm *vm) { return runtime_error(vm, "Out of memory."); }
+bool out_of_memory(struct vm *vm) { return runtime_error(vm, "Out of memory."); }
 
 /* ---- Arithmetic ---- */
 
@@ -27,7 +28,7 @@ static void note_operands(struct vm *vm, uint32_t seen)
     *word = make_instruction(operation_of(*word), operand_of(*word) | seen);
 }
 
-static bool add_slow(struct vm *vm)
+bool add_slow(struct vm *vm)
 {
     lox_value *operands = vm->top - 2;
     if (!is_kind(operands[0], KIND_STRING) || !is_kind(operands[1], KIND_STRING)) {
@@ -102,7 +103,7 @@ static struct closure *make_closure(struct vm *vm, struct function *function, bo
     return closure;
 }
 
-static bool push_closure(struct vm *vm, struct function *function)
+bool push_closure(struct vm *vm, struct function *function)
 {
     const struct closure *closure = make_closure(vm, function, false);
     if (closure == NULL)
@@ -168,7 +169,7 @@ static bool enter(struct vm *vm, struct closure *closure, uint32_t argument_coun
         return runtime_error(vm, "Stack overflow.");
     function->invocation_count++;
     *++vm->frame = (struct frame){closure, function, function->code, base};
-    return true;
+    return function->invocation_count < function->hot_invocations || jit_enter(vm);
 }
 
 /* Makes an instance, in the place of the class, and calls its init. */
@@ -236,7 +237,7 @@ static void note_callee(struct site *site, lox_value callee)
         site_record(site, &seen);
 }
 
-static bool call_slow(struct vm *vm, struct site *site)
+bool call_slow(struct vm *vm, struct site *site)
 {
     note_callee(site, vm->top[-1 - (ptrdiff_t)site->argument_count]);
     return call_value(vm, site->argument_count);
@@ -265,12 +266,12 @@ static bool bind(struct vm *vm, struct closure *method)
 static void note(struct site *site, const struct site_case *found, bool is_call)
 {
     if (found->key == NO_KEY)
-        return;
-    if (!is_call || function_of(found->target)->arity == site->argument_count)
+        site->is_megamorphic = true;
+    else if (!is_call || function_of(found->target)->arity == site->argument_count)
         site_record(site, found);
 }
 
-static bool get_property_slow(struct vm *vm, struct site *site)
+bool get_property_slow(struct vm *vm, struct site *site)
 {
     struct site_case found;
     if (!is_kind(vm->top[-1], KIND_INSTANCE))
@@ -289,7 +290,7 @@ static bool get_property_slow(struct vm *vm, struct site *site)
     return true;
 }
 
-static bool set_property_slow(struct vm *vm, struct site *site)
+bool set_property_slow(struct vm *vm, struct site *site)
 {
     lox_value *operands = vm->top - 2;
     struct site_case found;
@@ -310,7 +311,7 @@ static bool set_property_slow(struct vm *vm, struct site *site)
 }
 
 /* Calls a method, or what a field holds. Fields are not recorded. */
-static bool invoke_slow(struct vm *vm, struct site *site)
+bool invoke_slow(struct vm *vm, struct site *site)
 {
     struct site_case found;
     lox_value *receiver = vm->top - site->argument_count - 1;
@@ -328,7 +329,7 @@ static bool invoke_slow(struct vm *vm, struct site *site)
 }
 
 /* Pops a superclass and finds a method of it, which is bound or called. */
-static bool super_slow(struct vm *vm, struct site *site, bool is_call)
+bool super_slow(struct vm *vm, struct site *site, bool is_call)
 {
     lox_value superclass = *--vm->top;
     struct site_case found = {.key = as_object(superclass), .access = ACCESS_METHOD};
@@ -340,7 +341,7 @@ static bool super_slow(struct vm *vm, struct site *site, bool is_call)
     return is_call ? enter(vm, found.target, site->argument_count) : bind(vm, found.target);
 }
 
-static bool undefined_variable(struct vm *vm, uint32_t number)
+bool undefined_variable(struct vm *vm, uint32_t number)
 {
     return runtime_error(vm, "Undefined variable '%s'.", vm->globals.names[number]->bytes);
 }
@@ -396,8 +397,9 @@ static bool undefined_variable(struct vm *vm, uint32_t number)
         frame->closure = entered;                                                                  \
         frame->function = function = inner;                                                        \
         frame->base = base = inner_base;                                                           \
-        function->invocation_count++;                                                              \
         at = function->code;                                                                       \
+        if (__builtin_expect(++function->invocation_count >= function->hot_invocations, 0))        \
+            DO(jit_enter(vm));                                                                     \
         NEXT();                                                                                    \
     } while (false)
 
@@ -405,8 +407,7 @@ static bool undefined_variable(struct vm *vm, uint32_t number)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wpedantic"
 
-/* Runs from the saved state up to a HALT. */
-static bool run(struct vm *vm)
+bool run(struct vm *vm, const struct frame *last)
 {
     static const void *const labels[] = {
 #define OPERATION(name) &&op_##name,
@@ -475,6 +476,8 @@ op_SET_GLOBAL:
     vm->globals.values[OPERAND] = top[-1];
     NEXT();
 op_DEFINE_GLOBAL:
+    if (__builtin_expect(vm->globals.values[OPERAND] != UNDEFINED, 0))
+        jit_redefined(vm, OPERAND);
     vm->globals.values[OPERAND] = *--top;
     NEXT();
 
@@ -558,8 +561,15 @@ op_POP_JUMP_IF_FALSE:
         at += OPERAND;
     NEXT();
 op_LOOP:
-    function->loop_count++;
     at -= OPERAND;
+    if (__builtin_expect(++function->loop_count >= function->hot_loops, 0)) {
+        SAVE();
+        if (!jit_loop(vm))
+            return false;
+        if (vm->frame < last)
+            return true;
+        LOAD();
+    }
     NEXT();
 
 op_CALL : {
@@ -600,7 +610,11 @@ op_RETURN : {
     lox_value result = top[-1];
     top = base;
     *top++ = result;
-    frame--;
+    if (__builtin_expect(frame-- == last, 0)) {
+        at = frame->at;
+        SAVE();
+        return true;
+    }
     function = frame->function;
     base = frame->base;
     at = frame->at;
@@ -617,7 +631,7 @@ op_METHOD:
     DO(define_method(vm, function->functions[OPERAND]));
 op_END_CLASS:
     DO(end_class(vm, OPERAND));
-op_HALT:
+op_HALT: /* after the last return, nothing is executed */
     SAVE();
     return true;
 }
@@ -636,7 +650,8 @@ bool interpret(struct vm *vm, struct function *script)
         return out_of_memory(vm);
     closure->object.identity = script;
     *vm->top++ = object_value(closure);
-    bool is_done = enter(vm, closure, 0) && run(vm);
+    struct frame *first = vm->frame + 1;
+    bool is_done = enter(vm, closure, 0) && (vm->frame < first || run(vm, first));
     vm->top = vm->stack;
     vm->frame = vm->frames;
     return is_done;

@@ -3,9 +3,10 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "vm.h"
+#include "jit.h"
 
 #include <getopt.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -14,6 +15,8 @@ enum { EXIT_USAGE = 64, EXIT_STATIC = 65, EXIT_RUN_TIME = 70, EXIT_FILE = 74 };
 
 struct options {
     struct heap_options heap;
+    enum jit_mode jit;
+    const char *path; /* NULL: read lines */
     bool prints_code;
     bool prints_statistics;
 };
@@ -24,6 +27,8 @@ static const char usage[] =
     "  --heap-limit=MIB   memory for objects, at most\n"
     "  --young=KIB        size of the young generation\n"
     "  --print-code       print the bytecode, too\n"
+    "  --jit=MODE         off, on, always (compile at the first call), loops (at the first back "
+    "edge)\n"
     "  --statistics       print figures of the heap at the end, on standard error\n";
 
 /* Reads a number of units. Returns false if it is not one, or too large. */
@@ -35,6 +40,17 @@ static bool parse_size(const char *text, size_t unit, size_t *size)
         return false;
     *size = count * unit;
     return true;
+}
+
+static bool parse_mode(const char *name, enum jit_mode *mode)
+{
+    static const char *const names[] = {"off", "on", "always", "loops"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        *mode = (enum jit_mode)i;
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    }
+    return false;
 }
 
 static bool parse_option(struct options *options, int option)
@@ -50,6 +66,9 @@ static bool parse_option(struct options *options, int option)
                options->heap.young_size >= 4 * (size_t)SMALL_MAX;
     case 'c':
         return options->prints_code = true;
+    case 'j':
+        return parse_mode(optarg, &options->jit) &&
+               (options->jit == JIT_OFF || JIT_DEFAULT != JIT_OFF);
     case 't':
         return options->prints_statistics = true;
     default:
@@ -60,9 +79,13 @@ static bool parse_option(struct options *options, int option)
 static bool parse_options(struct options *options, int argc, char **argv)
 {
     static const struct option long_options[] = {
-        {"gc-stress", no_argument, NULL, 's'},   {"heap-limit", required_argument, NULL, 'l'},
-        {"young", required_argument, NULL, 'y'}, {"print-code", no_argument, NULL, 'c'},
-        {"statistics", no_argument, NULL, 't'},  {NULL, 0, NULL, 0},
+        {"gc-stress", no_argument, NULL, 's'},
+        {"heap-limit", required_argument, NULL, 'l'},
+        {"young", required_argument, NULL, 'y'},
+        {"print-code", no_argument, NULL, 'c'},
+        {"statistics", no_argument, NULL, 't'},
+        {"jit", required_argument, NULL, 'j'},
+        {NULL, 0, NULL, 0},
     };
     int option;
     while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1)
@@ -72,7 +95,7 @@ static bool parse_options(struct options *options, int argc, char **argv)
 }
 
 /* Returns the exit status. */
-static int run(struct vm *vm, const struct options *options, const char *source, size_t size)
+static int run_source(struct vm *vm, const struct options *options, const char *source, size_t size)
 {
     struct function *script = compile(vm, source, size);
     if (script == NULL)
@@ -115,7 +138,7 @@ static int run_file(struct vm *vm, const struct options *options, const char *pa
         fprintf(stderr, "Could not open file \"%s\".\n", path);
         return EXIT_FILE;
     }
-    int status = run(vm, options, source, size);
+    int status = run_source(vm, options, source, size);
     free(source);
     return status;
 }
@@ -133,7 +156,7 @@ static void run_lines(struct vm *vm, const struct options *options)
         ssize_t size = getline(&line, &capacity, stdin);
         if (size < 0)
             break;
-        run(vm, options, line, (size_t)size);
+        run_source(vm, options, line, (size_t)size);
     }
     if (is_terminal)
         putchar('\n');
@@ -144,25 +167,56 @@ static void print_statistics(const struct heap *heap)
 {
     fprintf(stderr, "collections: %zu minor, %zu major; old objects: %zu bytes\n",
             heap->minor_count, heap->major_count, heap->old_bytes);
+    jit_print_statistics();
+}
+
+/* ---- The thread, with a stack that is large enough for the native frames of all calls ---- */
+
+/* Each call has at most a frame of compiled code and one of the interpreter's. Pages that are not
+ * used take no memory. */
+static const size_t stack_bytes = (size_t)FRAMES_MAX * 4096;
+
+static void *run_all(void *argument)
+{
+    static struct vm vm;
+    static int status;
+    const struct options *options = argument;
+    if (!vm_init(&vm, &options->heap) || !jit_init(&vm, options->jit))
+        heap_exhausted();
+    if (options->path != NULL)
+        status = run_file(&vm, options, options->path);
+    else
+        run_lines(&vm, options);
+    if (options->prints_statistics)
+        print_statistics(&vm.heap);
+    vm_destroy(&vm);
+    jit_destroy();
+    return &status;
+}
+
+/* Returns the exit status. */
+static int run_in_thread(struct options *options)
+{
+    pthread_t thread;
+    pthread_attr_t attributes;
+    void *status;
+    void *stack = heap_map(stack_bytes);
+    if (stack == NULL || pthread_attr_init(&attributes) != 0 ||
+        pthread_attr_setstack(&attributes, stack, stack_bytes) != 0 ||
+        pthread_create(&thread, &attributes, run_all, options) != 0)
+        heap_exhausted();
+    pthread_join(thread, &status);
+    pthread_attr_destroy(&attributes);
+    return *(int *)status;
 }
 
 int main(int argc, char **argv)
 {
-    static struct vm vm;
-    struct options options = {.prints_code = false};
-    int status = EXIT_SUCCESS;
+    struct options options = {.jit = JIT_DEFAULT};
     if (!parse_options(&options, argc, argv)) {
         fputs(usage, stderr);
         return EXIT_USAGE;
     }
-    if (!vm_init(&vm, &options.heap))
-        heap_exhausted();
-    if (optind < argc)
-        status = run_file(&vm, &options, argv[optind]);
-    else
-        run_lines(&vm, &options);
-    if (options.prints_statistics)
-        print_statistics(&vm.heap);
-    vm_destroy(&vm);
-    return status;
+    options.path = optind < argc ? argv[optind] : NULL;
+    return run_in_thread(&options);
 }

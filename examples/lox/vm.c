@@ -37,8 +37,11 @@ static void visit_roots(struct heap *heap, void *user)
 bool vm_init(struct vm *vm, const struct heap_options *options)
 {
     *vm = (struct vm){.stack = heap_map(STACK_SLOTS * sizeof *vm->stack),
-                      .frames = heap_map(FRAMES_MAX * sizeof *vm->frames)};
-    if (!heap_init(&vm->heap, options) || vm->stack == NULL || vm->frames == NULL)
+                      .frames = heap_map((FRAMES_MAX + FRAMES_SPARE) * sizeof *vm->frames)};
+    vm->globals.values = heap_map(GLOBALS_MAX * sizeof *vm->globals.values);
+    vm->globals.are_assigned = heap_map(GLOBALS_MAX);
+    if (!heap_init(&vm->heap, options) || vm->stack == NULL || vm->frames == NULL ||
+        vm->globals.values == NULL || vm->globals.are_assigned == NULL)
         return false;
     vm->top = vm->stack;
     vm->frame = vm->frames;
@@ -57,13 +60,16 @@ void vm_destroy(struct vm *vm)
         vm->functions = function->next;
         function_free(function);
     }
-    free(vm->globals.values);
     free(vm->globals.names);
     heap_destroy(&vm->heap);
     if (vm->stack != NULL)
         munmap(vm->stack, STACK_SLOTS * sizeof *vm->stack);
     if (vm->frames != NULL)
-        munmap(vm->frames, FRAMES_MAX * sizeof *vm->frames);
+        munmap(vm->frames, (FRAMES_MAX + FRAMES_SPARE) * sizeof *vm->frames);
+    if (vm->globals.values != NULL)
+        munmap(vm->globals.values, GLOBALS_MAX * sizeof *vm->globals.values);
+    if (vm->globals.are_assigned != NULL)
+        munmap(vm->globals.are_assigned, GLOBALS_MAX);
 }
 
 /* ---- Global variables ---- */
@@ -74,10 +80,10 @@ uint32_t global_number(struct vm *vm, struct string *name)
     const lox_value *known = table_find(globals->numbers, name);
     if (known != NULL)
         return (uint32_t)*known;
-    uint32_t capacity = globals->capacity;
-    globals->names = array_grow(globals->names, globals->count, &capacity, sizeof *globals->names);
-    globals->values =
-        array_grow(globals->values, globals->count, &globals->capacity, sizeof *globals->values);
+    if (globals->count == GLOBALS_MAX)
+        heap_exhausted();
+    globals->names =
+        array_grow(globals->names, globals->count, &globals->capacity, sizeof *globals->names);
     if (!table_set(&vm->heap, &globals->numbers, name, globals->count))
         heap_exhausted();
     globals->values[globals->count] = UNDEFINED;

@@ -11,8 +11,10 @@
 
 enum {
     STACK_SLOTS = 1 << 24,
+    GLOBALS_MAX = OPERAND_MAX + 2,
     FRAMES_MAX = 1 << 18,
-    TRACE_LINES = 64, /* of a deep stack, the first and last so many frames are printed */
+    FRAMES_SPARE = 16, /* mapped, too, for compiled code, which checks after it has made frames */
+    TRACE_LINES = 64,  /* of a deep stack, the first and last so many frames are printed */
 };
 
 /* A call of the interpreter. This is all that it knows of a call, so whoever makes frames (a
@@ -26,7 +28,8 @@ struct frame {
 
 struct globals {
     struct table *numbers; /* from names */
-    lox_value *values;     /* UNDEFINED if only named so far */
+    lox_value *values;     /* at a fixed address; UNDEFINED if only named so far */
+    bool *are_assigned;    /* whether there is code that assigns it after its definition */
     struct string **names;
     uint32_t count;
     uint32_t capacity;
@@ -65,6 +68,23 @@ void print_value(lox_value value);
 struct function *compile(struct vm *vm, const char *source, size_t size);
 
 /* ---- interpreter.c ---- */
+
+/* Runs from the saved state until the frame `last` has returned; its result is on the top. Returns
+ * false after an error. */
+bool run(struct vm *vm, const struct frame *last);
+
+/* Operations that are not in line. They find their operands on the stack, and leave their results
+ * there, which for calls may be a new frame. They return false after an error, which they have
+ * printed. */
+bool add_slow(struct vm *vm);
+bool push_closure(struct vm *vm, struct function *function);
+bool get_property_slow(struct vm *vm, struct site *site);
+bool set_property_slow(struct vm *vm, struct site *site);
+bool call_slow(struct vm *vm, struct site *site);
+bool invoke_slow(struct vm *vm, struct site *site);
+bool super_slow(struct vm *vm, struct site *site, bool is_call);
+bool undefined_variable(struct vm *vm, uint32_t number);
+bool out_of_memory(struct vm *vm);
 
 /* Runs a script. Returns false after a run-time error, which was printed. */
 bool interpret(struct vm *vm, struct function *script);

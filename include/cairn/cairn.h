@@ -31,6 +31,7 @@
 #include <cairn/call.h>
 #include <cairn/context.h>
 #include <cairn/declaration.h>
+#include <cairn/entry.h>
 #include <cairn/exit.h>
 #include <cairn/fault.h>
 #include <cairn/fault_table.h>

@@ -17,8 +17,9 @@
  *
  * Contexts are made by
  *
- * - exits (cairn/exit.h): all registers of the site, except those that the ABI reserves for code
- *   between caller and callee (x16 and x17 on AArch64, r12 and CTR on PPC64);
+ * - exits (cairn/exit.h): all registers of the site that the loaded code can hold, except those
+ *   that the ABI reserves for code between caller and callee (x16 and x17 on AArch64, r12 and CTR
+ *   on PPC64);
  * - cairn_context_from_signal, in a signal handler: all registers;
  * - cairn_context_save: the callee-saved registers of the thread itself.
  *

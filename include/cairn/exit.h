@@ -35,16 +35,64 @@
  *   as arguments (cairn_exit_enter). The compiled frame is removed before the interpreter begins.
  *   Use this where a loop often switches between compiled code and the interpreter.
  *
- * Compiled code that replaces other compiled code is entered in the same way. cairn/call.h
- * describes how the interpreter enters compiled code. To make all threads leave a function,
- * including those that are waiting in its callees, see cairn/invalidation.h.
+ * THROWING. A VM's error leaves many frames at once: compiled ones, those of the interpreter that
+ * called them, and those of C functions in between, up to a C function with a handler for errors.
+ * That function saves its context before it calls anything that may throw:
  *
- * REGISTERS. After the handler has returned, all registers are unchanged, including vector
- * registers and flags, with three exceptions: registers that the handler has written through the
- * frame; registers that an action changes; and registers that the ABI reserves for code between
- * caller and callee (x16 and x17 on AArch64; r12 and CTR on PPC64, and r11 with ELFv1; but only r12
- * at a shadow that holds one instruction). So an exit may be the target of patch points of any
- * calling convention, and of a stack map's shadow.
+ *     bool run_protected(struct vm *vm, struct function *function)
+ *     {
+ *         struct protection here = {.outer = vm->protection};
+ *         vm->protection = &here;
+ *         bool succeeded = cairn_context_save(&here.context) == 0;
+ *         if (succeeded)
+ *             run(vm, function);                         interpreted or compiled
+ *         vm->protection = here.outer;
+ *         return succeeded;                              otherwise the error is in vm->error
+ *     }
+ *
+ * The handler of an exit, or of an inline cache's miss, then throws by an action:
+ *
+ *     vm->error = make_error(…);
+ *     status = cairn_exit_resume(call, &vm->protection->context, &error);
+ *
+ * As with setjmp, run_protected's own variables must be volatile if they are changed after the
+ * context was saved and used after a throw. A compiled function that catches errors itself calls
+ * such a C function for its protected part, and tests the result. Nothing is unwound: what the VM
+ * keeps for each frame (its interpreter's stack, the list of protections, locks) is reset by the
+ * function that catches. C functions that hold something else when they call compiled code, such as
+ * memory or locks, must be protected themselves. C++ destructors in skipped frames do not run. C
+ * functions that compiled code calls directly have no exit; they throw by cairn_context_resume.
+ *
+ * Compiled code that replaces other compiled code is entered in the same way as the interpreter.
+ * cairn/call.h describes how the interpreter enters compiled code. To make all threads leave a
+ * function, including those that are waiting in its callees, see cairn/invalidation.h.
+ *
+ * COST, on Zen 5 (doc/performance.md). An exit whose handler does nothing takes 44 ns, half of it
+ * to find the frame and the record. Leaving the frame by cairn_exit_return takes 60 ns more.
+ * Reading a value takes 3 ns with cairn_frame_values, and 14 ns with cairn_frame_value. So a
+ * deoptimisation takes 100 to 300 ns, and what the interpreter needs to continue. It is for what is
+ * rare: code that leaves often should be compiled again without the assumption that fails.
+ * cairn_exit_resume copies a context, and its time does not depend on the number of frames that are
+ * left. A site that is not patched costs its no-ops.
+ *
+ * An exit saves the vector registers that the loaded code can hold. In Intel's processors, the
+ * first 512-bit store after a pause takes hundreds of nanoseconds. Engines find out for which CPU
+ * and features a module is compiled: 128 bits of 16 registers are saved for x86-64's oldest CPU,
+ * 256 bits with AVX, and all with AVX-512 (on PPC64, 128 bits of vs0 to vs31 unless all functions
+ * have the feature -vsx). What counts is all code that the runtime has loaded so far; one module
+ * for AVX-512 lets all exits save everything from then on. So does code of which nothing is known:
+ * functions for CPUs that are known only by name (LLVM's "target-cpu", except x86-64 to x86-64-v4),
+ * unless their features exclude some ("-avx512f"); code that MCJIT, ORC or a loader's
+ * cairn_loader_allocate loads; and objects without a manifest or `features` in their options
+ * (cairn/load.h). Reading a register that was not saved fails with NOT_FOUND. Assembly outside of
+ * modules that calls an exit must not expect more.
+ *
+ * REGISTERS. After the handler has returned, all registers that the code can hold are unchanged,
+ * including vector registers and flags, with three exceptions: registers that the handler has
+ * written through the frame; registers that an action changes; and registers that the ABI reserves
+ * for code between caller and callee (x16 and x17 on AArch64; r12 and CTR on PPC64, and r11 with
+ * ELFv1; but only r12 at a shadow that holds one instruction). So an exit may be the target of
+ * patch points of any calling convention, and of a stack map's shadow.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -73,7 +121,7 @@ enum { CAIRN_EXIT_ENTRY_BYTES = 1600 };
 /** A thread's call of an exit. */
 struct cairn_exit_call {
     /** The frame of the function that contains the site. If the exit was called from elsewhere, the
-     *  frame's module is NULL, and the only possible action is to continue. */
+     *  frame's module is NULL, and the only possible actions are to continue and to resume. */
     struct cairn_frame frame;
     /** The record of the site, or of the call that has reached the exit (cairn/frame.h, RECORDS).
      *  If there are several at the address, it is the first one; without a record, its table is
@@ -183,6 +231,20 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_exit_return(struct cairn_exit
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_exit_enter(
     struct cairn_exit_call *call, const cairn_signature *signature, const void *function,
     const struct cairn_value *arguments, uint32_t argument_count, struct cairn_error *error);
+
+/**
+ * Resumes the thread at a context that was made earlier (THROWING above): after the handler has
+ * returned, all frames further in than the context's are removed, and the thread continues with the
+ * registers of the context. In a context of cairn_context_save, that call returns 1. The context is
+ * read after the handler has returned, and must stay valid and unchanged until then. Its stack
+ * pointer must be in the thread's current stack. See also cairn_context_resume.
+ *
+ * Errors: ARGUMENT if the context's stack pointer is further in than the site's; NOT_FOUND if the
+ * context does not hold a stack pointer and a program counter. Nothing is changed after an error.
+ */
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_exit_resume(struct cairn_exit_call *call,
+                                                               const struct cairn_context *context,
+                                                               struct cairn_error *error);
 
 #ifdef __cplusplus
 }

@@ -61,9 +61,6 @@ CAIRN_API void cairn_fault_table_destroy(cairn_fault_table *table);
 /* The following functions treat NULL as an empty table. They are thread-safe, take no locks,
  * allocate nothing, and are async-signal-safe. */
 
-/** Returns the number of entries. */
-CAIRN_API uint32_t cairn_fault_table_count(const cairn_fault_table *table);
-
 /** Sets `*entry` to entry number `index`, in order of address; false if there are no more. */
 CAIRN_API bool cairn_fault_table_entry(const cairn_fault_table *table, uint32_t index,
                                        struct cairn_fault_entry *entry);

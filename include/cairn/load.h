@@ -86,6 +86,12 @@ struct cairn_load_options {
      *  the features that it needs, and those that the machine has, by LLVM's names, with commas
      *  between them. May be NULL. */
     void (*note_features)(void *user, const char *needed, const char *available);
+    /** LLVM's names of the features that the object's code may use and the architecture's oldest
+     *  CPU does not have, with commas between them, such as "avx,avx2,fma"; on PPC64 also "-vsx",
+     *  for code that does not use VSX. Exits save only the registers that code with these features
+     *  can hold (cairn/exit.h, COST). NULL: the features in the object's manifest, or all that
+     *  there are. They are not compared with the machine's. */
+    const char *features;
     void *user;
     /** The module's scope: modules with a scope are seen only by those with the same one, which are
      *  told apart by this pointer. NULL: the module is seen by all. All objects of a loader must

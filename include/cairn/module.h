@@ -176,9 +176,6 @@ struct cairn_memory_range {
 CAIRN_API bool cairn_module_memory_range(const cairn_module *module, uint32_t index,
                                          struct cairn_memory_range *range);
 
-/** Returns the number of the module's sites. */
-CAIRN_API uint32_t cairn_module_site_count(const cairn_module *module);
-
 /** Returns site number `index`, in order of address; NULL if there are no more. */
 CAIRN_API cairn_site *cairn_module_site(const cairn_module *module, uint32_t index);
 

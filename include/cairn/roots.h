@@ -1,7 +1,8 @@
 /*
- * cairn/roots.h - GC roots of frames that wait at a statepoint: reading and relocating them.
+ * cairn/roots.h - GC roots of frames: reading and relocating them.
  *
- * A collector begins with the frame that called it, and continues with the callers:
+ * HOSTS THAT MOVE OBJECTS need statepoints, because LLVM must load each reference again after a
+ * collection. A collector begins with the frame that called it, and continues with the callers:
  *
  *     static void collect(struct cairn_exit_call *call, void *user)
  *     {
@@ -27,6 +28,38 @@
  * in cairn/llvm.h). The walk above ends where compiled code was called by C code that compiled code
  * has called. A host can keep the frame of each exit from which it calls compiled code, and
  * continue with that frame.
+ *
+ * HOSTS THAT DO NOT MOVE OBJECTS need no statepoints, and LLVM need not know which values are
+ * references: they may be tagged integers. Compiled code keeps them in registers and spill slots,
+ * and stores nothing for the collector before a call. The roots of a frame are the values in the
+ * frame state (cairn/frame_state.h) of the call that it waits for. This works on all architectures:
+ *
+ * - Each call and each allocation is a patch point with a frame state (cairn_frame_state_encode),
+ *   which has the caller's slots during the call: cairn_site_call binds it to the callee, and
+ *   allocations and polls to an exit. A reference that the code uses after the call and that is in
+ *   no slot, nor in an object that one leads to, needs a slot of its own.
+ * - The exit's handler walks from its frame with cairn_walk_next, and reads the record and the
+ *   state of each frame. cairn_frame_state_write calls the writer's function `value` for each slot,
+ *   which marks the value:
+ *
+ *       static const struct cairn_frame_writer writer = {.begin = begin, .value = mark};
+ *       if (cairn_frame_record(frame, &record))
+ *           status = cairn_frame_state_read(frame, record, 0, &state, &error);
+ *       if (status == CAIRN_OK)
+ *           status = cairn_frame_state_write(&state, &writer, &error);
+ *
+ * - In the innermost frame, all values can be read. In frames that wait, the record may name a
+ *   register that the callee may change (NOT_FOUND): for a value that is not used after the call,
+ *   or for a second copy of one that is. What the code uses later is in the frame or in a
+ *   callee-saved register. So after NOT_FOUND, the collector marks every word from the frame's `sp`
+ *   to its caller's, and every general register that cairn_frame_read returns, that may be the
+ *   address of an object.
+ * - The interpreter's own frames, and C functions that hold references while they call, are the
+ *   host's roots, as without compiled code.
+ *
+ * examples/mark_sweep.c is a complete program. With statepoints, frame states in "deopt" bundles
+ * are read in the same way, and all values can be read: LLVM keeps them where calls do not change
+ * them.
  *
  * BASE AND DERIVED POINTERS. LLVM records pairs: a derived pointer may point into an object, and
  * its base pointer points to the start of the object. Both are often in the same place. Several

@@ -7,13 +7,13 @@
  * periods, and destroy, take a lock. Lookups take no lock, allocate nothing, and are
  * async-signal-safe.
  *
- * GRACE PERIODS. What was retired (modules, exits, closures, code of inline caches, destroyed
- * caches) is not found by lookups any more, but stays in memory, because threads may still use it.
- * Frames of retired code are still found (below). A grace
- * period tells Cairn when they have stopped. cairn_runtime_grace_start returns a token. By calling
- * cairn_runtime_grace_end with that token, the host guarantees that every thread, including the
- * calling one, has passed the following point since the period was started: neither the thread nor
- * a signal handler on its stack
+ * GRACE PERIODS. What was retired (modules, exits, closures, entries, code of inline caches,
+ * destroyed caches) is not found by lookups any more, but stays in memory, because threads may
+ * still use it. Frames of retired code are still found (below). A grace period tells Cairn when
+ * they have stopped. cairn_runtime_grace_start returns a token. By calling cairn_runtime_grace_end
+ * with that token, the host guarantees that every thread, including the calling one, has passed the
+ * following point since the period was started: neither the thread nor a signal handler on its
+ * stack
  *
  *   - executes code that was retired before the start,
  *   - has a return address into such code, or
@@ -179,9 +179,9 @@ CAIRN_API uint64_t cairn_runtime_grace_start(cairn_runtime *runtime);
 /**
  * Ends the grace period with this token: frees what was retired before its start, under the
  * guarantee that is described at the top. These are modules without references
- * (cairn_module_retain), exits, closures, and inline caches and their code. What was retired after
- * the start waits for a later period. Any thread may end a period, also after later ones have
- * ended.
+ * (cairn_module_retain), exits, closures, entries, and inline caches and their code. What was
+ * retired after the start waits for a later period. Any thread may end a period, also after later
+ * ones have ended.
  *
  * Returns the number of freed modules. Has no effect and returns 0 if a visitor of caches calls it,
  * or if the runtime has not returned this token.
@@ -190,7 +190,10 @@ CAIRN_API size_t cairn_runtime_grace_end(cairn_runtime *runtime, uint64_t token)
 
 /** Starts a grace period and ends it at once, for hosts that stop all threads at a quiescent point.
  *  Returns the number of freed modules. */
-CAIRN_API size_t cairn_runtime_quiesce(cairn_runtime *runtime);
+static inline size_t cairn_runtime_quiesce(cairn_runtime *runtime)
+{
+    return cairn_runtime_grace_end(runtime, cairn_runtime_grace_start(runtime));
+}
 
 /**
  * Gives all code of a forked child its second view, which each part of the code gets otherwise when

@@ -41,6 +41,11 @@
  * should hold all registers. Values of statepoints are on the stack, unless LLVM 16 or later was
  * told otherwise.
  *
+ * COST (doc/performance.md). A step from a frame of a module to its caller takes 6 to 10 ns while
+ * the stack consists of few different functions, and 18 ns otherwise; 12 to 25 ns with the frame's
+ * function and record. A step over a native frame reads the program's unwind tables, and takes
+ * 460 ns. So a walk that passes many of them should use entry frames.
+ *
  * THREADS. A thread may walk its own stack, or that of a thread that is stopped meanwhile: for
  * example one that waits in a signal handler, from the context that cairn_context_from_signal makes
  * of the handler's ucontext.

@@ -349,6 +349,12 @@ struct code_stub {
     uint16_t code_bytes;
     uint16_t description_bytes;
     _Atomic bool is_retired;
+    bool has_slot; /* whether it is the first member of a struct code_slotted_stub */
+};
+
+struct code_slotted_stub {
+    struct code_stub stub;
+    _Atomic uint64_t *slot; /* NULL until it has been taken */
 };
 
 /* Encodes a stub that will be executed at stub->address, in at most CODE_STUB_BYTES_MAX bytes, and
@@ -365,6 +371,10 @@ struct code_stub_request {
     const struct code_block *block;
     void *owner;       /* owner for lookups, aligned to 8; NULL: lookups do not find it */
     size_t code_bytes; /* 0: the stub is also encoded for some address, to find out its size */
+    /* Whether the stub has a slot like a veneer's, which is 0 at first: 8 bytes of the slab's
+     * writable data, on a private page. `code_bytes` must be set, and the description begins with
+     * struct code_slotted_stub. */
+    bool has_slot;
     size_t description_bytes; /* size of the description that begins with struct code_stub */
 };
 

@@ -2,9 +2,10 @@
  * Stubs: parts of pages of code (code/parts.h), each with a description in private memory.
  *
  * The bytes of a stub are written only while no thread can reach it, and do not change until it is
- * freed. A stub that threads may be executing is retired, and freed after a grace period. Cores may
- * still hold the code that was in its place before, so there is a barrier between the release of
- * code and the next use of its addresses: one for everything that was released, however much.
+ * freed. A stub may have a slot, which is data of the same slab and may change at any time. A stub
+ * that threads may be executing is retired, and freed after a grace period. Cores may still hold
+ * the code that was in its place before, so there is a barrier between the release of code and the
+ * next use of its addresses: one for everything that was released, however much.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -35,7 +36,30 @@ static size_t offset_of(const struct code_stub *stub, const struct code_slab *sl
     return (size_t)(stub->address - (uintptr_t)slab->base);
 }
 
-/* ---- Taking space ---- */
+/* ---- Taking and giving space ---- */
+
+static void give(struct code_slab *slab, const struct code_stub *stub, bool has_owner)
+{
+    const struct code_slotted_stub *slotted = (const struct code_slotted_stub *)stub;
+    if (stub->has_slot && slotted->slot != NULL)
+        parts_give(slab, PAGES_FOR_DATA, (size_t)((uint8_t *)slotted->slot - slab->base),
+                   sizeof *slotted->slot);
+    parts_give(slab, PAGES_FOR_CODE, offset_of(stub, slab), space_bytes(stub, has_owner));
+}
+
+/* Takes a place for the stub's slot. If there is none, gives its other space back. */
+static enum cairn_status take_slot(struct code_slab *slab, struct code_slotted_stub *slotted,
+                                   bool has_owner, bool *found, struct cairn_error *error)
+{
+    size_t offset;
+    enum cairn_status status = parts_take(slab, PAGES_FOR_DATA, sizeof *slotted->slot,
+                                          PART_UNIT_BYTES, &offset, found, error);
+    if (status == CAIRN_OK && *found)
+        slotted->slot = (_Atomic uint64_t *)(void *)(slab->base + offset);
+    else
+        give(slab, &slotted->stub, has_owner);
+    return status;
+}
 
 static enum cairn_status take_in(struct code_slab *slab, const struct code_stub_request *request,
                                  struct code_stub *stub, bool *found, struct cairn_error *error)
@@ -44,9 +68,12 @@ static enum cairn_status take_in(struct code_slab *slab, const struct code_stub_
     bool has_owner = request->owner != NULL;
     enum cairn_status status = parts_take(slab, PAGES_FOR_CODE, space_bytes(stub, has_owner),
                                           alignment_of(has_owner), &offset, found, error);
-    if (status == CAIRN_OK && *found)
-        stub->address = (uintptr_t)slab->base + offset;
-    return status;
+    if (status != CAIRN_OK || !*found)
+        return status;
+    stub->address = (uintptr_t)slab->base + offset;
+    return stub->has_slot
+               ? take_slot(slab, (struct code_slotted_stub *)stub, has_owner, found, error)
+               : CAIRN_OK;
 }
 
 /* Takes space in any slab, and adds a slab if all are full. */
@@ -148,8 +175,7 @@ static enum cairn_status add(const struct code_stub_request *request, struct cod
     if (status == CAIRN_OK) {
         status = write_stub(request, stub, slab, error);
         if (status != CAIRN_OK)
-            parts_give(slab, PAGES_FOR_CODE, offset_of(stub, slab),
-                       space_bytes(stub, request->owner != NULL));
+            give(slab, stub, request->owner != NULL);
     }
     space_leave(stub->space);
     return status;
@@ -164,6 +190,7 @@ enum cairn_status code_space_add_stub(struct code_space *space,
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a stub's description");
     added->space = space;
     added->description_bytes = (uint16_t)request->description_bytes;
+    added->has_slot = request->has_slot;
     enum cairn_status status = add(request, added, error);
     if (status == CAIRN_OK)
         *stub = added;
@@ -200,7 +227,7 @@ void code_stub_free(struct code_stub *stub)
         bool has_owner = code_space_find_stub_owner(space, stub->address) != NULL;
         if (has_owner)
             remove_owner(slab, stub);
-        parts_give(slab, PAGES_FOR_CODE, offset_of(stub, slab), space_bytes(stub, has_owner));
+        give(slab, stub, has_owner);
         space_leave(space);
     }
     memory_free(&space->allocator, stub, stub->description_bytes);

@@ -37,6 +37,9 @@ enum {
     MANIFEST_SHARED_NAME_MAX = 255
 };
 
+/* The CPU of units that do not say which features the code needs. */
+#define MANIFEST_CPU_UNKNOWN "unknown"
+
 /* What the code needs. The strings are not NULL. */
 struct manifest_target {
     enum cairn_architecture architecture;

@@ -21,6 +21,7 @@
 #include "base/error.h"
 #include "call/signature.h"
 #include "frame/frame.h"
+#include "runtime/loader.h"
 #include "runtime/module.h"
 
 #include <cairn/runtime.h>
@@ -103,6 +104,7 @@ static enum cairn_status fill_module(cairn_loader *loader, uint8_t **code,
     const struct cairn_arch *arch = arch_host();
     struct cairn_error failure = {0};
     uint8_t *rules = NULL;
+    loader_set_level(loader, 0);
     *code = cairn_loader_allocate(loader, CAIRN_SECTION_CODE, arch->entry_frame.code_bytes,
                                   arch->veneer_alignment, NULL, &failure);
     if (*code != NULL)

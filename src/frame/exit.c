@@ -151,6 +151,47 @@ enum cairn_status cairn_exit_return(struct cairn_exit_call *call, const struct c
     return CAIRN_OK;
 }
 
+/* ---- Resuming ---- */
+
+enum cairn_status cairn_exit_resume(struct cairn_exit_call *call,
+                                    const struct cairn_context *context, struct cairn_error *error)
+{
+    if (context == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_exit_resume needs a context");
+    uint64_t pc;
+    uint64_t sp;
+    enum cairn_status status =
+        cairn_context_read(context, CAIRN_REGISTER_SP, &sp, sizeof sp, error);
+    if (status == CAIRN_OK)
+        status = cairn_context_read(context, CAIRN_REGISTER_PC, &pc, sizeof pc, error);
+    if (status != CAIRN_OK)
+        return status;
+    if (pc == 0)
+        return error_set(error, CAIRN_ERROR_NOT_FOUND, 0, "the context has no program counter");
+    if (sp < call->frame.sp)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, sp,
+                         "the context's stack pointer, 0x%llx, is further in than the site's, "
+                         "0x%llx",
+                         (unsigned long long)sp, (unsigned long long)call->frame.sp);
+    memcpy(call->entry, &context, sizeof context);
+    call->action = EXIT_RESUME;
+    return CAIRN_OK;
+}
+
+/* In programs with AddressSanitizer: makes the stack accessible, because functions that are left
+ * without returning do not. */
+/* NOLINTNEXTLINE(bugprone-reserved-identifier,cert-*) */
+extern void __asan_handle_no_return(void) __attribute__((weak));
+
+static void copy_target(const struct cairn_exit_call *call, struct cairn_context *context)
+{
+    const struct cairn_context *target;
+    memcpy(&target, call->entry, sizeof target);
+    if (__asan_handle_no_return != NULL)
+        __asan_handle_no_return();
+    memmove(context, target, sizeof *context);
+}
+
 /* ---- Leaving the exit ---- */
 
 void exit_leave(struct cairn_exit_call *call)
@@ -175,6 +216,9 @@ void exit_leave(struct cairn_exit_call *call)
     case EXIT_REPEAT:
         context_set_pc_and_sp(context, cairn_record_address(call->record), call->frame.sp);
         break;
+    case EXIT_RESUME:
+        copy_target(call, context);
+        break;
     default:
         break;
     }
@@ -186,7 +230,6 @@ enum { DESCRIPTOR_WORDS = 3 };
 
 struct cairn_exit {
     struct code_stub stub; /* must be first */
-    cairn_runtime *runtime;
     cairn_exit_handler *handler;
     void *user;
 };
@@ -204,6 +247,15 @@ static size_t data_bytes(const struct cairn_arch *arch)
                                  : offsetof(struct exit_data, descriptor);
 }
 
+/* Returns the exit's runtime. To save memory, it is found by the level that the runtime holds. */
+static const cairn_runtime *runtime_of(const cairn_exit *exit)
+{
+    const struct arch_exit *data =
+        (const void *)(uintptr_t)(exit->stub.address + arch_host()->exit_bytes);
+    const char *level = (const char *)data->level;
+    return (const void *)(level - offsetof(cairn_runtime, saved_level));
+}
+
 static void handle(struct cairn_context *context, void *user)
 {
     const cairn_exit *exit = user;
@@ -217,7 +269,7 @@ static void handle(struct cairn_context *context, void *user)
             cairn_context_write(context, arch->toc_register, saved, sizeof(uint64_t), NULL);
         (void)status; /* every context has a place for it */
     }
-    exit_arrive(&call, exit->runtime, context);
+    exit_arrive(&call, runtime_of(exit), context);
     exit->handler(&call, exit->user);
     exit_leave(&call);
 }
@@ -230,7 +282,7 @@ static enum cairn_status encode(struct code_stub *stub, void *user, uint8_t *cod
     uint64_t address = stub->address + arch->exit_bytes;
     struct exit_data data = {.descriptor = {stub->address}};
     enum cairn_status status =
-        arch_exit_init(&data.data, handle, stub, runtime->vector_level, error);
+        arch_exit_init(&data.data, handle, stub, &runtime->saved_level, error);
     if (status != CAIRN_OK)
         return status;
     data.data.self = (struct arch_exit *)(uintptr_t)address;
@@ -264,7 +316,6 @@ enum cairn_status cairn_exit_create(cairn_runtime *runtime, cairn_exit_handler *
     if (status != CAIRN_OK)
         return status;
     *exit = (cairn_exit *)(void *)stub;
-    (*exit)->runtime = runtime;
     (*exit)->handler = handler;
     (*exit)->user = user;
     return CAIRN_OK;

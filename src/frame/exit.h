@@ -9,7 +9,14 @@
 #include <cairn/exit.h>
 
 /* The action that the handler has chosen. */
-enum exit_action { EXIT_CONTINUE, EXIT_CONTINUE_WITH, EXIT_RETURN, EXIT_ENTER, EXIT_REPEAT };
+enum exit_action {
+    EXIT_CONTINUE,
+    EXIT_CONTINUE_WITH,
+    EXIT_RETURN,
+    EXIT_ENTER,
+    EXIT_REPEAT,
+    EXIT_RESUME /* at the context whose address is at the start of the call's `entry` */
+};
 
 /* Initialises `call` for a thread that has called an exit and that resumes from `context`
  * afterwards. enter_prepare must have succeeded. */

@@ -265,6 +265,21 @@ static enum cairn_status say_unknown(const struct cairn_frame *frame, uint16_t d
                      name == NULL ? "a register" : name, dwarf, (unsigned long long)frame->pc);
 }
 
+/* Reports a register of the innermost frame that the context has no place for: one that the exit
+ * would have saved, if code of the runtime could hold something there. */
+static enum cairn_status say_no_place(const struct cairn_frame *frame, uint16_t dwarf,
+                                      struct cairn_error *error)
+{
+    const char *name = cairn_register_name(cairn_architecture_host(), dwarf);
+    uint32_t level = context_head(frame->context)->vector_level;
+    if (!frame->is_innermost || level == 0 || level >= frame->runtime->vector_level)
+        return say_unknown(frame, dwarf, error);
+    return error_set(error, CAIRN_ERROR_NOT_FOUND, dwarf,
+                     "%s (register %u) of the frame at 0x%llx was not saved: no loaded code was "
+                     "declared with the features that it needs",
+                     name == NULL ? "a register" : name, dwarf, (unsigned long long)frame->pc);
+}
+
 enum cairn_status frame_find_register(const struct cairn_frame *frame, uint16_t dwarf,
                                       struct frame_register *found, struct cairn_error *error)
 {
@@ -272,7 +287,7 @@ enum cairn_status frame_find_register(const struct cairn_frame *frame, uint16_t 
     struct arch_register place;
     dwarf = arch_whole_register(arch, dwarf);
     if (!arch_host_register(frame->context, dwarf, &place))
-        return say_unknown(frame, dwarf, error);
+        return say_no_place(frame, dwarf, error);
     *found = (struct frame_register){
         .dwarf = dwarf,
         .storage = {storage_form(place.form), place.bytes},

@@ -53,7 +53,7 @@ static enum cairn_status find_source(const cairn_runtime *runtime,
                          "an invalidation is of a function, of a module, or of a list of sites");
     if (options->module != NULL) {
         source->module = options->module;
-        source->count = cairn_module_site_count(options->module);
+        source->count = site_table_count(options->module->sites);
     } else if (options->function != 0) {
         /* The module is looked up only once, because it may be retired at any time. */
         source->module = cairn_runtime_find_module(runtime, options->function);
@@ -161,22 +161,6 @@ static enum cairn_status prepare_calls(cairn_invalidation *invalidation, bool is
     return CAIRN_OK;
 }
 
-/* Takes the locks that an invalidation needs. Returns whether the lock of the inline caches must be
- * released: a visitor of inline caches has it already. */
-static bool lock(cairn_runtime *runtime)
-{
-    bool is_taken = cache_set_lock(&runtime->ics);
-    runtime_lock(runtime);
-    return is_taken;
-}
-
-static void unlock(cairn_runtime *runtime, bool is_taken)
-{
-    runtime_unlock(runtime);
-    if (is_taken)
-        cache_set_leave(&runtime->ics);
-}
-
 static enum cairn_status call_target(cairn_invalidation *invalidation,
                                      const struct cairn_invalidation_options *options,
                                      struct cairn_error *error)
@@ -186,7 +170,7 @@ static enum cairn_status call_target(cairn_invalidation *invalidation,
     enum cairn_status status = runtime_enter(runtime, error);
     if (status != CAIRN_OK)
         return status;
-    bool is_taken = lock(runtime);
+    bool is_taken = runtime_lock_sites(runtime);
     status = prepare_calls(invalidation, is_listed, error);
     const struct change_list list = {invalidation->changes, invalidation->count,
                                      sizeof *invalidation->changes};
@@ -197,7 +181,7 @@ static enum cairn_status call_target(cairn_invalidation *invalidation,
         status = patch_check_distinct(&list, error);
     if (status == CAIRN_OK)
         status = patch_live(&list, SITE_FORM_INITIAL, options->strength, error);
-    unlock(runtime, is_taken);
+    runtime_unlock_sites(runtime, is_taken);
     return status;
 }
 
@@ -281,9 +265,9 @@ enum cairn_status cairn_invalidation_undo(cairn_invalidation *invalidation,
     enum cairn_status status = runtime_enter(runtime, error);
     if (status != CAIRN_OK)
         return status;
-    bool is_taken = lock(runtime);
+    bool is_taken = runtime_lock_sites(runtime);
     status = undo_locked(invalidation, strength, error);
-    unlock(runtime, is_taken);
+    runtime_unlock_sites(runtime, is_taken);
     return status;
 }
 

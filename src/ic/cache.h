@@ -87,8 +87,9 @@ struct cairn_ic {
     bool calls_straight;
     const struct cairn_error *calls_refused;
 
-    /* Exits that call the handlers, for misses, and the level of vector registers of all exits. */
-    uint32_t vector_level;
+    /* Exits that call the handlers, for misses, and the level of vector registers that all exits
+     * save, which is the runtime's. */
+    const _Atomic uint32_t *level;
     struct arch_exit miss;
     struct arch_exit megamorphic;
     /* Data of these exits, and the function that frees it. */

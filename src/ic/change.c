@@ -44,7 +44,7 @@ static enum cairn_status make_call(cairn_ic *ic, const void *target, struct ic_c
     if (made == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a case that calls");
     enum cairn_status status =
-        arch_exit_init(&made->exit, ic->call_handler, made, ic->vector_level, error);
+        arch_exit_init(&made->exit, ic->call_handler, made, ic->level, error);
     if (status != CAIRN_OK) {
         memory_free(&ic->set->allocator, made, sizeof *made);
         return status;

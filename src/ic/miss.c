@@ -344,7 +344,7 @@ static enum cairn_status make_slow_path(cairn_ic *ic, cairn_runtime *runtime,
     ic->slow_path = slow;
     ic->destroy_slow_path = destroy_slow_path;
     ic->call_handler = handle_call;
-    ic->vector_level = runtime->vector_level;
+    ic->level = &runtime->saved_level;
     enum cairn_status status = take_types(ic, slow, error);
     if (status == CAIRN_OK)
         status = place(ic, error);
@@ -359,9 +359,9 @@ static enum cairn_status make_slow_path(cairn_ic *ic, cairn_runtime *runtime,
                          (unsigned long long)site_id(ic->site), convention,
                          convention == CAIRN_CALLING_CONVENTION_ANYREG ? " (anyregcc)" : "");
     if (status == CAIRN_OK)
-        status = arch_exit_init(&ic->miss, handle_miss, ic, ic->vector_level, error);
+        status = arch_exit_init(&ic->miss, handle_miss, ic, ic->level, error);
     if (status == CAIRN_OK)
-        status = arch_exit_init(&ic->megamorphic, handle_megamorphic, ic, ic->vector_level, error);
+        status = arch_exit_init(&ic->megamorphic, handle_megamorphic, ic, ic->level, error);
     return status;
 }
 

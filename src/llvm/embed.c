@@ -159,7 +159,7 @@ enum cairn_status embed_declarations(LLVMModuleRef module, const cairn_declarati
     const struct manifest_target target = {.architecture = types_architecture(module),
                                            .llvm_version = LLVM_VERSION_MAJOR,
                                            .triple = LLVMGetTarget(module),
-                                           .cpu = "",
+                                           .cpu = MANIFEST_CPU_UNKNOWN,
                                            .features = ""};
     return embed(module, &target, declarations, captures, capture_count, error);
 }

@@ -18,6 +18,7 @@
 #include "llvm/machine.h"
 #include "llvm/modules.h"
 #include "llvm/scan.h"
+#include "llvm/types.h"
 
 #include <cairn/llvm.h>
 #include <cairn/patch.h>
@@ -300,6 +301,7 @@ static enum cairn_status compile(const cairn_engine *engine, cairn_loader *loade
                                         modules->capture_count, error);
         if (status != CAIRN_OK)
             break;
+        options.features = features_of_vectors(engine->modules[i], machine_llvm(engine->machine));
         status = machine_emit(engine->machine, engine->modules[i], &object, error);
         if (status != CAIRN_OK)
             break;

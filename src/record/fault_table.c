@@ -171,15 +171,10 @@ size_t fault_table_size_bytes(const cairn_fault_table *table)
     return table == NULL ? 0 : table->size_bytes;
 }
 
-uint32_t cairn_fault_table_count(const cairn_fault_table *table)
-{
-    return table == NULL ? 0 : table->offsets.count;
-}
-
 bool cairn_fault_table_entry(const cairn_fault_table *table, uint32_t index,
                              struct cairn_fault_entry *entry)
 {
-    if (index >= cairn_fault_table_count(table))
+    if (table == NULL || index >= table->offsets.count)
         return false;
     const struct fault_row *row = &table->rows[index];
     uint64_t base = table->offsets.base;

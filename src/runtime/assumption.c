@@ -173,22 +173,6 @@ static enum cairn_status link_registration(cairn_assumption *assumption, cairn_s
     return CAIRN_OK;
 }
 
-/* Takes the locks that changes of sites need, as invalidations do. Returns whether the lock of the
- * inline caches must be released. */
-static bool lock(cairn_runtime *runtime)
-{
-    bool is_taken = cache_set_lock(&runtime->ics);
-    runtime_lock(runtime);
-    return is_taken;
-}
-
-static void unlock(cairn_runtime *runtime, bool is_taken)
-{
-    runtime_unlock(runtime);
-    if (is_taken)
-        cache_set_leave(&runtime->ics);
-}
-
 enum cairn_status cairn_assumption_add(cairn_assumption *assumption, cairn_site *site,
                                        const void *target, struct cairn_error *error)
 {
@@ -203,12 +187,12 @@ enum cairn_status cairn_assumption_add(cairn_assumption *assumption, cairn_site 
     enum cairn_status status = runtime_enter(runtime, error);
     if (status != CAIRN_OK)
         return status;
-    bool is_taken = lock(runtime);
+    bool is_taken = runtime_lock_sites(runtime);
     status = check_site(site, error);
     if (status == CAIRN_OK)
         status = assumption->is_broken ? leave_at_once(assumption, site, target, error)
                                        : link_registration(assumption, site, target, error);
-    unlock(runtime, is_taken);
+    runtime_unlock_sites(runtime, is_taken);
     return status;
 }
 
@@ -258,9 +242,9 @@ enum cairn_status cairn_assumption_break(cairn_assumption *assumption, enum cair
     enum cairn_status status = runtime_enter(runtime, error);
     if (status != CAIRN_OK)
         return status;
-    bool is_taken = lock(runtime);
+    bool is_taken = runtime_lock_sites(runtime);
     status = break_locked(assumption, strength, error);
-    unlock(runtime, is_taken);
+    runtime_unlock_sites(runtime, is_taken);
     return status;
 }
 

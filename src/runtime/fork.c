@@ -91,6 +91,20 @@ void runtime_lock(cairn_runtime *runtime)
 
 void runtime_unlock(cairn_runtime *runtime) { pthread_mutex_unlock(&runtime->lock); }
 
+bool runtime_lock_sites(cairn_runtime *runtime)
+{
+    bool is_taken = cache_set_lock(&runtime->ics);
+    runtime_lock(runtime);
+    return is_taken;
+}
+
+void runtime_unlock_sites(cairn_runtime *runtime, bool is_taken)
+{
+    runtime_unlock(runtime);
+    if (is_taken)
+        cache_set_leave(&runtime->ics);
+}
+
 enum cairn_status runtime_enter(cairn_runtime *runtime, struct cairn_error *error)
 {
     return code_space_enter(runtime->space, error);

@@ -1,6 +1,7 @@
 /* Reads the manifest of an object that is loaded. SPDX-License-Identifier: MIT */
 #include "runtime/load_manifest.h"
 
+#include "arch/features.h"
 #include "base/array.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -59,6 +60,21 @@ void object_pc_sections_release(struct object_pc_sections *sections,
     memory_free(allocator, sections->entries, sections->capacity * sizeof *sections->entries);
 }
 
+/* Notes the level of the code's vector registers, unless the options say what it is. */
+static void note_level(cairn_loader *loader, const struct manifest_target *target,
+                       const struct cairn_load_options *options,
+                       struct object_pc_sections *sections)
+{
+    sections->has_manifest = true;
+    if (options->features != NULL)
+        return;
+    if (strcmp(target->cpu, MANIFEST_CPU_UNKNOWN) == 0)
+        loader_note_unknown_level(loader);
+    else
+        loader_note_level(
+            loader, arch_features_level(arch_features(target->architecture), target->features));
+}
+
 static enum cairn_status read_unit(cairn_loader *loader, const struct cairn_load_options *options,
                                    struct manifest_reader *reader,
                                    struct object_pc_sections *sections, struct cairn_error *error)
@@ -68,6 +84,8 @@ static enum cairn_status read_unit(cairn_loader *loader, const struct cairn_load
     enum cairn_status status = manifest_read_unit(reader, &target, error);
     if (status == CAIRN_OK)
         status = fingerprint_check(&target, options, error);
+    if (status == CAIRN_OK && sections != NULL)
+        note_level(loader, &target, options, sections);
     while (status == CAIRN_OK && reader->pc_sections_left > 0)
         status = add_pc_section(&reader->allocator, reader, sections, error);
     while (status == CAIRN_OK && reader->declarations_left > 0) {

@@ -15,10 +15,12 @@ struct object_pc_sections {
     struct manifest_pc_section *entries;
     size_t count;
     size_t capacity;
+    bool has_manifest; /* whether the object has one */
 };
 
 /* Reads the manifest of an object for this process, if it has one: adds its declarations to the
- * loader, and its PC sections to the list, which the caller releases, also after an error.
+ * loader, and its PC sections to the list, which the caller releases, also after an error; and
+ * notes what its code can hold, unless the options contain that.
  * Errors: those of manifest_read_unit, fingerprint_check, elf_open, elf_section and
  * cairn_declarations_add. */
 CAIRN_MUST_CHECK enum cairn_status load_manifest(cairn_loader *loader, const uint8_t *bytes,

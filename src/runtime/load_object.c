@@ -1,4 +1,5 @@
 /* Loads objects into a loader's memory. SPDX-License-Identifier: MIT */
+#include "arch/features.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "code/write_key.h"
@@ -243,6 +244,11 @@ static enum cairn_status add_object(cairn_loader *loader, const void *bytes, siz
     status = load_manifest(loader, bytes, size, options, &request->pc_sections, error);
     if (status != CAIRN_OK)
         return error_name(error, status, options->name == NULL ? "" : options->name);
+    if (options->features != NULL)
+        loader_note_level(loader, arch_features_level(arch_features(cairn_architecture_host()),
+                                                      options->features));
+    else if (!request->pc_sections.has_manifest)
+        loader_note_unknown_level(loader);
     int rights = write_key_open(write_key(loader));
     status = object_link_add(objects->link, bytes, size, options->name, &host, error);
     write_key_close(write_key(loader), rights);

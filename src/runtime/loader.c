@@ -51,6 +51,12 @@ struct cairn_loader {
     size_t section_capacity;
     /* Whether an allocation or an object has failed, so that the loaded code is not complete. */
     bool incomplete;
+    /* The highest level of vector registers that the code can hold, as far as it is known (0:
+     * nothing is known); whether there is other code; and whether both were set once and for all.
+     */
+    uint32_t code_level;
+    bool has_unknown_level;
+    bool has_fixed_level;
 };
 
 /* ---- Creating and destroying ---- */
@@ -123,6 +129,28 @@ struct loader_objects **loader_objects(cairn_loader *loader) { return &loader->o
 struct loader_linked *loader_linked(cairn_loader *loader) { return &loader->linked; }
 
 bool loader_is_incomplete(const cairn_loader *loader) { return loader->incomplete; }
+
+void loader_note_level(cairn_loader *loader, uint32_t level)
+{
+    if (level > loader->code_level && !loader->has_fixed_level)
+        loader->code_level = level;
+}
+
+void loader_note_unknown_level(cairn_loader *loader) { loader->has_unknown_level = true; }
+
+void loader_set_level(cairn_loader *loader, uint32_t level)
+{
+    loader->code_level = level;
+    loader->has_fixed_level = true;
+}
+
+/* Tells the runtime what the code can hold, if there is code. */
+static void note_level(const cairn_loader *loader)
+{
+    bool is_known = loader->has_fixed_level || !loader->has_unknown_level;
+    runtime_note_level(loader->runtime,
+                       is_known ? loader->code_level : loader->runtime->vector_level);
+}
 
 void loader_set_incomplete(cairn_loader *loader) { loader->incomplete = true; }
 
@@ -246,6 +274,8 @@ void *cairn_loader_allocate(cairn_loader *loader, enum cairn_section_kind kind, 
 {
     struct code_place place;
     enum cairn_status status = add(loader, kind, size, alignment, pc_section, true, &place, error);
+    if (kind == CAIRN_SECTION_CODE && loader != NULL)
+        loader_note_unknown_level(loader);
     return status == CAIRN_OK ? place.bytes : NULL;
 }
 
@@ -606,6 +636,7 @@ enum cairn_status cairn_loader_finish(cairn_loader *loader, cairn_module **modul
         status = loader_link_objects(loader, error);
     if (status != CAIRN_OK)
         return status;
+    note_level(loader);
     cairn_module *built = loader->module;
     struct module_extras extras = {.scope = loader->linked.scope};
     status = build_module(loader, built, &extras, error);

@@ -39,6 +39,18 @@ struct loader_objects **loader_objects(cairn_loader *loader);
 
 struct loader_linked *loader_linked(cairn_loader *loader);
 
+/*
+ * What the loaded code can hold in vector registers, as levels (arch_host_vector_level).
+ * cairn_loader_finish tells the runtime the highest one.
+ *
+ * loader_note_level is for a part of the code, loader_note_unknown_level for a part of which
+ * nothing is known. loader_set_level is for all of it, and other parts are then not counted: with
+ * 0, for code that keeps nothing in such registers while an exit runs.
+ */
+void loader_note_level(cairn_loader *loader, uint32_t level);
+void loader_note_unknown_level(cairn_loader *loader);
+void loader_set_level(cairn_loader *loader, uint32_t level);
+
 /* Whether an allocation or an object has failed, so that what was loaded is not complete. */
 bool loader_is_incomplete(const cairn_loader *loader);
 void loader_set_incomplete(cairn_loader *loader);

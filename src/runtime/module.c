@@ -234,11 +234,8 @@ static void wait_for_grace(cairn_module *module)
     grace_retire(code_space_grace(module->runtime->space), &module->waiting, release_module);
 }
 
-void cairn_module_retire(cairn_module *module)
+static void retire_locked(cairn_module *module)
 {
-    if (module == NULL)
-        return;
-    enter_and_lock(module);
     if (module->state == MODULE_PUBLISHED) {
         code_block_retire(module_block(module));
         id_table_remove(module->runtime->ids, module->ids);
@@ -249,7 +246,25 @@ void cairn_module_retire(cairn_module *module)
         move_to_retired(module);
         wait_for_grace(module);
     }
+}
+
+void cairn_module_retire(cairn_module *module)
+{
+    if (module == NULL)
+        return;
+    enter_and_lock(module);
+    retire_locked(module);
     runtime_unlock(module->runtime);
+}
+
+enum cairn_status module_use(cairn_module *module, struct cairn_error *error)
+{
+    if (module->state != MODULE_PUBLISHED)
+        return error_set(error, CAIRN_ERROR_STATE, 0, "module '%s' %s", module->name,
+                         module->state == MODULE_RETIRED ? "has been retired already"
+                                                         : "is not published");
+    module->shares++;
+    return CAIRN_OK;
 }
 
 void cairn_module_retain(cairn_module *module)
@@ -259,19 +274,24 @@ void cairn_module_retain(cairn_module *module)
     runtime_unlock(module->runtime);
 }
 
-void cairn_module_release(cairn_module *module)
+void module_unuse(cairn_module *module, bool retires)
 {
     if (module == NULL)
         return;
     enter_and_lock(module);
+    module->retires_unused |= retires;
     assert(module->shares > 0);
     module->shares--;
     if (module->shares == 0 && module->is_due) {
         module->is_due = false;
         wait_for_grace(module);
     }
+    if (module->shares == 0 && module->retires_unused)
+        retire_locked(module);
     runtime_unlock(module->runtime);
 }
+
+void cairn_module_release(cairn_module *module) { module_unuse(module, false); }
 
 /* ---- Constructors and destructors ---- */
 
@@ -335,11 +355,6 @@ bool cairn_module_memory_range(const cairn_module *module, uint32_t index,
                                struct cairn_memory_range *range)
 {
     return code_block_memory_range(module_block(module), index, range);
-}
-
-uint32_t cairn_module_site_count(const cairn_module *module)
-{
-    return site_table_count(module->sites);
 }
 
 cairn_site *cairn_module_site(const cairn_module *module, uint32_t index)

@@ -55,6 +55,8 @@ struct cairn_module {
     uint8_t state;   /* enum module_state; with the lock held */
     /* Whether its grace period has ended, and only references keep it; with the lock held. */
     bool is_due;
+    /* Whether it is retired when its last reference is removed; with the lock held. */
+    bool retires_unused;
     char name[];
 };
 
@@ -86,6 +88,14 @@ uint32_t module_function_sites(const cairn_module *module, struct cairn_function
  * runtime's lock held. */
 const struct definition *module_find_definition(const cairn_runtime *runtime, const void *scope,
                                                 const char *name);
+
+/* Adds a reference for code of the module that is installed somewhere. Errors: STATE if it is not
+ * published. Called with the runtime's lock held. */
+CAIRN_MUST_CHECK enum cairn_status module_use(cairn_module *module, struct cairn_error *error);
+
+/* Removes that reference. If `retires`, the module is retired when its last reference is removed.
+ * NULL is allowed. */
+void module_unuse(cairn_module *module, bool retires);
 
 /* Adds a new module to its runtime's list. */
 void module_add(cairn_module *module);

@@ -60,11 +60,24 @@ enum cairn_status cairn_runtime_create(const struct cairn_runtime_options *optio
     cache_set_init(&created->ics, &allocator, created->space);
     symbol_table_init(&created->symbols);
     created->vector_level = arch_host_vector_level();
+    atomic_init(&created->saved_level, created->vector_level);
     pthread_mutex_init(&created->lock, NULL);
     atomic_init(&created->references, 1);
     runtime_watch_forks(created);
     *runtime = created;
     return CAIRN_OK;
+}
+
+void runtime_note_level(cairn_runtime *runtime, uint32_t level)
+{
+    runtime_lock(runtime);
+    if (level > runtime->vector_level)
+        level = runtime->vector_level;
+    if (level > runtime->code_level) {
+        runtime->code_level = level;
+        atomic_store_explicit(&runtime->saved_level, level, memory_order_release);
+    }
+    runtime_unlock(runtime);
 }
 
 static void destroy_modules(cairn_module **list)
@@ -154,11 +167,6 @@ size_t cairn_runtime_grace_end(cairn_runtime *runtime, uint64_t token)
     size_t count = grace_end(code_space_grace(runtime->space), token);
     code_space_clean(runtime->space);
     return count;
-}
-
-size_t cairn_runtime_quiesce(cairn_runtime *runtime)
-{
-    return cairn_runtime_grace_end(runtime, cairn_runtime_grace_start(runtime));
 }
 
 /* ---- Lookups ---- */

@@ -50,6 +50,11 @@ struct cairn_runtime {
     size_t table_bytes;
     _Atomic uint32_t references;
     uint32_t vector_level; /* arch_host_vector_level, which takes long under a hypervisor */
+    /* The highest level of vector registers that the code of modules can hold, from the first
+     * module that was loaded on: 0 before; with `lock` held. */
+    uint32_t code_level;
+    /* The level that exits save: that of the code, and the machine's before there is any. */
+    _Atomic uint32_t saved_level;
     /* Reserved for the code that enters functions in place of frames; initially 0. */
     _Atomic uint64_t entry_code;
     /* Whether the process is forked by a visitor of inline caches, which already holds their lock.
@@ -76,6 +81,16 @@ static inline cairn_module *runtime_find_frame_module(const cairn_runtime *runti
  * runtime_lock first makes them anew. */
 void runtime_lock(cairn_runtime *runtime);
 void runtime_unlock(cairn_runtime *runtime);
+
+/* Take and release the locks that changes of a runtime's sites need: that of the inline caches, and
+ * the runtime's. The first returns whether the second must release that of the caches: a visitor of
+ * inline caches has it already. */
+bool runtime_lock_sites(cairn_runtime *runtime);
+void runtime_unlock_sites(cairn_runtime *runtime, bool is_taken);
+
+/* Notes that code is being loaded that can hold vector registers of this level; a level above the
+ * machine's counts as the machine's. Must be called before the code can run. */
+void runtime_note_level(cairn_runtime *runtime, uint32_t level);
 
 /* Children that are forked between these two calls get a copy of the runtime. */
 void runtime_watch_forks(cairn_runtime *runtime);

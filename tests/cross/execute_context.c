@@ -159,7 +159,9 @@ const char *execute_contexts(uint8_t *code, void *data, unsigned long *checks)
 {
     const struct cairn_arch *arch = arch_host();
     for (uint32_t level = 1; level <= arch_host_vector_level(); level++) {
-        arch_exit_init_level(data, handle_exit, &trial, level);
+        _Atomic uint32_t saved = level;
+        if (arch_exit_init(data, handle_exit, &trial, &saved, NULL) != CAIRN_OK)
+            return "the exit is refused";
         if (!arch->encode_exit(arch, (uintptr_t)code, (uintptr_t)data, code))
             return "the exit's data is out of reach";
         arch_host_code_written(code, code, arch->exit_bytes);

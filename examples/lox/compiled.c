@@ -1,0 +1,181 @@
+/*
+ * What compiled code calls for all that it does not do in line: the interpreter's own slow paths,
+ * so that results, errors and feedback are the same.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "emit.h"
+#include "shape.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct vm *compiled_vm;
+
+/* Runs the frame that an operation may have made. Its result replaces its slots. */
+static uint64_t finish(const struct frame *caller, bool is_ok)
+{
+    if (!is_ok)
+        return 0;
+    return compiled_vm->frame == caller || run(compiled_vm, caller + 1);
+}
+
+static struct site *site_at(uint64_t argument) { return (struct site *)(uintptr_t)argument; }
+
+uint64_t rt_add(uint64_t argument)
+{
+    (void)argument;
+    return add_slow(compiled_vm);
+}
+
+uint64_t rt_call(uint64_t site)
+{
+    const struct frame *caller = compiled_vm->frame;
+    return finish(caller, call_slow(compiled_vm, site_at(site)));
+}
+
+uint64_t rt_invoke(uint64_t site)
+{
+    const struct frame *caller = compiled_vm->frame;
+    return finish(caller, invoke_slow(compiled_vm, site_at(site)));
+}
+
+uint64_t rt_invoke_super(uint64_t site)
+{
+    const struct frame *caller = compiled_vm->frame;
+    return finish(caller, super_slow(compiled_vm, site_at(site), true));
+}
+
+uint64_t rt_get_super(uint64_t site) { return super_slow(compiled_vm, site_at(site), false); }
+uint64_t rt_get_property(uint64_t site) { return get_property_slow(compiled_vm, site_at(site)); }
+uint64_t rt_set_property(uint64_t site) { return set_property_slow(compiled_vm, site_at(site)); }
+
+/* The frame's instruction pointer is after the operation, where the captures are. */
+uint64_t rt_closure(uint64_t function)
+{
+    return push_closure(compiled_vm, (struct function *)(uintptr_t)function);
+}
+
+uint64_t rt_print(uint64_t argument)
+{
+    (void)argument;
+    print_value(*--compiled_vm->top);
+    return 1;
+}
+
+uint64_t rt_undefined(uint64_t global) { return undefined_variable(compiled_vm, (uint32_t)global); }
+
+/* Pushes a new instance. */
+uint64_t rt_new_instance(uint64_t class)
+{
+    struct instance *instance =
+        instance_new(&compiled_vm->heap, (const struct class *)(uintptr_t) class);
+    if (instance == NULL)
+        return out_of_memory(compiled_vm);
+    *compiled_vm->top++ = object_value(instance);
+    return 1;
+}
+
+uint64_t rt_remember(uint64_t object)
+{
+    heap_remember(&compiled_vm->heap, (struct object *)(uintptr_t)object);
+    return 1;
+}
+
+/* ---- Inline caches ---- */
+
+uint64_t find_field(const struct instance *instance, const struct site *site)
+{
+    struct site_case found;
+    bool is_field = instance->object.kind == KIND_INSTANCE &&
+                    property_find(shape_of(instance), site->name, &found) &&
+                    found.access == ACCESS_INLINE;
+    return is_field ? instance->values[found.slot] : UNDEFINED;
+}
+
+uint64_t find_method(const struct instance *instance, const struct site *site)
+{
+    struct site_case found;
+    bool is_method = instance->object.kind == KIND_INSTANCE &&
+                     property_find(shape_of(instance), site->name, &found) &&
+                     found.access == ACCESS_METHOD && found.key != NO_KEY &&
+                     function_of(found.target)->arity == site->argument_count;
+    return is_method ? (uintptr_t)found.target : 0;
+}
+
+static void finish_miss(struct cairn_ic_miss *miss, uint64_t result)
+{
+    struct cairn_error error;
+    struct cairn_value value = cairn_value_of_integer(64, (int64_t)result);
+    if (cairn_ic_return(miss, &value, &error) == CAIRN_OK)
+        return;
+    fprintf(stderr, "lox: %s\n", error.message);
+    abort();
+}
+
+/* Shapes and methods whose addresses are in caches. There are at most as many as the caches can
+ * have cases, so they are kept to the end. */
+static struct {
+    void **objects;
+    uint32_t count;
+    uint32_t capacity;
+} cached;
+
+void visit_cached(struct heap *heap, void *user)
+{
+    (void)user;
+    for (uint32_t i = 0; i < cached.count && heap->is_major; i++)
+        heap_visit_object(heap, &cached.objects[i]);
+}
+
+void free_cached(void)
+{
+    free(cached.objects);
+    cached.objects = NULL;
+    cached.count = cached.capacity = 0;
+}
+
+static void keep(void *object)
+{
+    cached.objects =
+        array_grow(cached.objects, cached.count, &cached.capacity, sizeof *cached.objects);
+    cached.objects[cached.count++] = object;
+}
+
+/* If a case cannot be added, the next access misses again. */
+static void add_case(struct cairn_ic_miss *miss, struct cairn_ic_case *added, void *method)
+{
+    struct shape *shape = shape_of(cairn_value_pointer(&miss->operands[0]));
+    added->guard = (struct cairn_ic_guard){.width = 8, .key = (uintptr_t)shape};
+    if (cairn_ic_add(miss->ic, added, CAIRN_RELAXED, NULL) != CAIRN_OK)
+        return;
+    keep(shape);
+    if (method != NULL)
+        keep(method);
+}
+
+void missed_field(struct cairn_ic_miss *miss, void *user)
+{
+    const struct instance *instance = cairn_value_pointer(&miss->operands[0]);
+    const struct site *site = user;
+    struct site_case found;
+    uint64_t result = find_field(instance, site);
+    if (result != UNDEFINED && property_find(shape_of(instance), site->name, &found)) {
+        size_t offset = offsetof(struct instance, values) + found.slot * sizeof(lox_value);
+        struct cairn_ic_case added = {.action = CAIRN_IC_LOAD,
+                                      .field = {.offset = (int32_t)offset, .width = 8}};
+        add_case(miss, &added, NULL);
+    }
+    finish_miss(miss, result);
+}
+
+void missed_method(struct cairn_ic_miss *miss, void *user)
+{
+    uint64_t result = find_method(cairn_value_pointer(&miss->operands[0]), user);
+    if (result != 0) {
+        struct cairn_ic_case added = {.action = CAIRN_IC_CONSTANT, .constant = result};
+        add_case(miss, &added, (void *)(uintptr_t)result);
+    }
+    finish_miss(miss, result);
+}

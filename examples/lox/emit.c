@@ -1,0 +1,1606 @@
+/*
+ * From bytecode to LLVM's IR: abstract interpretation, in which the slots of the stack are values
+ * of LLVM. The code relies on what the sites have seen: a guard tests it, and otherwise leaves to
+ * the interpreter, with a frame state that says what the slots hold.
+ *
+ * - A slot is clean if the stack in memory holds its value. Before whatever can collect or fail,
+ *   all slots are written (flush), and what can have moved is read again after it (reload). So the
+ *   collector finds everything on the stack, and no native frame holds a pointer meanwhile.
+ * - Calls are inlined. The frames of inlined functions exist only in frame states, until something
+ *   needs them (save_frames).
+ * - At the head of a loop all slots get phis, whose types are those of the values from before the
+ *   loop; a guard at the back edge keeps numbers numbers.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "emit.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    SLOTS_MAX = 512,
+    CODE_WORDS_MAX = 3000, /* of one function, with what is inlined */
+    INLINE_WORDS_MAX = 120,
+    INLINE_DEPTH_MAX = FRAMES_SPARE - 2,
+    RECURSIVE_WORDS_MAX = 50, /* of a function that is inlined into itself */
+    TINY_WORDS_MAX = 20,      /* of one that is inlined twice */
+    INLINED_WORDS_MAX = 500,  /* after which nothing more is inlined */
+};
+
+/* What is known of a slot. One of the first three is not NULL; others are made when needed. */
+struct value {
+    LLVMValueRef bits;
+    LLVMValueRef number; /* a double; NULL if it may be something else */
+    LLVMValueRef truth;  /* an i1; NULL if it may be something else */
+    const void *identity;
+    bool is_object;
+    bool is_clean;
+};
+
+/* A way to a target. */
+struct edge {
+    struct edge *next;
+    LLVMBasicBlockRef from;
+    uint32_t height;
+    struct value slots[];
+};
+
+struct target {
+    LLVMBasicBlockRef block;
+    struct edge *edges;
+    bool is_loop;
+    LLVMValueRef *phis; /* of a loop */
+};
+
+/* A call of a function that is being emitted: the outermost, and inlined ones in it. */
+struct activation {
+    struct activation *parent;
+    struct function *function;
+    struct closure *closure; /* if it is known */
+    uint32_t base;           /* slot 0 */
+    uint32_t at;             /* the instruction that is being emitted */
+    int32_t *depths;         /* of the stack at each instruction; -1: not reached */
+    struct target **targets;
+    struct target done; /* gets the results of an inlined function */
+};
+
+struct emitter {
+    const struct emit_input *input;
+    LLVMContextRef context;
+    LLVMModuleRef module;
+    LLVMBuilderRef builder;
+    LLVMValueRef function;
+    LLVMBasicBlockRef failed; /* returns UNDEFINED */
+    LLVMTypeRef i1, i8, i32, i64, number, pointer, code_type, entry_type;
+    LLVMValueRef closure, base, frame;
+    struct activation outermost;
+    struct activation *top;
+    uint32_t depth; /* inlined activations */
+    uint32_t words; /* emitted instructions */
+    uint32_t most_slots;
+    bool is_live;
+    bool has_failed;
+    uint32_t height;
+    struct value slots[SLOTS_MAX];
+    cairn_assumption *assumptions[32];
+    uint32_t assumption_count;
+    struct chunk *chunks;
+};
+
+/* ---- Memory, freed at the end ---- */
+
+struct chunk {
+    struct chunk *next;
+    _Alignas(16) char bytes[];
+};
+
+static void *allocate(struct emitter *e, size_t size)
+{
+    struct chunk *chunk = calloc(1, sizeof *chunk + size);
+    if (chunk == NULL)
+        heap_exhausted();
+    chunk->next = e->chunks;
+    e->chunks = chunk;
+    return chunk->bytes;
+}
+
+/* ---- IR ---- */
+
+static LLVMValueRef word(const struct emitter *e, uint64_t value)
+{
+    return LLVMConstInt(e->i64, value, 0);
+}
+
+static LLVMValueRef address_of(const struct emitter *e, const void *object)
+{
+    return LLVMConstIntToPtr(word(e, (uintptr_t)object), e->pointer);
+}
+
+static LLVMValueRef at_offset(const struct emitter *e, LLVMTypeRef type, LLVMValueRef base,
+                              uint64_t offset)
+{
+    LLVMValueRef index = word(e, offset);
+    LLVMValueRef address = LLVMBuildGEP2(e->builder, e->i8, base, &index, 1, "");
+    return LLVMBuildPointerCast(e->builder, address, LLVMPointerType(type, 0), "");
+}
+
+static LLVMValueRef load(const struct emitter *e, LLVMTypeRef type, LLVMValueRef base,
+                         uint64_t offset)
+{
+    return LLVMBuildLoad2(e->builder, type, at_offset(e, type, base, offset), "");
+}
+
+static void store(const struct emitter *e, LLVMValueRef value, LLVMValueRef base, uint64_t offset)
+{
+    LLVMBuildStore(e->builder, value, at_offset(e, LLVMTypeOf(value), base, offset));
+}
+
+static LLVMBasicBlockRef new_block(const struct emitter *e)
+{
+    return LLVMAppendBasicBlockInContext(e->context, e->function, "");
+}
+
+static void begin(struct emitter *e, LLVMBasicBlockRef block)
+{
+    LLVMPositionBuilderAtEnd(e->builder, block);
+}
+
+static LLVMValueRef compare(const struct emitter *e, LLVMIntPredicate predicate, LLVMValueRef a,
+                            uint64_t b)
+{
+    return LLVMBuildICmp(e->builder, predicate, a, word(e, b), "");
+}
+
+static LLVMValueRef pointer_to(const struct emitter *e, LLVMValueRef bits)
+{
+    LLVMValueRef number = LLVMBuildXor(e->builder, bits, word(e, OBJECT_TAG), "");
+    return LLVMBuildIntToPtr(e->builder, number, e->pointer, "");
+}
+
+/* ---- Values ---- */
+
+static LLVMValueRef bits_of(const struct emitter *e, struct value *value)
+{
+    if (value->bits == NULL && value->number != NULL)
+        value->bits = LLVMBuildBitCast(e->builder, value->number, e->i64, "");
+    if (value->bits == NULL)
+        value->bits = LLVMBuildAdd(e->builder, LLVMBuildZExt(e->builder, value->truth, e->i64, ""),
+                                   word(e, FALSE), "");
+    return value->bits;
+}
+
+static bool is_constant(const struct value *value)
+{
+    return value->bits != NULL && LLVMIsAConstantInt(value->bits) != NULL;
+}
+
+static uint64_t constant_of(const struct value *value)
+{
+    return LLVMConstIntGetZExtValue(value->bits);
+}
+
+/* Nothing moves it, and it needs not be read again. */
+static bool is_immovable(const struct value *value)
+{
+    return value->number != NULL || value->truth != NULL || is_constant(value);
+}
+
+static void push(struct emitter *e, struct value value)
+{
+    if (e->height == SLOTS_MAX) {
+        e->has_failed = true;
+        e->height = 1;
+    }
+    value.is_clean = false;
+    e->slots[e->height++] = value;
+    if (e->height > e->most_slots)
+        e->most_slots = e->height;
+}
+
+static void push_bits(struct emitter *e, LLVMValueRef bits)
+{
+    push(e, (struct value){.bits = bits});
+}
+
+static void push_constant(struct emitter *e, lox_value constant)
+{
+    struct value value = {.bits = word(e, constant), .is_object = is_object(constant)};
+    if (is_number(constant))
+        value.number = LLVMConstReal(e->number, as_number(constant));
+    push(e, value);
+}
+
+static void push_number(struct emitter *e, LLVMValueRef number)
+{
+    push(e, (struct value){.number = number});
+}
+
+static void push_truth(struct emitter *e, LLVMValueRef truth)
+{
+    push(e, (struct value){.truth = truth});
+}
+
+static struct value *operand(struct emitter *e, uint32_t from_top)
+{
+    return &e->slots[e->height - from_top];
+}
+
+/* ---- Guards ---- */
+
+static LLVMValueRef closure_of(struct emitter *e, const struct activation *a)
+{
+    if (a->closure != NULL)
+        return address_of(e, a->closure);
+    if (a->parent == NULL)
+        return load(e, e->pointer, e->frame, offsetof(struct frame, closure));
+    return pointer_to(e, bits_of(e, &e->slots[a->base]));
+}
+
+/* Writes what the interpreter needs for an activation, whose slots end at `end`. */
+static void describe(struct emitter *e, const struct activation *a, uint32_t end, uint32_t flags,
+                     struct cairn_encoded_frame *frame)
+{
+    LLVMValueRef *values = allocate(e, (end - a->base + 1) * sizeof(LLVMValueRef));
+    if (a->parent == NULL)
+        values[0] = e->frame;
+    else
+        values[0] =
+            a->closure != NULL ? word(e, object_value(a->closure)) : bits_of(e, &e->slots[a->base]);
+    for (uint32_t i = a->base; i < end; i++) {
+        struct value *value = &e->slots[i];
+        if (!value->is_clean)
+            values[1 + i - a->base] = value->number != NULL ? value->number : bits_of(e, value);
+    }
+    *frame = (struct cairn_encoded_frame){
+        .function = (uintptr_t)a->function,
+        .position = a->at,
+        .flags = a->base | flags,
+        .locals = values,
+        .local_count = 1,
+        .stack = values + 1,
+        .stack_count = end - a->base,
+    };
+}
+
+/* Builds a guard. Without a condition, it relies on the assumptions. */
+static void build_guard(struct emitter *e, LLVMValueRef condition, uint32_t flags)
+{
+    struct cairn_encoded_frame frames[INLINE_DEPTH_MAX + 1];
+    struct cairn_error error;
+    uint32_t end = e->height;
+    uint32_t index = e->depth;
+    for (const struct activation *a = e->top; a != NULL; a = a->parent) {
+        describe(e, a, end, flags, &frames[index--]);
+        end = a->base;
+    }
+    const struct cairn_guard guard = {
+        .id = (*e->input->next_id)++,
+        .exit = e->input->exit,
+        .frames = frames,
+        .frame_count = e->depth + 1,
+        .assumptions = e->assumptions,
+        .assumption_count = condition == NULL ? e->assumption_count : 0,
+    };
+    if (cairn_build_guard(e->builder, condition, &guard, &error) == NULL) {
+        fprintf(stderr, "lox: %s\n", error.message);
+        e->has_failed = true;
+    }
+}
+
+static bool is_always(LLVMValueRef condition)
+{
+    return LLVMIsAConstantInt(condition) != NULL && LLVMConstIntGetZExtValue(condition) == 1;
+}
+
+static void guard(struct emitter *e, LLVMValueRef condition)
+{
+    if (!is_always(condition))
+        build_guard(e, condition, 0);
+}
+
+/* Always leaves: for what was never executed. */
+static void leave(struct emitter *e)
+{
+    build_guard(e, LLVMConstInt(e->i1, 0, 0), 0);
+    LLVMBuildUnreachable(e->builder);
+    e->is_live = false;
+}
+
+/* Notes what was found out of a value in all slots that hold it. */
+static void learn(struct emitter *e, LLVMValueRef bits, const struct value *known)
+{
+    for (uint32_t i = 0; i < e->height; i++) {
+        if (e->slots[i].bits != bits)
+            continue;
+        e->slots[i].number = known->number;
+        e->slots[i].identity = known->identity;
+        e->slots[i].is_object = known->is_object;
+    }
+}
+
+static LLVMValueRef is_number_test(struct emitter *e, struct value *value)
+{
+    if (value->number != NULL)
+        return LLVMConstInt(e->i1, 1, 0);
+    if (value->truth != NULL || value->is_object)
+        return LLVMConstInt(e->i1, 0, 0);
+    return compare(e, LLVMIntULT, bits_of(e, value), FIRST_TAG);
+}
+
+/* Returns a slot's number, after a guard. */
+static LLVMValueRef number_of(struct emitter *e, uint32_t from_top)
+{
+    struct value *value = operand(e, from_top);
+    if (value->number == NULL) {
+        LLVMValueRef bits = bits_of(e, value);
+        guard(e, is_number_test(e, value));
+        struct value known = {.number = LLVMBuildBitCast(e->builder, bits, e->number, "")};
+        learn(e, bits, &known);
+        value->number = known.number;
+    }
+    return value->number;
+}
+
+static void expect_object(struct emitter *e, struct value *value)
+{
+    if (value->is_object)
+        return;
+    LLVMValueRef bits = bits_of(e, value);
+    guard(e, compare(e, LLVMIntUGE, bits, OBJECT_TAG));
+    learn(e, bits, &(struct value){.is_object = true});
+}
+
+/* ---- The stack in memory ---- */
+
+static void flush(struct emitter *e)
+{
+    for (uint32_t i = 0; i < e->height; i++) {
+        if (!e->slots[i].is_clean)
+            store(e, bits_of(e, &e->slots[i]), e->base, i * sizeof(lox_value));
+        e->slots[i].is_clean = true;
+    }
+}
+
+static void reload(struct emitter *e)
+{
+    for (uint32_t i = 0; i < e->height; i++) {
+        struct value *value = &e->slots[i];
+        if (is_immovable(value))
+            continue;
+        value->bits = load(e, e->i64, e->base, i * sizeof(lox_value));
+        value->identity = NULL;
+    }
+}
+
+static uint64_t offset_of_frame(uint32_t index) { return index * sizeof(struct frame); }
+
+/* Writes the frames of inlined functions, and where all are. */
+static void save_frames(struct emitter *e)
+{
+    uint32_t index = e->depth;
+    for (const struct activation *a = e->top; a != NULL; a = a->parent, index--) {
+        uint64_t at = offset_of_frame(index);
+        uint32_t next = a == e->top ? a->at + 1 : a->at;
+        store(e, address_of(e, a->function->code + next), e->frame,
+              at + offsetof(struct frame, at));
+        if (a->parent == NULL)
+            break;
+        store(e, closure_of(e, a), e->frame, at + offsetof(struct frame, closure));
+        store(e, address_of(e, a->function), e->frame, at + offsetof(struct frame, function));
+        store(e, at_offset(e, e->i8, e->base, a->base * sizeof(lox_value)), e->frame,
+              at + offsetof(struct frame, base));
+    }
+}
+
+/* Before a function of C that uses the VM's state. */
+static void save(struct emitter *e)
+{
+    flush(e);
+    save_frames(e);
+    store(e, at_offset(e, e->i8, e->frame, offset_of_frame(e->depth)),
+          address_of(e, &e->input->vm->frame), 0);
+    store(e, at_offset(e, e->i8, e->base, e->height * sizeof(lox_value)),
+          address_of(e, &e->input->vm->top), 0);
+}
+
+static void set_weights(const struct emitter *e, LLVMValueRef branch, bool is_likely)
+{
+    LLVMMetadataRef nodes[] = {
+        LLVMMDStringInContext2(e->context, "branch_weights", 14),
+        LLVMValueAsMetadata(LLVMConstInt(e->i32, is_likely ? 100000 : 1, 0)),
+        LLVMValueAsMetadata(LLVMConstInt(e->i32, is_likely ? 1 : 100000, 0)),
+    };
+    LLVMSetMetadata(branch, LLVMGetMDKindIDInContext(e->context, "prof", 4),
+                    LLVMMetadataAsValue(e->context, LLVMMDNodeInContext2(e->context, nodes, 3)));
+}
+
+/* Goes to the block unless the condition is true, which it nearly always is. */
+static void go_unless(struct emitter *e, LLVMValueRef condition, LLVMBasicBlockRef otherwise)
+{
+    LLVMBasicBlockRef next = new_block(e);
+    set_weights(e, LLVMBuildCondBr(e->builder, condition, next, otherwise), true);
+    begin(e, next);
+}
+
+static LLVMValueRef call_entry(struct emitter *e, runtime_entry *entry, LLVMValueRef argument)
+{
+    LLVMValueRef callee =
+        LLVMConstIntToPtr(word(e, (uintptr_t)entry), LLVMPointerType(e->entry_type, 0));
+    return LLVMBuildCall2(e->builder, e->entry_type, callee, &argument, 1, "");
+}
+
+/* Does an operation by a function of C that pops and pushes values. */
+static void call_runtime(struct emitter *e, runtime_entry *entry, uint64_t argument,
+                         uint32_t popped, uint32_t pushed)
+{
+    save(e);
+    LLVMValueRef result = call_entry(e, entry, word(e, argument));
+    go_unless(e, compare(e, LLVMIntNE, result, 0), e->failed);
+    e->height -= popped;
+    for (uint32_t i = 0; i < pushed; i++)
+        push_bits(e, LLVMGetUndef(e->i64));
+    for (uint32_t i = 0; i < pushed; i++)
+        operand(e, i + 1)->is_clean = true;
+    reload(e);
+}
+
+/* ---- Control flow ---- */
+
+static LLVMBasicBlockRef block_of(struct emitter *e, struct target *target)
+{
+    if (target->block == NULL)
+        target->block = new_block(e);
+    return target->block;
+}
+
+/* Goes to a target that comes later. */
+static void go(struct emitter *e, struct target *target)
+{
+    struct edge *edge = allocate(e, sizeof *edge + e->height * sizeof(struct value));
+    edge->from = LLVMGetInsertBlock(e->builder);
+    edge->height = e->height;
+    memcpy(edge->slots, e->slots, e->height * sizeof(struct value));
+    edge->next = target->edges;
+    target->edges = edge;
+    LLVMBuildBr(e->builder, block_of(e, target));
+    e->is_live = false;
+}
+
+/* Returns the value in a form, made at the end of the edge's block. */
+static LLVMValueRef value_on_edge(struct emitter *e, struct edge *edge, uint32_t slot,
+                                  bool is_double)
+{
+    LLVMBasicBlockRef current = LLVMGetInsertBlock(e->builder);
+    LLVMPositionBuilderBefore(e->builder, LLVMGetBasicBlockTerminator(edge->from));
+    LLVMValueRef value = is_double ? edge->slots[slot].number : bits_of(e, &edge->slots[slot]);
+    begin(e, current);
+    return value;
+}
+
+static struct value merge_slot(struct emitter *e, struct target *target, uint32_t slot)
+{
+    struct value merged = target->edges->slots[slot];
+    bool is_same = !target->is_loop;
+    bool are_numbers = true;
+    for (struct edge *edge = target->edges; edge != NULL; edge = edge->next) {
+        const struct value *value = &edge->slots[slot];
+        is_same &= value->bits == merged.bits && value->number == merged.number &&
+                   value->truth == merged.truth;
+        are_numbers &= value->number != NULL;
+        merged.is_object &= value->is_object;
+        merged.is_clean &= value->is_clean;
+        if (value->identity != merged.identity)
+            merged.identity = NULL;
+    }
+    if (is_same)
+        return merged;
+    if (target->is_loop)
+        merged.is_object = merged.is_clean = false, merged.identity = NULL;
+    are_numbers &= !target->is_loop || !e->input->function->compiled->avoids_loop_types;
+    LLVMValueRef phi = LLVMBuildPhi(e->builder, are_numbers ? e->number : e->i64, "");
+    merged.bits = are_numbers ? NULL : phi;
+    merged.number = are_numbers ? phi : NULL;
+    merged.truth = NULL;
+    return merged;
+}
+
+static void add_incoming(struct emitter *e, struct target *target, uint32_t slot, LLVMValueRef phi)
+{
+    bool is_double = LLVMTypeOf(phi) == e->number;
+    for (struct edge *edge = target->edges; edge != NULL; edge = edge->next) {
+        LLVMValueRef value = value_on_edge(e, edge, slot, is_double);
+        LLVMAddIncoming(phi, &value, &edge->from, 1);
+    }
+}
+
+/* Begins a target's block, with the values of all ways to it. */
+static void begin_target(struct emitter *e, struct target *target)
+{
+    if (target->edges == NULL)
+        return;
+    begin(e, block_of(e, target));
+    e->is_live = true;
+    e->height = target->edges->height;
+    if (target->is_loop)
+        target->phis = allocate(e, e->height * sizeof(LLVMValueRef));
+    for (uint32_t i = 0; i < e->height; i++) {
+        e->slots[i] = merge_slot(e, target, i);
+        if (target->is_loop)
+            target->phis[i] = e->slots[i].number != NULL ? e->slots[i].number : e->slots[i].bits;
+    }
+    for (uint32_t i = 0; i < e->height; i++) {
+        struct value *value = &e->slots[i];
+        LLVMValueRef phi = value->number != NULL ? value->number : value->bits;
+        if (phi != NULL && LLVMIsAPHINode(phi) != NULL &&
+            LLVMGetInstructionParent(phi) == target->block && LLVMCountIncoming(phi) == 0)
+            add_incoming(e, target, i, phi);
+    }
+}
+
+/* Goes back to the head of a loop. */
+static void go_back(struct emitter *e, struct target *head)
+{
+    LLVMValueRef *values = allocate(e, e->height * sizeof(LLVMValueRef));
+    for (uint32_t i = 0; i < e->height; i++) {
+        bool is_double = LLVMTypeOf(head->phis[i]) == e->number;
+        if (is_double && e->slots[i].number == NULL) {
+            LLVMValueRef bits = bits_of(e, &e->slots[i]);
+            build_guard(e, is_number_test(e, &e->slots[i]), FRAME_IS_LOOP_TYPE);
+            e->slots[i].number = LLVMBuildBitCast(e->builder, bits, e->number, "");
+        }
+        values[i] = is_double ? e->slots[i].number : bits_of(e, &e->slots[i]);
+    }
+    LLVMBasicBlockRef from = LLVMGetInsertBlock(e->builder);
+    for (uint32_t i = 0; i < e->height; i++)
+        LLVMAddIncoming(head->phis[i], &values[i], &from, 1);
+    LLVMBuildBr(e->builder, head->block);
+    e->is_live = false;
+}
+
+/* Goes to the target if the condition is true, and continues otherwise. */
+static void go_if(struct emitter *e, LLVMValueRef condition, struct target *target)
+{
+    LLVMBasicBlockRef taken = new_block(e);
+    LLVMBasicBlockRef next = new_block(e);
+    LLVMBuildCondBr(e->builder, condition, taken, next);
+    begin(e, taken);
+    go(e, target);
+    begin(e, next);
+    e->is_live = true;
+}
+
+static LLVMValueRef truth_of(struct emitter *e, struct value *value)
+{
+    if (value->truth != NULL)
+        return value->truth;
+    if (value->number != NULL || value->is_object)
+        return LLVMConstInt(e->i1, 1, 0);
+    LLVMValueRef distance = LLVMBuildSub(e->builder, bits_of(e, value), word(e, NIL), "");
+    return compare(e, LLVMIntUGT, distance, FALSE - NIL);
+}
+
+/* ---- Arithmetic ---- */
+
+static void emit_arithmetic(struct emitter *e, LLVMOpcode opcode)
+{
+    LLVMValueRef left = number_of(e, 2);
+    LLVMValueRef right = number_of(e, 1);
+    e->height -= 2;
+    push_number(e, LLVMBuildBinOp(e->builder, opcode, left, right, ""));
+}
+
+static void emit_comparison(struct emitter *e, LLVMRealPredicate predicate)
+{
+    LLVMValueRef left = number_of(e, 2);
+    LLVMValueRef right = number_of(e, 1);
+    e->height -= 2;
+    push_truth(e, LLVMBuildFCmp(e->builder, predicate, left, right, ""));
+}
+
+static void emit_negation(struct emitter *e)
+{
+    LLVMValueRef number = number_of(e, 1);
+    e->height--;
+    push_number(e, LLVMBuildFNeg(e->builder, number, ""));
+}
+
+static void emit_numeric(struct emitter *e, enum operation operation)
+{
+    static const LLVMRealPredicate predicates[] = {
+        [OP_LESS] = LLVMRealOLT,
+        [OP_LESS_EQUAL] = LLVMRealOLE,
+        [OP_GREATER] = LLVMRealOGT,
+        [OP_GREATER_EQUAL] = LLVMRealOGE,
+    };
+    static const LLVMOpcode opcodes[] = {
+        [OP_SUBTRACT] = LLVMFSub, [OP_MULTIPLY] = LLVMFMul, [OP_DIVIDE] = LLVMFDiv};
+    if (operation == OP_NEGATE)
+        emit_negation(e);
+    else if (operation <= OP_GREATER_EQUAL)
+        emit_comparison(e, predicates[operation]);
+    else
+        emit_arithmetic(e, opcodes[operation]);
+}
+
+/* Where strings were seen, numbers are added in line, and all else by the runtime. */
+static void emit_add(struct emitter *e, uint32_t seen)
+{
+    if (!(seen & SEEN_STRINGS)) {
+        emit_arithmetic(e, LLVMFAdd);
+        return;
+    }
+    if (!operand(e, 1)->is_object && !operand(e, 2)->is_object) {
+        struct target others = {.edges = NULL};
+        struct target done = {.edges = NULL};
+        LLVMValueRef are_numbers = LLVMBuildAnd(e->builder, is_number_test(e, operand(e, 1)),
+                                                is_number_test(e, operand(e, 2)), "");
+        LLVMValueRef bits[] = {bits_of(e, operand(e, 2)), bits_of(e, operand(e, 1))};
+        go_if(e, LLVMBuildNot(e->builder, are_numbers, ""), &others);
+        LLVMValueRef left = LLVMBuildBitCast(e->builder, bits[0], e->number, "");
+        LLVMValueRef right = LLVMBuildBitCast(e->builder, bits[1], e->number, "");
+        e->height -= 2;
+        push_number(e, LLVMBuildFAdd(e->builder, left, right, ""));
+        go(e, &done);
+        begin_target(e, &others);
+        call_runtime(e, rt_add, 0, 2, 1);
+        go(e, &done);
+        begin_target(e, &done);
+        return;
+    }
+    call_runtime(e, rt_add, 0, 2, 1);
+}
+
+/* The tags are NaNs, so a comparison of doubles is right if one of them is a number. */
+static LLVMValueRef equality(struct emitter *e, struct value *a, struct value *b)
+{
+    LLVMValueRef a_bits = bits_of(e, a);
+    LLVMValueRef b_bits = bits_of(e, b);
+    LLVMValueRef a_number = LLVMBuildBitCast(e->builder, a_bits, e->number, "");
+    LLVMValueRef b_number = LLVMBuildBitCast(e->builder, b_bits, e->number, "");
+    LLVMValueRef are_same = LLVMBuildICmp(e->builder, LLVMIntEQ, a_bits, b_bits, "");
+    LLVMValueRef are_equal = LLVMBuildFCmp(e->builder, LLVMRealOEQ, a_number, b_number, "");
+    if (a->number != NULL || b->number != NULL)
+        return are_equal;
+    if (a->is_object || b->is_object || a->truth != NULL || b->truth != NULL ||
+        (is_constant(a) && !is_number(constant_of(a))) ||
+        (is_constant(b) && !is_number(constant_of(b))))
+        return are_same;
+    LLVMValueRef is_other = compare(e, LLVMIntUGE, a_bits, FIRST_TAG);
+    return LLVMBuildOr(e->builder, are_equal, LLVMBuildAnd(e->builder, are_same, is_other, ""), "");
+}
+
+static void emit_equality(struct emitter *e, bool is_negated)
+{
+    LLVMValueRef are_equal = equality(e, operand(e, 2), operand(e, 1));
+    e->height -= 2;
+    push_truth(e, is_negated ? LLVMBuildNot(e->builder, are_equal, "") : are_equal);
+}
+
+/* ---- Variables ---- */
+
+/* Returns whether the code may rely on a global variable's value. */
+static bool assume(struct emitter *e, uint32_t number)
+{
+    const struct globals *globals = &e->input->vm->globals;
+    if (globals->are_assigned[number] || globals->values[number] == UNDEFINED)
+        return false;
+    cairn_assumption *assumption = e->input->assumption(number);
+    if (assumption == NULL)
+        return false;
+    for (uint32_t i = 0; i < e->assumption_count; i++)
+        if (e->assumptions[i] == assumption)
+            return true;
+    if (e->assumption_count == sizeof e->assumptions / sizeof *e->assumptions)
+        return false;
+    e->assumptions[e->assumption_count++] = assumption;
+    return true;
+}
+
+static void emit_get_global(struct emitter *e, uint32_t number)
+{
+    lox_value now = e->input->vm->globals.values[number];
+    LLVMValueRef cell = address_of(e, &e->input->vm->globals.values[number]);
+    if (!assume(e, number)) {
+        LLVMValueRef bits = load(e, e->i64, cell, 0);
+        if (now == UNDEFINED)
+            guard(e, compare(e, LLVMIntNE, bits, UNDEFINED));
+        push_bits(e, bits);
+    } else if (!is_object(now)) {
+        push_constant(e, now);
+    } else {
+        struct value value = {.bits = load(e, e->i64, cell, 0), .is_object = true};
+        if (is_kind(now, KIND_CLOSURE) || is_kind(now, KIND_CLASS))
+            value.identity = as_object(now)->identity;
+        push(e, value);
+    }
+}
+
+static void emit_set_global(struct emitter *e, uint32_t number)
+{
+    LLVMValueRef cell = address_of(e, &e->input->vm->globals.values[number]);
+    if (e->input->vm->globals.values[number] == UNDEFINED)
+        guard(e, compare(e, LLVMIntNE, load(e, e->i64, cell, 0), UNDEFINED));
+    store(e, bits_of(e, operand(e, 1)), cell, 0);
+}
+
+/* The write barrier. */
+static void emit_stored(struct emitter *e, LLVMValueRef object, struct value *value)
+{
+    if (value->number != NULL || value->truth != NULL ||
+        (is_constant(value) && !is_object(constant_of(value))))
+        return;
+    LLVMValueRef flags = load(e, e->i8, object, offsetof(struct object, flags));
+    LLVMValueRef watched =
+        LLVMBuildAnd(e->builder, flags, LLVMConstInt(e->i8, FLAG_WATCHED, 0), "");
+    LLVMValueRef bits = bits_of(e, value);
+    LLVMBasicBlockRef remember = new_block(e);
+    LLVMBasicBlockRef test = new_block(e);
+    LLVMBasicBlockRef next = new_block(e);
+    set_weights(
+        e, LLVMBuildCondBr(e->builder, LLVMBuildIsNull(e->builder, watched, ""), next, test), true);
+    begin(e, test);
+    LLVMBuildCondBr(e->builder, compare(e, LLVMIntUGE, bits, OBJECT_TAG), remember, next);
+    begin(e, remember);
+    call_entry(e, rt_remember, LLVMBuildPtrToInt(e->builder, object, e->i64, ""));
+    LLVMBuildBr(e->builder, next);
+    begin(e, next);
+}
+
+static LLVMValueRef box_at(struct emitter *e, uint32_t index)
+{
+    uint64_t offset = offsetof(struct closure, boxes) + index * sizeof(struct box *);
+    return load(e, e->pointer, closure_of(e, e->top), offset);
+}
+
+static LLVMValueRef kind_is_box(struct emitter *e, LLVMValueRef object)
+{
+    LLVMValueRef kind = load(e, e->i8, object, offsetof(struct object, kind));
+    return LLVMBuildICmp(e->builder, LLVMIntEQ, kind, LLVMConstInt(e->i8, KIND_BOX, 0), "");
+}
+
+/* A local variable that a closure may have captured: goes to `plain` if it is not in a box. */
+static LLVMValueRef expect_box(struct emitter *e, uint32_t slot, struct target *plain)
+{
+    struct value *value = &e->slots[slot];
+    LLVMValueRef bits = bits_of(e, value);
+    go_if(e, compare(e, LLVMIntULT, bits, OBJECT_TAG), plain);
+    LLVMValueRef box = pointer_to(e, bits);
+    go_if(e, LLVMBuildNot(e->builder, kind_is_box(e, box), ""), plain);
+    return box;
+}
+
+static void emit_get_captured(struct emitter *e, uint32_t slot)
+{
+    struct target plain = {.edges = NULL};
+    struct target done = {.edges = NULL};
+    if (is_immovable(&e->slots[slot])) {
+        push(e, e->slots[slot]);
+        return;
+    }
+    LLVMValueRef box = expect_box(e, slot, &plain);
+    push_bits(e, load(e, e->i64, box, offsetof(struct box, value)));
+    go(e, &done);
+    begin_target(e, &plain);
+    push(e, e->slots[slot]);
+    go(e, &done);
+    begin_target(e, &done);
+}
+
+static void emit_set_captured(struct emitter *e, uint32_t slot)
+{
+    struct target plain = {.edges = NULL};
+    struct target done = {.edges = NULL};
+    if (is_immovable(&e->slots[slot])) {
+        e->slots[slot] = *operand(e, 1);
+        e->slots[slot].is_clean = false;
+        return;
+    }
+    LLVMValueRef box = expect_box(e, slot, &plain);
+    store(e, bits_of(e, operand(e, 1)), box, offsetof(struct box, value));
+    emit_stored(e, box, operand(e, 1));
+    go(e, &done);
+    begin_target(e, &plain);
+    e->slots[slot] = *operand(e, 1);
+    e->slots[slot].is_clean = false;
+    go(e, &done);
+    begin_target(e, &done);
+}
+
+/* ---- Properties ---- */
+
+static LLVMValueRef identity_of(struct emitter *e, struct value *value)
+{
+    return load(e, e->i64, pointer_to(e, bits_of(e, value)), offsetof(struct object, identity));
+}
+
+static uint32_t case_count(const struct site *site)
+{
+    uint32_t count = 0;
+    while (count < SITE_CASES && site->cases[count].key != NO_KEY)
+        count++;
+    return count;
+}
+
+/* Compiles each case of a site. The operand `from_top` is the object; the functions leave the state
+ * after the operation. */
+struct dispatch {
+    const struct site *site;
+    uint32_t from_top;
+    void (*emit_case)(struct emitter *e, const struct site_case *seen, const struct site *site);
+    runtime_entry *runtime; /* for all other objects, where too many were seen */
+    uint32_t popped;        /* by the runtime, which pushes one value */
+};
+
+static void call_code(struct emitter *e, LLVMValueRef compiled, LLVMValueRef closure,
+                      uint32_t base);
+
+/* Asks the inline cache of a site. The result is `nothing` if only the runtime can do it. */
+static LLVMValueRef ask_cache(struct emitter *e, const struct dispatch *d,
+                              cairn_ic_handler *handler, property_finder *finder, uint64_t nothing,
+                              struct target *others)
+{
+    struct cairn_error error;
+    LLVMValueRef bits = bits_of(e, operand(e, d->from_top));
+    go_if(e, compare(e, LLVMIntULT, bits, OBJECT_TAG), others);
+    LLVMValueRef arguments[] = {pointer_to(e, bits), address_of(e, d->site)};
+    const struct cairn_ic_options cache = {
+        .handler = handler,
+        .user = (void *)(uintptr_t)d->site,
+        .megamorphic_target = (const void *)(uintptr_t)finder,
+        .case_limit = CAIRN_IC_CASE_LIMIT_MAX,
+    };
+    const struct cairn_patchpoint patchpoint = {
+        .id = (*e->input->next_id)++,
+        .byte_count = cairn_patchpoint_inline_bytes(e->module) + 16,
+        .result_type = e->i64,
+        .arguments = arguments,
+        .argument_count = 2,
+        .cache = &cache,
+    };
+    LLVMValueRef result = cairn_build_patchpoint(e->builder, &patchpoint, &error);
+    if (result == NULL) {
+        fprintf(stderr, "lox: %s\n", error.message);
+        e->has_failed = true;
+        return word(e, nothing);
+    }
+    go_if(e, compare(e, LLVMIntEQ, result, nothing), others);
+    return result;
+}
+
+static void get_cached(struct emitter *e, const struct dispatch *d, struct target *others)
+{
+    LLVMValueRef value = ask_cache(e, d, missed_field, find_field, UNDEFINED, others);
+    e->height--;
+    push_bits(e, value);
+}
+
+static void invoke_cached(struct emitter *e, const struct dispatch *d, struct target *others)
+{
+    LLVMValueRef method = ask_cache(e, d, missed_method, find_method, 0, others);
+    LLVMValueRef closure = LLVMBuildIntToPtr(e->builder, method, e->pointer, "");
+    LLVMValueRef function = load(e, e->pointer, closure, offsetof(struct object, identity));
+    LLVMValueRef compiled = load(e, e->pointer, function, offsetof(struct function, compiled));
+    call_code(e, compiled, closure, e->height - d->from_top);
+}
+
+/* For objects that no case is for. */
+static void emit_runtime(struct emitter *e, const struct dispatch *d)
+{
+    struct target others = {.edges = NULL};
+    struct target done = {.edges = NULL};
+    if (d->runtime == rt_get_property)
+        get_cached(e, d, &others);
+    else if (d->runtime == rt_invoke)
+        invoke_cached(e, d, &others);
+    else
+        go(e, &others);
+    if (e->is_live)
+        go(e, &done);
+    begin_target(e, &others);
+    call_runtime(e, d->runtime, (uintptr_t)d->site, d->popped, 1);
+    go(e, &done);
+    begin_target(e, &done);
+}
+
+/* Emits one case, after a test if it is not known that this is the case. */
+static void emit_tested(struct emitter *e, const struct dispatch *d, const struct site_case *seen,
+                        LLVMValueRef identity, bool is_last, struct target *next)
+{
+    struct value *object = operand(e, d->from_top);
+    LLVMValueRef is_equal = compare(e, LLVMIntEQ, identity, (uintptr_t)seen->key);
+    if (is_last && !d->site->is_megamorphic) {
+        guard(e, is_equal);
+    } else {
+        go_if(e, LLVMBuildNot(e->builder, is_equal, ""), next);
+        object = operand(e, d->from_top);
+    }
+    learn(e, object->bits, &(struct value){.identity = seen->key, .is_object = true});
+    d->emit_case(e, seen, d->site);
+}
+
+/* Emits a site of which it is known, without a test, what the object is. Returns false for others.
+ */
+static bool emit_known(struct emitter *e, const struct dispatch *d, uint32_t count)
+{
+    const struct value *object = operand(e, d->from_top);
+    bool is_never = count == 0 || object->number != NULL || object->truth != NULL;
+    if (is_never && d->site->is_megamorphic)
+        emit_runtime(e, d);
+    else if (is_never)
+        leave(e);
+    for (uint32_t i = 0; i < count && !is_never && object->identity != NULL; i++) {
+        if (d->site->cases[i].key == object->identity) {
+            d->emit_case(e, &d->site->cases[i], d->site);
+            return true;
+        }
+    }
+    return is_never;
+}
+
+static void emit_site(struct emitter *e, const struct dispatch *d)
+{
+    uint32_t count = case_count(d->site);
+    if (emit_known(e, d, count))
+        return;
+    struct value *object = operand(e, d->from_top);
+    struct target done = {.edges = NULL};
+    struct target miss = {.edges = NULL};
+    if (d->site->is_megamorphic)
+        go_if(e, compare(e, LLVMIntULT, bits_of(e, object), OBJECT_TAG), &miss);
+    else
+        expect_object(e, object);
+    LLVMValueRef identity = identity_of(e, operand(e, d->from_top));
+    for (uint32_t i = 0; i < count; i++) {
+        struct target *next = allocate(e, sizeof *next);
+        bool is_last = i + 1 == count;
+        emit_tested(e, d, &d->site->cases[i], identity, is_last, is_last ? &miss : next);
+        if (e->is_live)
+            go(e, &done);
+        begin_target(e, next);
+    }
+    begin_target(e, &miss);
+    if (e->is_live) {
+        emit_runtime(e, d);
+        go(e, &done);
+    }
+    begin_target(e, &done);
+}
+
+static uint64_t offset_of_slot(uint32_t slot)
+{
+    return offsetof(struct instance, values) + slot * sizeof(lox_value);
+}
+
+static void emit_get_case(struct emitter *e, const struct site_case *seen, const struct site *site)
+{
+    if (seen->access == ACCESS_METHOD) {
+        call_runtime(e, rt_get_property, (uintptr_t)site, 1, 1);
+        return;
+    }
+    LLVMValueRef object = pointer_to(e, bits_of(e, operand(e, 1)));
+    uint64_t offset = offset_of_slot(seen->slot);
+    if (seen->access == ACCESS_MORE) {
+        const struct shape *shape = seen->key;
+        object = load(e, e->pointer, object, offsetof(struct instance, more));
+        offset = offsetof(struct fields, values) +
+                 (seen->slot - shape->inline_capacity) * sizeof(lox_value);
+    }
+    e->height--;
+    push_bits(e, load(e, e->i64, object, offset));
+}
+
+/* Forgets shapes: an object may be the one whose shape has changed. */
+static void forget_shapes(struct emitter *e)
+{
+    for (uint32_t i = 0; i < e->height; i++)
+        e->slots[i].identity = NULL;
+}
+
+static void emit_set_case(struct emitter *e, const struct site_case *seen, const struct site *site)
+{
+    if (seen->access >= ACCESS_MORE) {
+        call_runtime(e, rt_set_property, (uintptr_t)site, 2, 1);
+        forget_shapes(e);
+        return;
+    }
+    LLVMValueRef bits = bits_of(e, operand(e, 2));
+    LLVMValueRef object = pointer_to(e, bits);
+    store(e, bits_of(e, operand(e, 1)), object, offset_of_slot(seen->slot));
+    if (seen->target != seen->key) {
+        store(e, word(e, (uintptr_t)seen->target), object, offsetof(struct object, identity));
+        forget_shapes(e);
+        learn(e, bits, &(struct value){.identity = seen->target, .is_object = true});
+    }
+    emit_stored(e, object, operand(e, 1));
+    struct value value = *operand(e, 1);
+    e->height -= 2;
+    push(e, value);
+}
+
+/* ---- Calls ---- */
+
+static void emit_code(struct emitter *e, uint32_t first);
+static void analyse(struct emitter *e, struct activation *a, uint32_t first);
+
+static bool can_inline(const struct emitter *e, const struct function *function)
+{
+    uint32_t recursion = 0;
+    const struct activation *a = e->top;
+    for (; a->parent != NULL; a = a->parent)
+        recursion += a->function == function;
+    bool is_recursive = a->function == function;
+    uint32_t limit = function->code_count <= TINY_WORDS_MAX ? 1 : 0;
+    return function->code_count <= (is_recursive ? RECURSIVE_WORDS_MAX : INLINE_WORDS_MAX) &&
+           recursion <= limit && e->depth < INLINE_DEPTH_MAX &&
+           e->words + function->code_count < INLINED_WORDS_MAX &&
+           e->height + function->stack_size < SLOTS_MAX && function->invocation_count > 0;
+}
+
+/* Where the interpreter would return to. */
+static void call_inlined(struct emitter *e, struct function *function, struct closure *closure)
+{
+    struct activation *inner = allocate(e, sizeof *inner);
+    uint32_t at = e->top->at;
+    inner->parent = e->top;
+    inner->function = function;
+    inner->closure = closure;
+    inner->base = e->height - function->arity - 1;
+    e->top->at = at + 1;
+    e->top = inner;
+    e->depth++;
+    analyse(e, inner, 0);
+    emit_code(e, 0);
+    e->depth--;
+    e->top = inner->parent;
+    e->top->at = at;
+    begin_target(e, &inner->done);
+}
+
+/* Calls the code of a function, compiled or not, whose callee is in the slot `base`. */
+static void call_code(struct emitter *e, LLVMValueRef compiled, LLVMValueRef closure, uint32_t base)
+{
+    flush(e);
+    save_frames(e);
+    LLVMTypeRef code_pointer = LLVMPointerType(e->code_type, 0);
+    LLVMValueRef code = load(e, code_pointer, compiled, offsetof(struct compiled, code));
+    LLVMValueRef arguments[] = {
+        closure,
+        at_offset(e, e->i8, e->base, base * sizeof(lox_value)),
+        at_offset(e, e->i8, e->frame, offset_of_frame(e->depth + 1)),
+    };
+    LLVMValueRef result = LLVMBuildCall2(e->builder, e->code_type, code, arguments, 3, "");
+    go_unless(e, compare(e, LLVMIntNE, result, UNDEFINED), e->failed);
+    e->height = base;
+    reload(e);
+    push_bits(e, result);
+}
+
+static void call_function(struct emitter *e, struct function *function, struct closure *closure,
+                          LLVMValueRef closure_address)
+{
+    if (can_inline(e, function)) {
+        call_inlined(e, function, closure);
+        return;
+    }
+    call_code(e, address_of(e, function->compiled), closure_address,
+              e->height - function->arity - 1);
+}
+
+static void call_method(struct emitter *e, const struct site_case *seen, const struct site *site)
+{
+    (void)site;
+    struct closure *closure = seen->target;
+    call_function(e, function_of(closure), closure, address_of(e, closure));
+}
+
+static void call_super(struct emitter *e, const struct site_case *seen, const struct site *site)
+{
+    e->height--;
+    call_method(e, seen, site);
+}
+
+/* Pushes a new instance of a shape: from the young generation, or by the runtime. */
+static void new_instance(struct emitter *e, const struct class *class)
+{
+    const struct shape *shape = class->root;
+    struct heap *heap = &e->input->vm->heap;
+    uint64_t size = sizeof(struct instance) + shape->inline_capacity * sizeof(lox_value);
+    struct target slow = {.edges = NULL};
+    struct target done = {.edges = NULL};
+    size = (size + UNIT - 1) & ~(uint64_t)(UNIT - 1);
+    LLVMValueRef root = load(e, e->i64, address_of(e, class), offsetof(struct class, root));
+    guard(e, compare(e, LLVMIntEQ, root, (uintptr_t)shape));
+    LLVMValueRef next = load(e, e->i64, address_of(e, &heap->next), 0);
+    LLVMValueRef end = load(e, e->i64, address_of(e, &heap->end), 0);
+    LLVMValueRef space = LLVMBuildSub(e->builder, end, next, "");
+    go_if(e, compare(e, LLVMIntULT, space, size), &slow);
+    store(e, LLVMBuildAdd(e->builder, next, word(e, size), ""), address_of(e, &heap->next), 0);
+    LLVMValueRef object = LLVMBuildIntToPtr(e->builder, next, e->pointer, "");
+    const struct object header = {.kind = KIND_INSTANCE};
+    uint64_t rest;
+    memcpy(&rest, (const char *)&header + sizeof(void *), sizeof rest);
+    store(e, word(e, (uintptr_t)shape), object, 0);
+    store(e, word(e, rest), object, sizeof(void *));
+    store(e, word(e, 0), object, offsetof(struct instance, more));
+    push(e, (struct value){.bits = LLVMBuildOr(e->builder, next, word(e, OBJECT_TAG), ""),
+                           .identity = shape,
+                           .is_object = true});
+    go(e, &done);
+    begin_target(e, &slow);
+    call_runtime(e, rt_new_instance, (uintptr_t) class, 0, 1);
+    operand(e, 1)->identity = shape;
+    operand(e, 1)->is_object = true;
+    go(e, &done);
+    begin_target(e, &done);
+}
+
+static void call_case(struct emitter *e, const struct site_case *seen, const struct site *site)
+{
+    uint32_t count = site->argument_count;
+    if (seen->access == ACCESS_CALL) {
+        struct function *function = seen->key;
+        LLVMValueRef bits = bits_of(e, operand(e, count + 1));
+        call_function(e, function, NULL, pointer_to(e, bits));
+        return;
+    }
+    struct closure *init = seen->target;
+    new_instance(e, seen->key);
+    if (!e->is_live)
+        return;
+    *operand(e, count + 2) = *operand(e, 1);
+    operand(e, count + 2)->is_clean = false;
+    e->height--;
+    if (init != NULL)
+        call_function(e, function_of(init), init, address_of(e, init));
+}
+
+static void emit_return(struct emitter *e)
+{
+    struct activation *a = e->top;
+    if (a->parent == NULL) {
+        LLVMBuildRet(e->builder, bits_of(e, operand(e, 1)));
+        e->is_live = false;
+        return;
+    }
+    struct value result = *operand(e, 1);
+    e->height = a->base;
+    push(e, result);
+    go(e, &a->done);
+}
+
+/* Makes a closure. What it captures is in boxes after that. */
+static void emit_closure(struct emitter *e, struct function *function)
+{
+    const struct activation *a = e->top;
+    const instruction *captures = &a->function->code[a->at + 1];
+    call_runtime(e, rt_closure, (uintptr_t)function, 0, 1);
+    for (uint32_t i = 0; i < function->box_count; i++) {
+        uint32_t slot = a->base + operand_of(captures[i]);
+        if (operation_of(captures[i]) == CAPTURE_LOCAL)
+            e->slots[slot] = (struct value){
+                .bits = load(e, e->i64, e->base, slot * sizeof(lox_value)), .is_clean = true};
+    }
+}
+
+/* ---- Operations ---- */
+
+static void emit_jump(struct emitter *e, enum operation operation, struct target *target)
+{
+    LLVMValueRef truth;
+    if (operation == OP_JUMP) {
+        go(e, target);
+        return;
+    }
+    truth = truth_of(e, operand(e, 1));
+    if (operation == OP_POP_JUMP_IF_FALSE)
+        e->height--;
+    if (operation != OP_JUMP_IF_TRUE)
+        truth = LLVMBuildNot(e->builder, truth, "");
+    go_if(e, truth, target);
+}
+
+static void emit_site_operation(struct emitter *e, enum operation operation,
+                                const struct site *site)
+{
+    uint32_t count = site->argument_count;
+    struct dispatch d = {.site = site};
+    switch (operation) {
+    case OP_GET_PROPERTY:
+        d = (struct dispatch){site, 1, emit_get_case, rt_get_property, 1};
+        break;
+    case OP_SET_PROPERTY:
+        d = (struct dispatch){site, 2, emit_set_case, rt_set_property, 2};
+        break;
+    case OP_CALL:
+        d = (struct dispatch){site, count + 1, call_case, rt_call, count + 1};
+        break;
+    case OP_INVOKE:
+        d = (struct dispatch){site, count + 1, call_method, rt_invoke, count + 1};
+        break;
+    default:
+        d = (struct dispatch){site, 1, call_super, rt_invoke_super, count + 2};
+        break;
+    }
+    emit_site(e, &d);
+}
+
+static void emit_variable(struct emitter *e, enum operation operation, uint32_t index)
+{
+    uint32_t slot = e->top->base + index;
+    LLVMValueRef box;
+    switch (operation) {
+    case OP_GET_LOCAL:
+        push(e, e->slots[slot]);
+        break;
+    case OP_SET_LOCAL:
+        e->slots[slot] = *operand(e, 1);
+        e->slots[slot].is_clean = false;
+        break;
+    case OP_GET_CAPTURED:
+        emit_get_captured(e, slot);
+        break;
+    case OP_SET_CAPTURED:
+        emit_set_captured(e, slot);
+        break;
+    case OP_GET_BOX:
+        push_bits(e, load(e, e->i64, box_at(e, index), offsetof(struct box, value)));
+        break;
+    case OP_SET_BOX:
+        box = box_at(e, index);
+        store(e, bits_of(e, operand(e, 1)), box, offsetof(struct box, value));
+        emit_stored(e, box, operand(e, 1));
+        break;
+    case OP_GET_GLOBAL:
+        emit_get_global(e, index);
+        break;
+    default:
+        emit_set_global(e, index);
+        break;
+    }
+}
+
+static void emit_operation(struct emitter *e, instruction code)
+{
+    static const lox_value literals[] = {
+        [OP_PUSH_NIL] = NIL, [OP_PUSH_TRUE] = TRUE, [OP_PUSH_FALSE] = FALSE};
+    struct activation *a = e->top;
+    struct function *function = a->function;
+    uint32_t index = operand_of(code);
+    LLVMValueRef value;
+    switch (operation_of(code)) {
+    case OP_CONSTANT:
+        push_constant(e, function->constants[index]);
+        break;
+    case OP_PUSH_NIL:
+    case OP_PUSH_TRUE:
+    case OP_PUSH_FALSE:
+        push_constant(e, literals[operation_of(code)]);
+        break;
+    case OP_POP:
+        e->height -= index;
+        break;
+    case OP_GET_LOCAL:
+    case OP_SET_LOCAL:
+    case OP_GET_CAPTURED:
+    case OP_SET_CAPTURED:
+    case OP_GET_BOX:
+    case OP_SET_BOX:
+    case OP_GET_GLOBAL:
+    case OP_SET_GLOBAL:
+        emit_variable(e, operation_of(code), index);
+        break;
+    case OP_GET_PROPERTY:
+    case OP_SET_PROPERTY:
+    case OP_CALL:
+    case OP_INVOKE:
+    case OP_INVOKE_SUPER:
+        emit_site_operation(e, operation_of(code), &function->sites[index]);
+        break;
+    case OP_GET_SUPER:
+        call_runtime(e, rt_get_super, (uintptr_t)&function->sites[index], 2, 1);
+        break;
+    case OP_EQUAL:
+    case OP_NOT_EQUAL:
+        emit_equality(e, operation_of(code) == OP_NOT_EQUAL);
+        break;
+    case OP_LESS:
+    case OP_LESS_EQUAL:
+    case OP_GREATER:
+    case OP_GREATER_EQUAL:
+    case OP_SUBTRACT:
+    case OP_MULTIPLY:
+    case OP_DIVIDE:
+    case OP_NEGATE:
+        emit_numeric(e, operation_of(code));
+        break;
+    case OP_ADD:
+        emit_add(e, index);
+        break;
+    case OP_NOT:
+        value = LLVMBuildNot(e->builder, truth_of(e, operand(e, 1)), "");
+        e->height--;
+        push_truth(e, value);
+        break;
+    case OP_PRINT:
+        call_runtime(e, rt_print, 0, 1, 0);
+        break;
+    case OP_JUMP:
+    case OP_JUMP_IF_FALSE:
+    case OP_JUMP_IF_TRUE:
+    case OP_POP_JUMP_IF_FALSE:
+        emit_jump(e, operation_of(code), a->targets[a->at + 1 + index]);
+        break;
+    case OP_LOOP:
+        go_back(e, a->targets[a->at + 1 - index]);
+        break;
+    case OP_CLOSURE:
+        emit_closure(e, function->functions[index]);
+        break;
+    case OP_RETURN:
+        emit_return(e);
+        break;
+    default: /* classes and definitions are not made again and again */
+        leave(e);
+        break;
+    }
+}
+
+/* ---- Functions ---- */
+
+static struct target *target_at(struct emitter *e, struct activation *a, uint32_t at)
+{
+    if (a->targets[at] == NULL)
+        a->targets[at] = allocate(e, sizeof(struct target));
+    return a->targets[at];
+}
+
+/* Notes the depth at an instruction, to which there may be a jump. */
+static void reach(struct emitter *e, struct activation *a, uint32_t at, int32_t depth,
+                  uint32_t *work, uint32_t *count)
+{
+    (void)e;
+    if (a->depths[at] >= 0)
+        return;
+    a->depths[at] = depth;
+    work[(*count)++] = at;
+}
+
+/* Finds what can be reached from an instruction, whose depth is known, and the heads of loops. */
+static void analyse_from(struct emitter *e, struct activation *a, uint32_t first, int32_t depth)
+{
+    const struct function *function = a->function;
+    uint32_t *work = allocate(e, (function->code_count + 1) * sizeof *work);
+    uint32_t count = 0;
+    reach(e, a, first, depth, work, &count);
+    while (count > 0) {
+        uint32_t at = work[--count];
+        instruction code = function->code[at];
+        uint32_t next = at + 1 + words_after(function, code);
+        int32_t after = a->depths[at] + stack_effects[operation_of(code)] -
+                        (int32_t)values_popped(function, code);
+        switch (operation_of(code)) {
+        case OP_JUMP_IF_FALSE:
+        case OP_JUMP_IF_TRUE:
+        case OP_POP_JUMP_IF_FALSE:
+            reach(e, a, next, after, work, &count);
+            /* fall through */
+        case OP_JUMP:
+            target_at(e, a, next + operand_of(code));
+            reach(e, a, next + operand_of(code), after, work, &count);
+            break;
+        case OP_LOOP:
+            target_at(e, a, next - operand_of(code))->is_loop = true;
+            reach(e, a, next - operand_of(code), after, work, &count);
+            break;
+        case OP_RETURN:
+        case OP_HALT:
+            break;
+        default:
+            reach(e, a, next, after, work, &count);
+            break;
+        }
+    }
+}
+
+static void clear_analysis(struct emitter *e, struct activation *a)
+{
+    uint32_t count = a->function->code_count + 1;
+    a->depths = allocate(e, count * sizeof *a->depths);
+    a->targets = allocate(e, count * sizeof(struct target *));
+    memset(a->depths, 0xff, count * sizeof *a->depths);
+}
+
+static void analyse(struct emitter *e, struct activation *a, uint32_t first)
+{
+    clear_analysis(e, a);
+    analyse_from(e, a, 0, (int32_t)a->function->arity + 1);
+    if (first == 0)
+        return;
+    int32_t depth = a->depths[first];
+    clear_analysis(e, a);
+    analyse_from(e, a, first, depth);
+}
+
+/* The head of a loop that is reached by its back edge only, in code that begins in an inner loop.
+ */
+static void begin_unentered_loop(struct emitter *e, struct target *target, uint32_t height)
+{
+    begin(e, block_of(e, target));
+    e->is_live = true;
+    e->height = height;
+    target->phis = allocate(e, height * sizeof(LLVMValueRef));
+    for (uint32_t i = 0; i < height; i++) {
+        target->phis[i] = LLVMBuildPhi(e->builder, e->i64, "");
+        e->slots[i] = (struct value){.bits = target->phis[i]};
+    }
+}
+
+/* No code goes to the head of a loop whose back edge is never reached. */
+static void remove_unused_phis(struct emitter *e, LLVMValueRef *phis, uint32_t count)
+{
+    for (uint32_t i = 0; i < count && !e->has_failed; i++) {
+        if (LLVMCountIncoming(phis[i]) > 0)
+            return;
+        LLVMReplaceAllUsesWith(phis[i], LLVMGetUndef(LLVMTypeOf(phis[i])));
+        LLVMInstructionEraseFromParent(phis[i]);
+    }
+}
+
+/* Emits the top activation from its lowest instruction on, in the order of the code. The state is
+ * that at `first`. */
+static void emit_code(struct emitter *e, uint32_t first)
+{
+    struct activation *a = e->top;
+    const struct function *function = a->function;
+    if (first > 0)
+        go(e, target_at(e, a, first));
+    for (uint32_t at = 0; at < function->code_count && !e->has_failed;
+         at += 1 + words_after(function, function->code[at])) {
+        if (a->depths[at] < 0)
+            continue;
+        struct target *target = a->targets[at];
+        if (target != NULL) {
+            if (e->is_live)
+                go(e, target);
+            begin_target(e, target);
+            if (!e->is_live && target->is_loop && first > 0)
+                begin_unentered_loop(e, target, a->base + (uint32_t)a->depths[at]);
+        }
+        if (!e->is_live)
+            continue;
+        a->at = at;
+        e->has_failed |= ++e->words > CODE_WORDS_MAX;
+        emit_operation(e, function->code[at]);
+    }
+    for (uint32_t at = 0; at < function->code_count; at++)
+        if (a->targets[at] != NULL && a->targets[at]->phis != NULL)
+            remove_unused_phis(e, a->targets[at]->phis, a->base + (uint32_t)a->depths[at]);
+}
+
+/* ---- The whole ---- */
+
+static void make_types(struct emitter *e)
+{
+    e->i1 = LLVMInt1TypeInContext(e->context);
+    e->i8 = LLVMInt8TypeInContext(e->context);
+    e->i32 = LLVMInt32TypeInContext(e->context);
+    e->i64 = LLVMInt64TypeInContext(e->context);
+    e->number = LLVMDoubleTypeInContext(e->context);
+    e->pointer = LLVMPointerType(e->i8, 0);
+    LLVMTypeRef arguments[] = {e->pointer, e->pointer, e->pointer};
+    e->code_type = LLVMFunctionType(e->i64, arguments, 3, 0);
+    e->entry_type = LLVMFunctionType(e->i64, &e->i64, 1, 0);
+}
+
+static void begin_function(struct emitter *e)
+{
+    e->function = LLVMAddFunction(e->module, e->input->name, e->code_type);
+    cairn_prepare_function(e->function);
+    e->closure = LLVMGetParam(e->function, 0);
+    e->base = LLVMGetParam(e->function, 1);
+    e->frame = LLVMGetParam(e->function, 2);
+    e->failed = new_block(e);
+    begin(e, e->failed);
+    LLVMBuildRet(e->builder, word(e, UNDEFINED));
+}
+
+/* The slots are in memory. In a loop's version, what is a number now is expected to be one. */
+static void load_slots(struct emitter *e, uint32_t height)
+{
+    const struct emit_input *input = e->input;
+    e->height = 0;
+    for (uint32_t i = 0; i < height; i++)
+        push_bits(e, load(e, e->i64, e->base, i * sizeof(lox_value)));
+    for (uint32_t i = 0; i < height; i++)
+        e->slots[i].is_clean = true;
+    for (uint32_t i = 0; i < height && input->is_loop; i++)
+        if (is_number(input->vm->frame->base[i]) && !input->function->compiled->avoids_loop_types) {
+            build_guard(e, is_number_test(e, &e->slots[i]), FRAME_IS_LOOP_TYPE);
+            e->slots[i].number = LLVMBuildBitCast(e->builder, e->slots[i].bits, e->number, "");
+        }
+}
+
+/* The entry: writes the frame, and checks that there is space for all frames and slots of inlined
+ * calls. It is built last, when these are known. */
+static void emit_entry(struct emitter *e, LLVMBasicBlockRef entry, LLVMBasicBlockRef body,
+                       uint32_t height)
+{
+    struct vm *vm = e->input->vm;
+    const struct activation *a = e->top;
+    uint64_t last_frame = (uintptr_t)(vm->frames + FRAMES_MAX - FRAMES_SPARE);
+    uint64_t last_base =
+        (uintptr_t)(vm->stack + STACK_SLOTS - e->most_slots - a->function->stack_size);
+    begin(e, entry);
+    store(e, e->closure, e->frame, offsetof(struct frame, closure));
+    store(e, address_of(e, a->function), e->frame, offsetof(struct frame, function));
+    store(e, e->base, e->frame, offsetof(struct frame, base));
+    e->height = height;
+    for (uint32_t i = 0; i < height; i++)
+        e->slots[i] = (struct value){.is_clean = true};
+    LLVMValueRef frame = LLVMBuildPtrToInt(e->builder, e->frame, e->i64, "");
+    LLVMValueRef base = LLVMBuildPtrToInt(e->builder, e->base, e->i64, "");
+    LLVMValueRef fits = LLVMBuildAnd(e->builder, compare(e, LLVMIntULT, frame, last_frame),
+                                     compare(e, LLVMIntULT, base, last_base), "");
+    build_guard(e, fits, FRAME_IS_BLAMELESS);
+    if (e->assumption_count > 0)
+        build_guard(e, NULL, 0);
+    LLVMBuildBr(e->builder, body);
+}
+
+static void emit_all(struct emitter *e)
+{
+    const struct emit_input *input = e->input;
+    struct activation *a = &e->outermost;
+    if (input->function->code_count > 4 * CODE_WORDS_MAX) {
+        e->has_failed = true;
+        return;
+    }
+    *a = (struct activation){.function = input->function, .at = input->header};
+    uint32_t first = input->is_loop ? input->header : 0;
+    e->top = a;
+    analyse(e, a, first);
+    uint32_t height = (uint32_t)a->depths[first];
+    if (height + a->function->stack_size >= SLOTS_MAX) {
+        e->has_failed = true;
+        return;
+    }
+    LLVMBasicBlockRef entry = new_block(e);
+    LLVMBasicBlockRef body = new_block(e);
+    LLVMMoveBasicBlockBefore(entry, e->failed);
+    begin(e, body);
+    e->is_live = true;
+    load_slots(e, height);
+    emit_code(e, first);
+    a->at = first;
+    if (!e->has_failed)
+        emit_entry(e, entry, body, height);
+}
+
+LLVMModuleRef emit_function(LLVMContextRef context, const struct emit_input *input)
+{
+    struct emitter *e = calloc(1, sizeof *e);
+    if (e == NULL)
+        heap_exhausted();
+    e->input = input;
+    e->context = context;
+    e->module = LLVMModuleCreateWithNameInContext(input->name, context);
+    e->builder = LLVMCreateBuilderInContext(context);
+    make_types(e);
+    begin_function(e);
+    emit_all(e);
+    LLVMModuleRef module = e->module;
+    if (e->has_failed) {
+        LLVMDisposeModule(module);
+        module = NULL;
+    }
+    LLVMDisposeBuilder(e->builder);
+    while (e->chunks != NULL) {
+        struct chunk *chunk = e->chunks;
+        e->chunks = chunk->next;
+        free(chunk);
+    }
+    free(e);
+    return module;
+}

@@ -1,0 +1,57 @@
+/*
+ * From bytecode to LLVM's IR.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef LOX_EMIT_H
+#define LOX_EMIT_H
+
+#include "jit.h"
+
+#include <cairn/llvm.h>
+
+enum {
+    FRAME_IS_BLAMELESS = 1 << 29, /* flags of frame states: the guard is not for a speculation */
+    FRAME_IS_LOOP_TYPE = 1 << 28, /* a loop's variable was no number any more */
+    FRAME_OFFSET = (1 << 28) - 1, /* slots between this frame's base and the first frame's */
+};
+
+struct emit_input {
+    struct vm *vm;
+    struct function *function;
+    bool is_loop; /* begin at the loop whose head is `header`; the newest frame is there */
+    uint32_t header;
+    const char *name; /* of the compiled function */
+    const cairn_exit *exit;
+    uint64_t *next_id;
+    /* Returns what breaks when the global variable is defined again, or NULL. */
+    cairn_assumption *(*assumption)(uint32_t global);
+};
+
+/* Returns a module with the function, or NULL if it is not possible. */
+LLVMModuleRef emit_function(LLVMContextRef context, const struct emit_input *input);
+
+/* ---- compiled.c: what compiled code calls. All find and leave their operands on the stack, and
+ * return 0 after an error. ---- */
+
+typedef uint64_t runtime_entry(uint64_t argument);
+
+extern struct vm *compiled_vm;
+runtime_entry rt_add, rt_call, rt_invoke, rt_invoke_super, rt_get_super, rt_get_property,
+    rt_set_property, rt_closure, rt_print, rt_undefined, rt_new_instance, rt_remember;
+
+/* ---- Inline caches, at sites that have seen too many shapes for guards. Their `user` is the site.
+ * ---- */
+
+/* What finds a property when a cache is megamorphic, too. */
+typedef uint64_t property_finder(const struct instance *instance, const struct site *site);
+
+property_finder find_field;  /* returns its value, or UNDEFINED if it is not in the instance */
+property_finder find_method; /* returns the address of its closure, or 0 */
+cairn_ic_handler missed_field, missed_method;
+
+/* A callback for roots: what caches compare with. */
+heap_roots visit_cached;
+void free_cached(void);
+
+#endif

@@ -1,0 +1,352 @@
+/*
+ * The policy of compiling: what is compiled when, how compiled code is entered, how it is left, and
+ * what happens after that. Uses an engine of Cairn's for all functions.
+ *
+ * Code that a guard has left is not entered again: the function is interpreted until it is hot
+ * again, with what it has seen since, and then compiled anew.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "jit.h"
+
+#include "emit.h"
+
+#include <cairn/cairn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum {
+    HOT_INVOCATIONS = 600,
+    HOT_LOOPS = 250,
+    VERSIONS_MAX = 24,
+    NATIVE_FRAME_MAX = 3000, /* bytes; see STACK_BYTES in main.c */
+};
+
+/* The passes are those that remove guards, loads and boxes that are not needed. */
+static const char passes[] = "early-cse<memssa>,simplifycfg,loop-mssa(licm),gvn,simplifycfg";
+
+static struct {
+    struct vm *vm;
+    enum jit_mode mode;
+    cairn_runtime *runtime;
+    cairn_engine *engine; /* NULL before the first function */
+    cairn_exit *exit;
+    cairn_signature *resume_signature;
+    LLVMContextRef context;
+    cairn_assumption **assumptions; /* by number of the global variable; NULL if not needed yet */
+    uint32_t assumption_capacity;
+    uint64_t next_id;
+    uint32_t compiled_count;
+    uint32_t left_count;
+    clock_t compile_time; /* of the processor */
+} jit;
+
+static _Noreturn void fail(const char *message)
+{
+    fflush(stdout);
+    fprintf(stderr, "lox: %s\n", message);
+    exit(70);
+}
+
+static void check(enum cairn_status status, const struct cairn_error *error)
+{
+    if (status != CAIRN_OK)
+        fail(error->message);
+}
+
+/* ---- Into the interpreter ---- */
+
+static bool has_space(const struct frame *frame)
+{
+    const struct vm *vm = jit.vm;
+    return frame < vm->frames + FRAMES_MAX &&
+           frame->function->stack_size <= (size_t)(vm->stack + STACK_SLOTS - frame->base);
+}
+
+/* Interprets the newest frames up to the return of the oldest of them. */
+static lox_value resume(struct frame *first)
+{
+    if (!has_space(first)) {
+        jit.vm->frame = first - 1;
+        runtime_error(jit.vm, "Stack overflow.");
+        return UNDEFINED;
+    }
+    return run(jit.vm, first) ? jit.vm->top[-1] : UNDEFINED;
+}
+
+/* The code of functions that are not compiled. */
+static lox_value interpret_call(struct closure *closure, lox_value *base, struct frame *frame)
+{
+    struct function *function = function_of(closure);
+    *frame = (struct frame){closure, function, function->code, base};
+    jit.vm->frame = frame;
+    jit.vm->top = base + function->arity + 1;
+    if (has_space(frame) && ++function->invocation_count >= function->hot_invocations) {
+        if (!jit_enter(jit.vm))
+            return UNDEFINED;
+        if (jit.vm->frame < frame)
+            return jit.vm->top[-1];
+    }
+    return resume(frame);
+}
+
+/* ---- Compiling ---- */
+
+static void set_limits(struct function *function)
+{
+    uint64_t invocations = jit.mode == JIT_ON ? HOT_INVOCATIONS : 1;
+    uint64_t loops = jit.mode == JIT_ON ? HOT_LOOPS : 1;
+    bool is_refused = jit.mode == JIT_OFF || function->compiled->is_refused;
+    function->hot_invocations =
+        is_refused || jit.mode == JIT_LOOPS ? UINT64_MAX : function->invocation_count + invocations;
+    function->hot_loops = is_refused ? UINT64_MAX : function->loop_count + loops;
+}
+
+void jit_add_function(struct function *function)
+{
+    function->compiled = calloc(1, sizeof *function->compiled);
+    if (function->compiled == NULL)
+        heap_exhausted();
+    function->compiled->code = interpret_call;
+    set_limits(function);
+}
+
+static cairn_assumption *assumption_of(uint32_t global)
+{
+    struct cairn_error error;
+    if (global >= jit.assumption_capacity) {
+        uint32_t capacity = 2 * global + 64;
+        cairn_assumption **grown = realloc(jit.assumptions, capacity * sizeof(cairn_assumption *));
+        if (grown == NULL)
+            heap_exhausted();
+        for (uint32_t i = jit.assumption_capacity; i < capacity; i++)
+            grown[i] = NULL;
+        jit.assumptions = grown;
+        jit.assumption_capacity = capacity;
+    }
+    if (jit.assumptions[global] == NULL)
+        check(cairn_assumption_create(jit.runtime, &jit.assumptions[global], &error), &error);
+    return jit.assumptions[global];
+}
+
+/* A broken assumption is never relied on again: the variable counts as assigned. */
+void jit_redefined(struct vm *vm, uint32_t global)
+{
+    struct cairn_error error;
+    vm->globals.are_assigned[global] = true;
+    if (global < jit.assumption_capacity && jit.assumptions[global] != NULL)
+        check(cairn_assumption_break(jit.assumptions[global], CAIRN_SYNC, &error), &error);
+}
+
+static bool add_module(LLVMModuleRef module, struct cairn_error *error)
+{
+    static const struct cairn_engine_options options = {.optimisation_level = 2, .passes = passes};
+    if (jit.engine != NULL)
+        return cairn_engine_add_module(jit.engine, module, error) == CAIRN_OK;
+    return cairn_engine_create(jit.runtime, module, &options, &jit.engine, error) == CAIRN_OK;
+}
+
+static bool has_large_frame(const void *code)
+{
+    struct cairn_function found;
+    return !cairn_runtime_find_function(jit.runtime, (uintptr_t)code, &found) ||
+           (found.record_count > 0 && found.stack_size > NATIVE_FRAME_MAX);
+}
+
+/* Returns the code, or NULL: then the function is never compiled again. */
+static compiled_code *compile_function(struct function *function, bool is_loop, uint32_t header)
+{
+    char name[32];
+    struct cairn_error error;
+    snprintf(name, sizeof name, "lox_%u", jit.compiled_count++);
+    const struct emit_input input = {jit.vm, function, is_loop,      header,
+                                     name,   jit.exit, &jit.next_id, assumption_of};
+    compiled_code *code = NULL;
+    LLVMModuleRef module = NULL;
+    clock_t start = clock();
+    if (++function->compiled->versions <= VERSIONS_MAX)
+        module = emit_function(jit.context, &input);
+    if (module != NULL && !add_module(module, &error)) {
+        fprintf(stderr, "lox: %s\n", error.message);
+        LLVMDisposeModule(module);
+    } else if (module != NULL) {
+        code = (compiled_code *)(uintptr_t)cairn_engine_function(jit.engine, name, &error);
+        if (code == NULL)
+            fail(error.message);
+    }
+    jit.compile_time += clock() - start;
+    if (code == NULL || has_large_frame((const void *)(uintptr_t)code)) {
+        function->compiled->is_refused = true;
+        set_limits(function);
+        return NULL;
+    }
+    return code;
+}
+
+/* ---- Out of compiled code ---- */
+
+/* Frames that are being rebuilt. */
+struct rebuilt {
+    struct frame *first;
+    struct frame *frame;
+    uint32_t flags; /* of any of them */
+};
+
+static bool begin_frame(const struct cairn_interpreter_frame *from, uint32_t index,
+                        struct cairn_frame_slots *slots, void *user)
+{
+    struct rebuilt *rebuilt = user;
+    (void)slots;
+    (void)index;
+    rebuilt->flags |= from->flags;
+    return true;
+}
+
+/* The local is where the first frame is, or another frame's closure. The slots follow; those that
+ * memory has already are dead. */
+static bool write_slot(const struct cairn_interpreter_frame *from, uint32_t index,
+                       const struct cairn_value *value, void *user)
+{
+    struct rebuilt *rebuilt = user;
+    uint64_t bits = cairn_value_bits(value);
+    if (index > 0) {
+        if (value->type.kind != CAIRN_TYPE_VOID)
+            rebuilt->frame->base[index - 1] = bits;
+        return true;
+    }
+    if (rebuilt->first == NULL) {
+        rebuilt->first = rebuilt->frame = (struct frame *)(uintptr_t)bits;
+    } else {
+        rebuilt->frame++;
+        rebuilt->frame->closure = as_closure(bits);
+    }
+    rebuilt->frame->function = (struct function *)(uintptr_t)from->function;
+    rebuilt->frame->at = rebuilt->frame->function->code + from->position;
+    rebuilt->frame->base = rebuilt->first->base + (from->flags & FRAME_OFFSET);
+    jit.vm->frame = rebuilt->frame;
+    jit.vm->top = rebuilt->frame->base + from->stack_count;
+    return true;
+}
+
+static void discard(struct function *function, uint32_t flags)
+{
+    struct compiled *compiled = function->compiled;
+    compiled->avoids_loop_types |= (flags & FRAME_IS_LOOP_TYPE) != 0;
+    compiled->is_compiled = false;
+    compiled->code = interpret_call;
+    compiled->loop_entry_count = 0;
+    set_limits(function);
+}
+
+/* The handler of the exit: the interpreter replaces the frame of the compiled function. */
+static void leave_compiled(struct cairn_exit_call *call, void *user)
+{
+    struct cairn_error error;
+    struct cairn_frame_state state;
+    struct rebuilt rebuilt = {.first = NULL};
+    const struct cairn_frame_writer writer = {begin_frame, write_slot, &rebuilt, NIL};
+    (void)user;
+    check(cairn_frame_state_read(&call->frame, call->record, 0, &state, &error), &error);
+    check(cairn_frame_state_write(&state, &writer, &error), &error);
+    jit.left_count++;
+    if (!(rebuilt.flags & FRAME_IS_BLAMELESS))
+        discard(rebuilt.first->function, rebuilt.flags);
+    struct cairn_value first = cairn_value_of_pointer(rebuilt.first);
+    check(cairn_exit_enter(call, jit.resume_signature, (const void *)(uintptr_t)resume, &first, 1,
+                           &error),
+          &error);
+}
+
+/* ---- Into compiled code ---- */
+
+/* Runs the newest frame. Its result replaces its slots. */
+static bool run_compiled(struct vm *vm, compiled_code *code)
+{
+    struct frame *frame = vm->frame;
+    lox_value result = code(frame->closure, frame->base, frame);
+    if (result == UNDEFINED)
+        return false;
+    vm->frame = frame - 1;
+    vm->top = frame->base;
+    *vm->top++ = result;
+    return true;
+}
+
+bool jit_enter(struct vm *vm)
+{
+    struct function *function = vm->frame->function;
+    struct compiled *compiled = function->compiled;
+    if (!compiled->is_compiled) {
+        compiled_code *code = compile_function(function, false, 0);
+        if (code == NULL)
+            return true;
+        compiled->code = code;
+        compiled->is_compiled = true;
+        function->hot_invocations = 0;
+    }
+    return run_compiled(vm, compiled->code);
+}
+
+bool jit_loop(struct vm *vm)
+{
+    struct function *function = vm->frame->function;
+    struct compiled *compiled = function->compiled;
+    uint32_t header = (uint32_t)(vm->frame->at - function->code);
+    uint32_t i = 0;
+    while (i < compiled->loop_entry_count && compiled->loop_entries[i].header != header)
+        i++;
+    if (i == LOOP_ENTRIES_MAX)
+        return true;
+    if (i == compiled->loop_entry_count) {
+        compiled_code *code = compile_function(function, true, header);
+        if (code == NULL)
+            return true;
+        compiled->loop_entries[i] = (struct loop_entry){header, code};
+        compiled->loop_entry_count++;
+        function->hot_loops = 0;
+    }
+    return run_compiled(vm, compiled->loop_entries[i].code);
+}
+
+/* ---- Set-up ---- */
+
+bool jit_init(struct vm *vm, enum jit_mode mode)
+{
+    struct cairn_error error;
+    const struct cairn_type result = CAIRN_INTEGER(64);
+    const struct cairn_type argument = CAIRN_POINTER;
+    jit.vm = vm;
+    jit.mode = mode;
+    compiled_vm = vm;
+    if (mode == JIT_OFF)
+        return true;
+    check(cairn_runtime_create(NULL, &jit.runtime, &error), &error);
+    check(cairn_exit_create(jit.runtime, leave_compiled, NULL, &jit.exit, &error), &error);
+    check(cairn_signature_create(NULL, &result, 1, &argument, 1, &jit.resume_signature, &error),
+          &error);
+    heap_add_roots(&vm->heap, visit_cached, NULL);
+    jit.context = LLVMContextCreate();
+    jit.next_id = 1;
+    return true;
+}
+
+void jit_destroy(void)
+{
+    for (uint32_t i = 0; i < jit.assumption_capacity; i++)
+        cairn_assumption_destroy(jit.assumptions[i]);
+    free(jit.assumptions);
+    free_cached();
+    cairn_exit_destroy(jit.exit);
+    cairn_engine_destroy(jit.engine);
+    cairn_signature_destroy(jit.resume_signature);
+    cairn_runtime_destroy(jit.runtime);
+    if (jit.context != NULL)
+        LLVMContextDispose(jit.context);
+}
+
+void jit_print_statistics(void)
+{
+    fprintf(stderr, "compiled: %u functions and loops in %.0f ms; guards that failed: %u\n",
+            jit.compiled_count, 1e3 * (double)jit.compile_time / CLOCKS_PER_SEC, jit.left_count);
+}

@@ -1,0 +1,86 @@
+/*
+ * The compiler, as the interpreter sees it: counters that reach their limit call it.
+ *
+ * Compiled code is a function of C. It gets its frame, in which the caller has written nothing, and
+ * the slots from the callee on; it returns the result, or UNDEFINED after an error, which was
+ * printed. It finds all else at addresses that do not change.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef LOX_JIT_H
+#define LOX_JIT_H
+
+#include "vm.h"
+
+enum jit_mode {
+    JIT_OFF,
+    JIT_ON,     /* compiles what is hot */
+    JIT_ALWAYS, /* compiles at the first call, and again after each failed guard */
+    JIT_LOOPS,  /* compiles at the first back edge only */
+};
+
+typedef lox_value compiled_code(struct closure *closure, lox_value *base, struct frame *frame);
+
+enum { LOOP_ENTRIES_MAX = 8 };
+
+/* A version of a function that begins at a loop, with the values that the interpreter has. */
+struct loop_entry {
+    uint32_t header;
+    compiled_code *code;
+};
+
+/* What the compiler knows of a function. */
+struct compiled {
+    compiled_code *code; /* called by compiled code; the interpreter's entry, if there is none */
+    bool is_compiled;
+    bool is_refused; /* never compile it again */
+    bool avoids_loop_types;
+    uint32_t versions; /* how often it was compiled */
+    uint32_t loop_entry_count;
+    struct loop_entry loop_entries[LOOP_ENTRIES_MAX];
+};
+
+#ifdef LOX_HAS_COMPILER
+
+#define JIT_DEFAULT JIT_ON
+
+/* Returns false if there is no memory. */
+bool jit_init(struct vm *vm, enum jit_mode mode);
+void jit_destroy(void);
+void jit_print_statistics(void);
+
+/* Prepares a function of the compiler's. */
+void jit_add_function(struct function *function);
+
+/* Called for a new frame whose function is hot. May run it to its end: then its result is on the
+ * stack. Returns false after an error. */
+bool jit_enter(struct vm *vm);
+
+/* The same for the newest frame, at the beginning of a hot loop. */
+bool jit_loop(struct vm *vm);
+
+/* Called before a global variable is defined again. */
+void jit_redefined(struct vm *vm, uint32_t global);
+
+#else
+
+#define JIT_DEFAULT JIT_OFF
+
+static inline bool jit_init(struct vm *vm, enum jit_mode mode)
+{
+    (void)vm;
+    return mode == JIT_OFF;
+}
+static inline void jit_destroy(void) {}
+static inline void jit_print_statistics(void) {}
+static inline void jit_add_function(struct function *function) { (void)function; }
+static inline bool jit_enter(struct vm *vm) { return vm != NULL; }
+static inline bool jit_loop(struct vm *vm) { return vm != NULL; }
+static inline void jit_redefined(struct vm *vm, uint32_t global)
+{
+    (void)vm;
+    (void)global;
+}
+
+#endif
+#endif

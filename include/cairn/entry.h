@@ -1,0 +1,131 @@
+/*
+ * cairn/entry.h - the entry of a function that has several versions, one after the other: an
+ * interpreter's, and those that a compiler makes of it.
+ *
+ * An entry is a function pointer that stays the same. Callers, call cases of inline caches, patch
+ * points and C code call it; it jumps to the version that is installed. Installing another version
+ * changes all of them at once:
+ *
+ *     cairn_entry_create(runtime, "f", signature, interpret_f, &f, &error)
+ *     … cairn_entry_target(f) …            what callers call
+ *     const struct cairn_entry_version version = {
+ *         .code = cairn_engine_function(engine, "f.1", &error),
+ *         .signature = signature,
+ *         .retires = true,
+ *     };
+ *     cairn_entry_install(f, &version, CAIRN_SYNC, &error)
+ *     …
+ *     cairn_entry_destroy(f)
+ *
+ * CALLS. Modules call an entry by name, if `find_symbol` of their options (cairn/load.h) returns
+ * its target for the name: by one direct call, or through a stub of the module where the ABI
+ * (PPC64) or the distance requires one. The name must not be that of a version, because a version
+ * that calls its own name, or that of another function in its module, calls that code directly and
+ * does not follow the entry. The entry is one jump through a slot in memory. It changes no
+ * registers that the ABI does not reserve for such code (cairn/patch.h, STATES), so any calling
+ * convention works.
+ *
+ * THE GUARANTEE. Any number of threads may call the entry. Each call reaches exactly one version,
+ * with its own TOC pointer on PPC64. Calls that start after cairn_entry_install has returned reach
+ * the new version, or a newer one, on every core. Calls that have reached the old version, and
+ * frames of it, are not changed, unless the old version has `leave`. This holds in all modes of
+ * code memory: no code is patched, and no system call is made for the entry itself.
+ *
+ * REPLACED VERSIONS. Three things can happen to a version when another one is installed:
+ *
+ *   - Nothing. Its frames return as usual, and the host may install it again. So it is with C
+ *     functions, and with code that the host itself retires.
+ *   - `leave`: the sites of its function call an exit, as after cairn_invalidate: frames that wait
+ *     in callees leave when these return, and threads in it leave at the next site that they reach.
+ *     It should not be installed again.
+ *   - `retires`: its module is retired as soon as no entry has a version in it, and nobody else has
+ *     a reference to it (cairn_module_retain). It is then freed as cairn_module_retire says.
+ *
+ * Code of a module that is installed is not freed: the entry has a reference to its module.
+ *
+ * FORK. A child has the versions that its parent had. It installs its own, and neither affects the
+ * other.
+ *
+ * Threads. All functions are thread-safe, except that cairn_entry_destroy must not overlap any use
+ * of the same entry by another function. They take locks, so signal handlers must not call them.
+ * Handlers of exits and caches may. cairn_entry_target is async-signal-safe.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef CAIRN_ENTRY_H
+#define CAIRN_ENTRY_H
+
+#include <cairn/call.h>
+#include <cairn/invalidation.h>
+#include <cairn/module.h>
+#include <cairn/patch.h>
+#include <cairn/status.h>
+#include <stdbool.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct cairn_entry cairn_entry;
+
+/** A version of an entry's function. */
+struct cairn_entry_version {
+    /** A function pointer: of a function in a published module of the entry's runtime, or of code
+     * that is not in a module, such as a C function or a closure. */
+    const void *code;
+    /** The function's type, read only during the call; NULL if the entry has none. Whether integers
+     *  are sign-extended is not compared, because LLVM's types do not tell. */
+    const cairn_signature *signature;
+    /** What the sites of the function call when another version is installed: cairn_exit_target of
+     *  an exit, valid as long as the code. Only for code of a module. NULL: they stay unchanged. */
+    const void *leave;
+    /** Chooses the sites, as in struct cairn_invalidation_options; NULL: all live ones. */
+    cairn_invalidation_filter *accepts;
+    void *user;   /**< argument of `accepts` */
+    bool retires; /**< see REPLACED VERSIONS; ignored for code that is not in a module */
+};
+
+/**
+ * Creates an entry whose first version is `code`, which may be an interpreter's function, and has
+ * none of the options of struct cairn_entry_version. The caller owns `*entry`. `name` is copied,
+ * and used in messages. `signature` must be valid as long as the entry; with NULL, types of
+ * versions are not checked.
+ *
+ * Errors: ARGUMENT; STATE (`code` is in a retired module); FULL, MEMORY, SYSTEM.
+ */
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_entry_create(
+    cairn_runtime *runtime, const char *name, const cairn_signature *signature, const void *code,
+    cairn_entry **entry, struct cairn_error *error);
+
+/** Returns the function pointer that callers call: for C, for cairn_call, for cairn_site_call, as
+ *  the target of cases of inline caches, and for LLVM as the address of a function. Valid as long
+ * as the entry. */
+CAIRN_API const void *cairn_entry_target(const cairn_entry *entry);
+
+/**
+ * Replaces the version of the entry. `version` is copied. `strength` is that of the change of the
+ * old version's sites, if it has `leave`. If the old version has no site that can be changed, or
+ * all of them call or jump already, there is nothing to change, which is not an error. If the same
+ * code is installed already, only its options are replaced.
+ *
+ * Errors, after which the entry has the version that it would have without this call (calls may
+ * have reached the new one meanwhile):
+ * ARGUMENT: there is no code; it is the entry's own target, or `leave` is set and it is not in a
+ * module; or the version has another type than the entry, where the message names both functions
+ * and both types.
+ * STATE: the code is in a module that is not published, or retired.
+ * Those of cairn_invalidate for the sites of the old version.
+ */
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_entry_install(
+    cairn_entry *entry, const struct cairn_entry_version *version, enum cairn_strength strength,
+    struct cairn_error *error);
+
+/** Destroys the entry. No call of it may start any more. Its version is released as if it were
+ *  replaced, except that its frames do not leave. Its code is freed by a grace period
+ *  (cairn/runtime.h). It must be destroyed before its runtime. NULL is allowed. */
+CAIRN_API void cairn_entry_destroy(cairn_entry *entry);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,309 @@
+/*
+ * Entries: stubs that jump to the installed version of a function.
+ *
+ * An entry is a veneer with a slot, as sites have them, in a stub of its own (code/space.h). The
+ * slot holds the version's function pointer and is the only thing that changes: one aligned store
+ * of data, which every core sees whole. On PPC64 ELFv1 the pointer is that of a descriptor, which
+ * does not change, so entry and TOC pointer belong together. The slot is on a private page, of
+ * which a forked child has its own.
+ *
+ * Invariants, under the runtime's lock:
+ *  - The slot holds the code of `installed`.
+ *  - If `installed` is in a module, the entry has a reference to it. A thread that replaces a
+ *    version takes over the reference of the old one, so the module is in memory while it changes
+ *    the old version's sites without the lock.
+ *
+ * The slot is stored before the old version's sites change. Otherwise an exit that calls the entry
+ * again would reach the old version, and leave it again, until the store.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <cairn/entry.h>
+
+#include "arch/arch.h"
+#include "base/error.h"
+#include "base/type.h"
+#include "call/signature.h"
+#include "runtime/module.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { DESCRIPTOR_WORDS = 3, TYPE_BYTES = 80, NAME_BYTES = 48 };
+
+/* A version that is installed, or is about to be. */
+struct installed {
+    struct cairn_entry_version version;
+    cairn_module *module; /* NULL: the code is not in a module */
+    uint64_t number;      /* of the installation, counted by the entry */
+};
+
+struct cairn_entry {
+    struct code_slotted_stub slotted; /* must be first */
+    cairn_runtime *runtime;
+    const cairn_signature *signature;
+    struct installed installed;
+    uint64_t last_number;
+    char name[];
+};
+
+/* ---- Types ---- */
+
+static bool is_equal(const cairn_signature *left, const cairn_signature *right)
+{
+    if (left == NULL || right == NULL)
+        return left == right;
+    if (left->argument_count != right->argument_count ||
+        left->results.count != right->results.count)
+        return false;
+    for (uint32_t i = 0; i < left->argument_count; i++)
+        if (!type_equal(left->arguments[i].type, right->arguments[i].type))
+            return false;
+    for (uint32_t i = 0; i < left->results.count; i++)
+        if (!type_equal(left->results.types[i], right->results.types[i]))
+            return false;
+    return true;
+}
+
+/* Appends a type to the text. What does not fit is left out. */
+static void append_type(char *text, struct cairn_type type, const char *before)
+{
+    size_t length = strlen(text);
+    length += (size_t)snprintf(text + length, TYPE_BYTES - length, "%s", before);
+    if (length < TYPE_BYTES)
+        cairn_type_format(type, text + length, TYPE_BYTES - length);
+}
+
+static void append(char *text, const char *added)
+{
+    size_t length = strlen(text);
+    snprintf(text + length, TYPE_BYTES - length, "%s", added);
+}
+
+/* Formats a signature as LLVM does: "i64 (ptr, i32)". */
+static const char *format(const cairn_signature *signature, char *text)
+{
+    text[0] = '\0';
+    if (signature == NULL)
+        return "unknown";
+    const struct cairn_results *results = &signature->results;
+    append(text, results->count == 0 ? "void" : results->count > 1 ? "{" : "");
+    for (uint32_t i = 0; i < results->count; i++)
+        append_type(text, results->types[i], i == 0 ? "" : ", ");
+    append(text, results->count > 1 ? "} (" : " (");
+    for (uint32_t i = 0; i < signature->argument_count; i++)
+        append_type(text, signature->arguments[i].type, i == 0 ? "" : ", ");
+    append(text, ")");
+    return text;
+}
+
+/* ---- Checking versions ---- */
+
+/* Returns the address of the first instruction of a function. */
+static uint64_t code_address(const void *function)
+{
+    if (arch_host()->has_descriptors)
+        return *(const uint64_t *)function;
+    return (uintptr_t)function;
+}
+
+/* Writes the name of the version's function, or its address if it has no known name. */
+static const char *name_of(const struct installed *installed, char *name)
+{
+    struct cairn_function function = {0};
+    uint64_t address = code_address(installed->version.code);
+    if (installed->module != NULL)
+        (void)module_find_function(installed->module, address, &function);
+    if (function.name != NULL)
+        snprintf(name, NAME_BYTES, "'%.40s'", function.name);
+    else
+        snprintf(name, NAME_BYTES, "0x%llx", (unsigned long long)address);
+    return name;
+}
+
+static enum cairn_status check(const cairn_entry *entry, const struct installed *new,
+                               struct cairn_error *error)
+{
+    char name[NAME_BYTES], expected[TYPE_BYTES], given[TYPE_BYTES];
+    if (new->version.code == cairn_entry_target(entry))
+        return error_set(error, CAIRN_ERROR_ARGUMENT, (uintptr_t) new->version.code,
+                         "entry '%.40s' cannot have itself as a version", entry->name);
+    if (!is_equal(entry->signature, new->version.signature))
+        return error_set(error, CAIRN_ERROR_ARGUMENT, (uintptr_t) new->version.code,
+                         "entry '%.40s' has the type %s, and the version %s the type %s",
+                         entry->name, format(entry->signature, expected), name_of(new, name),
+                         format(new->version.signature, given));
+    if (new->version.leave != NULL &&new->module == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, (uintptr_t) new->version.code,
+                         "the version %s of entry '%.40s' has no sites at which frames can leave: "
+                         "it is not in a module",
+                         name_of(new, name), entry->name);
+    return CAIRN_OK;
+}
+
+/* ---- Installing, with the runtime's lock held ---- */
+
+static void store(cairn_entry *entry, const struct installed *installed)
+{
+    entry->installed = *installed;
+    atomic_store_explicit(entry->slotted.slot, (uintptr_t)installed->version.code,
+                          memory_order_seq_cst);
+}
+
+static enum cairn_status exchange_locked(cairn_entry *entry, struct installed *new,
+                                         struct installed *old, struct cairn_error *error)
+{
+    enum cairn_status status = check(entry, new, error);
+    if (status == CAIRN_OK && new->module != NULL)
+        status = module_use(new->module, error);
+    if (status != CAIRN_OK)
+        return status;
+    new->number = ++entry->last_number;
+    *old = entry->installed;
+    store(entry, new);
+    return CAIRN_OK;
+}
+
+/* Installs the version and returns the one that it replaces, with the reference to its module. */
+static enum cairn_status exchange(cairn_entry *entry, struct installed *new, struct installed *old,
+                                  struct cairn_error *error)
+{
+    enum cairn_status status = runtime_enter(entry->runtime, error);
+    if (status != CAIRN_OK)
+        return status;
+    runtime_lock(entry->runtime);
+    new->module = runtime_find_frame_module(entry->runtime, code_address(new->version.code));
+    status = exchange_locked(entry, new, old, error);
+    runtime_unlock(entry->runtime);
+    return status;
+}
+
+/* Installs the old version again, unless another thread has replaced the new one meanwhile. Returns
+ * the version that is not installed any more. */
+static struct installed undo(cairn_entry *entry, const struct installed *new,
+                             const struct installed *old)
+{
+    runtime_lock(entry->runtime);
+    bool is_installed = entry->installed.number == new->number;
+    if (is_installed)
+        store(entry, old);
+    runtime_unlock(entry->runtime);
+    return is_installed ? *new : *old;
+}
+
+/* ---- Replaced versions ---- */
+
+/* Makes the sites of a replaced version call its exit. */
+static enum cairn_status leave(const cairn_entry *entry, const struct installed *old,
+                               enum cairn_strength strength, struct cairn_error *error)
+{
+    struct cairn_error failure;
+    cairn_invalidation *invalidation = NULL;
+    const struct cairn_invalidation_options options = {
+        .function = code_address(old->version.code),
+        .target = old->version.leave,
+        .accepts = old->version.accepts,
+        .user = old->version.user,
+        .strength = strength,
+    };
+    enum cairn_status status = cairn_invalidate(entry->runtime, &options, &invalidation, &failure);
+    cairn_invalidation_destroy(invalidation);
+    if (status == CAIRN_OK || status == CAIRN_ERROR_NOT_FOUND || status == CAIRN_ERROR_CONFLICT)
+        return CAIRN_OK;
+    if (error != NULL)
+        *error = failure;
+    return status;
+}
+
+/* ---- The entry ---- */
+
+static size_t code_bytes(const struct cairn_arch *arch)
+{
+    return arch->veneer_bytes + (arch->has_descriptors ? DESCRIPTOR_WORDS * sizeof(uint64_t) : 0);
+}
+
+static enum cairn_status encode(struct code_stub *stub, void *user, uint8_t *code, size_t *size,
+                                struct cairn_error *error)
+{
+    const struct cairn_arch *arch = user;
+    /* The veneer loads the callee's TOC pointer, so the descriptor of the entry has none. */
+    const uint64_t descriptor[DESCRIPTOR_WORDS] = {stub->address};
+    if (!arch->encode_veneer(arch, stub->address,
+                             (uintptr_t)((const struct code_slotted_stub *)stub)->slot, code))
+        return error_set(error, CAIRN_ERROR_RANGE, stub->address,
+                         "an entry at 0x%llx does not reach its slot",
+                         (unsigned long long)stub->address);
+    *size = code_bytes(arch);
+    memcpy(code + arch->veneer_bytes, descriptor, *size - arch->veneer_bytes);
+    return CAIRN_OK;
+}
+
+enum cairn_status cairn_entry_create(cairn_runtime *runtime, const char *name,
+                                     const cairn_signature *signature, const void *code,
+                                     cairn_entry **entry, struct cairn_error *error)
+{
+    const struct cairn_arch *arch = arch_host();
+    if (runtime == NULL || code == NULL || entry == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "cairn_entry_create needs a runtime, code and a place for the entry");
+    if (arch == NULL)
+        return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0, "Cairn has no stubs for this machine");
+    if (name == NULL)
+        name = "";
+    size_t length = strnlen(name, CAIRN_ERROR_MESSAGE_SIZE);
+    const struct code_stub_request request = {.encode = encode,
+                                              .user = (void *)arch,
+                                              .code_bytes = code_bytes(arch),
+                                              .has_slot = true,
+                                              .description_bytes = sizeof **entry + length + 1};
+    struct code_stub *stub;
+    enum cairn_status status = code_space_add_stub(runtime->space, &request, &stub, error);
+    if (status != CAIRN_OK)
+        return status;
+    cairn_entry *created = (cairn_entry *)(void *)stub;
+    created->runtime = runtime;
+    created->signature = signature;
+    memcpy(created->name, name, length);
+    struct installed none;
+    struct installed first = {.version = {.code = code, .signature = signature}};
+    status = exchange(created, &first, &none, error);
+    if (status == CAIRN_OK)
+        *entry = created;
+    else
+        code_stub_free(stub);
+    return status;
+}
+
+const void *cairn_entry_target(const cairn_entry *entry)
+{
+    const struct cairn_arch *arch = arch_host();
+    return (const void *)(uintptr_t)(entry->slotted.stub.address +
+                                     (arch->has_descriptors ? arch->veneer_bytes : 0));
+}
+
+enum cairn_status cairn_entry_install(cairn_entry *entry, const struct cairn_entry_version *version,
+                                      enum cairn_strength strength, struct cairn_error *error)
+{
+    if (entry == NULL || version == NULL || version->code == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "cairn_entry_install needs an entry and a version with code");
+    struct installed new = {.version = *version}, old;
+    enum cairn_status status = exchange(entry, &new, &old, error);
+    if (status != CAIRN_OK)
+        return status;
+    if (old.version.leave != NULL && old.version.code != version->code)
+        status = leave(entry, &old, strength, error);
+    struct installed removed = status == CAIRN_OK ? old : undo(entry, &new, &old);
+    /* A version that could not be installed, or is installed again, was not replaced. */
+    bool is_replaced = removed.number != new.number &&removed.version.code != version->code;
+    module_unuse(removed.module, is_replaced && removed.version.retires);
+    return status;
+}
+
+void cairn_entry_destroy(cairn_entry *entry)
+{
+    if (entry == NULL)
+        return;
+    module_unuse(entry->installed.module, entry->installed.version.retires);
+    code_stub_retire(&entry->slotted.stub);
+}
