@@ -317,7 +317,8 @@ struct cairn_arch {
     bool (*encode_inline)(const struct cairn_arch *arch, const struct arch_cache *cache,
                           struct arch_cache_inline *inlined, uint8_t *code);
 
-    /* Encodes the branch that a miss takes, for another target. False if that is out of reach. */
+    /* Changes the target of the branch that a miss takes, which `encode_inline` has written to
+     * `code`. False if the target is out of reach. */
     bool (*encode_miss)(const struct cairn_arch *arch, uint64_t address, uint64_t target,
                         uint8_t *code);
 

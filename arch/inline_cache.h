@@ -45,6 +45,37 @@ struct arch_cache_field {
     int32_t pointer_offset; /* offset of that pointer, of 8 bytes */
 };
 
+/* A second guard, which compares the word at a constant address. Invariants: as for the first. */
+struct arch_cache_second {
+    uint8_t width; /* 0: there is no second guard */
+    uint64_t word; /* address */
+    uint64_t mask;
+    uint64_t key;
+};
+
+/* The elements of an array. The number of elements is in the receiver, and is less than 2^63. A
+ * case with an index that is not less misses. Element `index` is `index` times the field's width
+ * after the field's offset. */
+struct arch_cache_elements {
+    uint8_t length_width; /* 1, 2, 4 or 8 bytes; 0: the case accesses a field */
+    int32_t length_offset;
+    uint16_t index;  /* general register, unsigned */
+    bool is_narrow;  /* only the low 4 bytes of the register are the index */
+};
+
+/* What a store does after it has stored the value. */
+struct arch_cache_epilogue {
+    uint8_t key_width; /* 0: the key does not change; otherwise the guard's width */
+    uint64_t key;      /* new value of the guard's word */
+    /* Whether the byte `card_shift` bits of the receiver's address after `cards` is set to `card`.
+     * `cards` shifted left by `card_shift` is less than 2^63. */
+    bool marks_card;
+    uint8_t card_shift;
+    uint8_t card;
+    uint64_t cards;
+    uint64_t exit; /* address of the struct arch_exit to which the case then jumps; 0: none */
+};
+
 /* Invariants: `mask` and `key` have no bits beyond the width, and `key` has no bits outside `mask`.
  * `receiver` is a general register other than the stack pointer; it may be the same as `value`. */
 struct arch_cache_case {
@@ -53,10 +84,16 @@ struct arch_cache_case {
     int32_t key_offset;
     uint64_t mask;
     uint64_t key;
+    struct arch_cache_second second;
 
     enum arch_cache_action action;
     uint16_t value; /* register of the result, or of the value to store; unused by jumps */
     struct arch_cache_field field;
+    uint64_t holder; /* of a load: the address that replaces the receiver, or 0 */
+    struct arch_cache_elements elements; /* of a load or a store without a holder */
+    struct arch_cache_epilogue epilogue; /* of a store */
+    bool passes_constant; /* a jump sets the general register `argument` to `constant` */
+    uint16_t argument;
     /* New value of the low 8 bytes of the register, or of the low `constant_width` bytes of a
      * vector register. PPC64's floating-point registers hold a float of 4 bytes as a double. */
     uint64_t constant;
@@ -111,7 +148,7 @@ struct arch_cache_inline {
 /* Limits for all architectures. */
 enum {
     ARCH_CACHE_CASES_MAX = 16,
-    ARCH_CACHE_CASE_BYTES_MAX = 192,
+    ARCH_CACHE_CASE_BYTES_MAX = 480,
     ARCH_CACHE_END_BYTES_MAX = 128,
     ARCH_CACHE_BYTES_MAX =
         ARCH_CACHE_CASES_MAX * ARCH_CACHE_CASE_BYTES_MAX + ARCH_CACHE_END_BYTES_MAX,

@@ -162,18 +162,25 @@ enum {
     MIDDLE = 256,
     LAST_WORD = THING_BYTES - 8,
     POINTERS = 8,
-    POINTERS_AT = 192
+    POINTERS_AT = 192,
+    /* One length for each case, all of them at most LENGTH_MAX. */
+    LENGTHS_AT = POINTERS_AT + 8 * POINTERS,
+    LENGTH_MAX = 24,
+    LAST_ELEMENTS = THING_BYTES - 8 * LENGTH_MAX,
+    CARDS = 64
 };
 
 struct world {
     uint8_t things[2 * RECEIVERS][THING_BYTES]; /* the receivers come first */
     uint64_t counters[ARCH_CACHE_CASES_MAX];
+    uint8_t cards[CARDS];
 };
 
 static struct world world;
 static uint16_t receiver_registers[RECEIVERS];
 static int32_t receiver_origins[RECEIVERS];
 static int32_t pointer_origins[RECEIVERS][POINTERS];
+static uint16_t index_register;
 
 static int32_t random_origin(void)
 {
@@ -207,6 +214,9 @@ static void make_world(void)
             receiver_registers[i] = random_general();
         while (i > 0 && receiver_registers[i] == receiver_registers[0]);
     }
+    do
+        index_register = random_general();
+    while (index_register == receiver_registers[0] || index_register == receiver_registers[1]);
 }
 
 static uint64_t load(const uint8_t *from, uint8_t width)
@@ -269,7 +279,7 @@ static struct {
 } pages;
 
 /* Offsets in the code page. */
-enum { SITE_AT = ARCH_CACHE_BYTES_MAX, STUBS_AT = SITE_AT + 192, STUBS = 3 };
+enum { SITE_AT = ARCH_CACHE_BYTES_MAX, STUBS_AT = SITE_AT + 192, STUBS = 3, CODE_BYTES = 1 << 14 };
 
 /* The contents of the data page. */
 struct data {
@@ -284,6 +294,8 @@ static void set_up(void)
 {
     random_state = support_seed();
     pages.page = (size_t)sysconf(_SC_PAGESIZE);
+    if (pages.page < CODE_BYTES)
+        pages.page = CODE_BYTES;
     pages.code =
         mmap(NULL, 2 * pages.page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     ck_assert_ptr_ne(pages.code, MAP_FAILED);
@@ -526,6 +538,10 @@ static void make_registers(void)
     registers_make_pair(&trial.before, &unused);
     for (size_t i = 0; i < RECEIVERS; i++)
         set_register(&trial.before, receiver_registers[i], middle_of(i, receiver_origins[i]));
+    uint64_t index = random_one_in(6) ? random_number() : random_below(LENGTH_MAX + 2);
+    if (random_one_in(2)) /* as in a register of which only the low half is the index */
+        index = (uint32_t)index | random_u64() << 32;
+    set_register(&trial.before, index_register, index);
     make_stored_floats();
 }
 
@@ -543,22 +559,41 @@ static uint8_t *place_of(const struct arch_cache_case *of, int32_t offset)
     return world.things[receiver] + at;
 }
 
-static bool hits(const struct arch_cache_case *of)
+static uint64_t index_of(const struct arch_cache_case *of)
 {
-    return (load(place_of(of, of->key_offset), of->key_width) & of->mask) == of->key;
+    uint64_t index = get_register(of->elements.index);
+    return of->elements.is_narrow ? (uint32_t)index : index;
 }
 
-/* Returns the field in the expected memory. */
+static bool hits(const struct arch_cache_case *of)
+{
+    const struct arch_cache_second *second = &of->second;
+    const struct arch_cache_elements *elements = &of->elements;
+    const uint8_t *word = (const uint8_t *)(uintptr_t)second->word;
+    if ((load(place_of(of, of->key_offset), of->key_width) & of->mask) != of->key)
+        return false;
+    if (second->width != 0 && (load(word, second->width) & second->mask) != second->key)
+        return false;
+    return elements->length_width == 0 ||
+           index_of(of) < load(place_of(of, elements->length_offset), elements->length_width);
+}
+
+/* Returns a place in the expected memory. */
+static uint8_t *expected_place(uint64_t address)
+{
+    return (uint8_t *)&trial.expected_world + (address - (uintptr_t)&world);
+}
+
 static uint8_t *field_of(const struct arch_cache_case *of)
 {
     const struct arch_cache_field *field = &of->field;
-    uint8_t *place;
+    uint64_t base = of->holder != 0 ? of->holder : get_register(of->receiver);
     if (field->is_out_of_line)
-        place = (uint8_t *)(uintptr_t)(load(place_of(of, field->pointer_offset), 8) +
-                                       (uint64_t)(int64_t)field->offset);
-    else
-        place = place_of(of, field->offset);
-    return (uint8_t *)&trial.expected_world + (place - (uint8_t *)&world);
+        base = load((uint8_t *)(uintptr_t)(base + (uint64_t)(int64_t)field->pointer_offset), 8);
+    base += (uint64_t)(int64_t)field->offset;
+    if (of->elements.length_width != 0)
+        base += index_of(of) * field->width;
+    return expected_place(base);
 }
 
 static void expect_result(const struct arch_cache_case *of, uint64_t value, uint8_t width)
@@ -587,6 +622,15 @@ static void expect_store(const struct arch_cache_case *of)
     if (is_widened(of->value, of->field.width))
         value = narrowed(value);
     store(field_of(of), value, of->field.width);
+    const struct arch_cache_epilogue *epilogue = &of->epilogue;
+    if (epilogue->key_width != 0)
+        store(expected_place((uintptr_t)place_of(of, of->key_offset)), epilogue->key,
+              epilogue->key_width);
+    if (epilogue->marks_card)
+        *expected_place(epilogue->cards + (get_register(of->receiver) >> epilogue->card_shift)) =
+            epilogue->card;
+    if (epilogue->exit != 0)
+        trial.expected_way = WAY_MISS;
 }
 
 static void expect_hit(const struct arch_cache_case *of)
@@ -606,6 +650,8 @@ static void expect_hit(const struct arch_cache_case *of)
         break;
     case ARCH_CACHE_JUMP:
         trial.expected_way = of->target == stub_function(0) ? 0 : 1;
+        if (of->passes_constant)
+            set_register(&trial.expected, of->argument, of->constant);
         break;
     case ARCH_CACHE_EXIT:
         trial.expected_way = WAY_MISS;
@@ -745,6 +791,85 @@ static void make_field(struct arch_cache_case *of)
     field->is_signed = !is_vector(of->value) && random_one_in(2);
 }
 
+/* The second guard compares a word of any object. Two in three hold. */
+static void make_second(struct arch_cache_case *of)
+{
+    struct arch_cache_second *second = &of->second;
+    const uint8_t *word = world.things[random_below(2 * RECEIVERS)] + random_below(POINTERS_AT - 7);
+    second->width = random_width();
+    second->word = (uintptr_t)word;
+    second->mask = random_mask(second->width);
+    second->key =
+        (random_one_in(3) ? random_number() : load(word, second->width)) & second->mask;
+}
+
+/* Makes the field that of an object at a constant address. */
+static void make_holder(struct arch_cache_case *of)
+{
+    struct arch_cache_field *field = &of->field;
+    size_t holder = random_below(RECEIVERS);
+    size_t pointer = random_below(POINTERS);
+    int32_t origin = random_origin();
+    of->holder = middle_of(holder, origin);
+    field->pointer_offset = offset_of(origin, POINTERS_AT + 8 * pointer);
+    field->offset = offset_of(field->is_out_of_line ? pointer_origins[holder][pointer] : origin,
+                              random_below(LAST_WORD + 1));
+}
+
+static void make_elements(struct arch_cache_case *of, size_t index)
+{
+    struct arch_cache_elements *elements = &of->elements;
+    int32_t origin = receiver_origins[receiver_of(of)];
+    size_t pointer = random_below(POINTERS);
+    elements->index = index_register;
+    elements->is_narrow = random_one_in(2);
+    elements->length_width = random_width();
+    elements->length_offset = offset_of(origin, LENGTHS_AT + 8 * index);
+    store(place_of(of, elements->length_offset), random_below(LENGTH_MAX + 1),
+          elements->length_width);
+    of->field.pointer_offset = offset_of(origin, POINTERS_AT + 8 * pointer);
+    if (of->field.is_out_of_line)
+        origin = pointer_origins[receiver_of(of)][pointer];
+    of->field.offset = offset_of(origin, random_below(LAST_ELEMENTS + 1));
+}
+
+static void make_epilogue(struct arch_cache_case *of)
+{
+    enum { SHIFT_MIN = 5, SHIFTS = 8 };
+    struct arch_cache_epilogue *epilogue = &of->epilogue;
+    size_t receiver = receiver_of(of);
+    if (random_one_in(2) && of->mask == all_bits(of->key_width))
+        epilogue->key_width = of->key_width;
+    epilogue->key = random_number() & all_bits(of->key_width);
+    epilogue->marks_card = random_one_in(2);
+    epilogue->card_shift = (uint8_t)(SHIFT_MIN + random_below(SHIFTS));
+    epilogue->card = random_one_in(2) ? 0 : (uint8_t)random_u64();
+    epilogue->cards = (uintptr_t)&world.cards[random_below(CARDS)] -
+                      (middle_of(receiver, receiver_origins[receiver]) >> epilogue->card_shift);
+    if (random_one_in(4))
+        epilogue->exit = (uintptr_t)&data()->miss;
+}
+
+/* Adds further conditions and actions to one case in three. */
+static void extend_case(struct arch_cache_case *of, size_t index)
+{
+    if (!random_one_in(3))
+        return;
+    if (random_one_in(2))
+        make_second(of);
+    if (of->action == ARCH_CACHE_LOAD && random_one_in(2))
+        make_holder(of);
+    else if (of->action <= ARCH_CACHE_STORE && random_one_in(2))
+        make_elements(of, index);
+    if (of->action == ARCH_CACHE_STORE)
+        make_epilogue(of);
+    if (of->action == ARCH_CACHE_JUMP) {
+        of->passes_constant = true;
+        of->argument = random_general();
+        of->constant = random_number();
+    }
+}
+
 static void make_action(struct arch_cache_case *of)
 {
     of->value = random_one_in(3) ? random_vector(trial.level) : random_general();
@@ -763,6 +888,7 @@ static void make_case(size_t index)
     struct arch_cache_case *of = &trial.cases[index];
     make_guard(of);
     make_action(of);
+    extend_case(of, index);
     of->counter = random_one_in(3) ? (uintptr_t)&world.counters[index] : 0;
 }
 
@@ -879,7 +1005,7 @@ static void make_one_differ(void)
 {
     size_t index = random_below(trial.cache.count);
     struct arch_cache_case *of = &trial.cases[index];
-    switch (random_below(9)) {
+    switch (random_below(11)) {
     case 0:
         make_other_pointer(of);
         break;
@@ -904,6 +1030,12 @@ static void make_one_differ(void)
         break;
     case 7:
         make_other_word(of);
+        break;
+    case 8:
+        make_second(of);
+        break;
+    case 9:
+        make_elements(of, index);
         break;
     default:
         make_guard(of);
