@@ -59,8 +59,8 @@ struct arch_cache_second {
 struct arch_cache_elements {
     uint8_t length_width; /* 1, 2, 4 or 8 bytes; 0: the case accesses a field */
     int32_t length_offset;
-    uint16_t index;  /* general register, unsigned */
-    bool is_narrow;  /* only the low 4 bytes of the register are the index */
+    uint16_t index; /* general register, unsigned */
+    bool is_narrow; /* only the low 4 bytes of the register are the index */
 };
 
 /* What a store does after it has stored the value. */

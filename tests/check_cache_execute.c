@@ -799,8 +799,7 @@ static void make_second(struct arch_cache_case *of)
     second->width = random_width();
     second->word = (uintptr_t)word;
     second->mask = random_mask(second->width);
-    second->key =
-        (random_one_in(3) ? random_number() : load(word, second->width)) & second->mask;
+    second->key = (random_one_in(3) ? random_number() : load(word, second->width)) & second->mask;
 }
 
 /* Makes the field that of an object at a constant address. */

@@ -270,8 +270,8 @@ static void append_epilogue(struct words_code *code, const struct arch_cache_cas
     if (epilogue->marks_card) {
         append_constant(code, X17, epilogue->cards);
         /* add x16, x17, receiver, lsr # */
-        words_append(code, UINT32_C(0x8B400230) | receiver << 16 |
-                               (uint32_t)epilogue->card_shift << 10);
+        words_append(code,
+                     UINT32_C(0x8B400230) | receiver << 16 | (uint32_t)epilogue->card_shift << 10);
         append_constant(code, X17, epilogue->card);
         words_append(code, UINT32_C(0x39000211)); /* strb w17, [x16] */
     }

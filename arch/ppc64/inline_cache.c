@@ -305,8 +305,8 @@ static void append_second(struct words_code *code, const struct arch_cache_secon
     words_append(code, BDNZ);
 }
 
-/* Rotations to the left that clear the bits before number `first`, counted from the most significant
- * bit. rldic also clears the lowest bits, as many as it rotates. */
+/* Rotations to the left that clear the bits before number `first`, counted from the most
+ * significant bit. rldic also clears the lowest bits, as many as it rotates. */
 #define RLDICL UINT32_C(0x78000000)
 #define RLDIC UINT32_C(0x78000008)
 

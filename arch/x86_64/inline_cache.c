@@ -545,8 +545,7 @@ static void put_element(struct writer *writer, const struct arch_cache_case *hit
     const struct operation move = {.opcode = 0x8B, .is_wide = !hit->elements.is_narrow};
     const struct arch_cache_field *field = &hit->field;
     unsigned base = general(hit->receiver);
-    struct operand place = {
-        .place = PLACE_BASE_AND_R11, .base = base, .offset = field->offset};
+    struct operand place = {.place = PLACE_BASE_AND_R11, .base = base, .offset = field->offset};
     put_operation(writer, &move, R11, register_itself(general(hit->elements.index)));
     put_shift(writer, SHIFT_LEFT, width_index(field->width));
     if (field->is_out_of_line)
@@ -709,7 +708,8 @@ static void put_case(struct writer *writer, const struct cairn_arch *arch,
     }
     put_guard(writer, one);
     if (one->action == ARCH_CACHE_JUMP && one->counter == 0 && cache->is_called &&
-        !one->passes_constant && !saves_flags(cache) && reaches(writer, one->target, CONDITIONAL_BYTES)) {
+        !one->passes_constant && !saves_flags(cache) &&
+        reaches(writer, one->target, CONDITIONAL_BYTES)) {
         put(writer, 0x840F, 2); /* je */
         put_relative(writer, one->target);
         arch->fill_nops(arch, writer->code + writer->bytes, SAVED_BYTES);

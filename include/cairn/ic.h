@@ -34,6 +34,22 @@
  * function. Otherwise the next case is tried. If no case hits, the handler is called. The receiver
  * must be a readable pointer: code whose values are tagged tests the tag before the patch point.
  *
+ * A case may do more:
+ *
+ *   - HOLDERS. A second guard compares a word of another object, which is at a constant address:
+ * the prototype that has the property. A load then reads the holder's field. A store, a constant
+ * and a call only test the guard, for example that no prototype has a setter.
+ *   - TRANSITIONS. A store that adds a property stores the value and then the new key into the word
+ *     that the guard has compared.
+ *   - WRITE BARRIERS. A store marks the card of the receiver, or calls a function with the receiver
+ *     and the value.
+ *   - ELEMENTS. The field is an element of an array, whose index is an operand. The length is in
+ * the receiver. An index that is not less than the length misses.
+ *   - ARGUMENTS. A call passes a constant after the site's arguments, for example the method.
+ *
+ * Each of them takes a few instructions more, and space in the site's own bytes: 64 bytes on x86-64
+ * and AArch64 and 112 bytes on PPC64 are enough for most cases.
+ *
  * STATES. A cache is empty, monomorphic (one case), polymorphic (several cases, up to a limit) or
  * megamorphic: one case more than the limit was added. A megamorphic cache has no cases and takes
  * none. Its site calls the host's megamorphic handler directly until the cache is reset.
@@ -182,6 +198,46 @@ struct cairn_ic_field {
     int32_t pointer_offset; /**< offset of that pointer in the receiver, in bytes */
 };
 
+/** A second object, at a constant address, and its guard. The host must remove the case before the
+ *  object is moved or freed. */
+struct cairn_ic_holder {
+    const void *object;          /**< NULL: the case has no holder */
+    struct cairn_ic_guard guard; /**< `operand` is ignored */
+};
+
+/** The array that a load or a store accesses. The element with number i begins i times the field's
+ *  width after the field's offset. */
+struct cairn_ic_elements {
+    uint8_t length_width; /**< 0: the case accesses a field. Size of the length, an unsigned number:
+                           *   1, 2, 4 or 8 bytes */
+    int32_t length_offset; /**< bytes from the receiver; the length must be less than 2^63 */
+    uint32_t index;        /**< number of the operand with the index: an i32 or i64, unsigned */
+};
+
+/** What a store does after it has stored the value and the key. */
+enum cairn_ic_barrier_kind {
+    CAIRN_IC_BARRIER_NONE = 0,
+    /** Sets the byte at `cards` + (address of the receiver >> `card_shift`) to `card`. */
+    CAIRN_IC_BARRIER_CARD = 1,
+    /** Calls `function`. Takes as long as a miss with a light handler. */
+    CAIRN_IC_BARRIER_CALL = 2
+};
+
+/** Called after a store, on the thread that has stored. `value` holds the bits of the stored
+ *  operand, zero-extended. Must return, and must not change caches of a retired module. */
+typedef void cairn_ic_barrier_function(void *receiver, uint64_t value, void *user);
+
+struct cairn_ic_barrier {
+    enum cairn_ic_barrier_kind kind;
+    uint8_t card_shift; /**< 0 to 63 */
+    uint8_t card;
+    /** Address of the card of address 0: the address of the first card minus (address of the heap
+     * >> `card_shift`). Must be less than 2^63 when it is shifted left by `card_shift`. */
+    uint64_t cards;
+    cairn_ic_barrier_function *function;
+    void *user;
+};
+
 enum cairn_ic_action {
     CAIRN_IC_LOAD = 0,     /**< the result is the value of the field */
     CAIRN_IC_STORE = 1,    /**< an operand is stored into the field */
@@ -199,6 +255,14 @@ struct cairn_ic_case {
     uint64_t constant;  /**< bits of the constant; of a float or a narrow integer the lower
                          *   bits */
     const void *target; /**< of a call: a function pointer, to C or compiled code */
+    /** Whether a call passes `constant` as a last argument, of 64 bits, after those of the site. */
+    bool passes_constant;
+    bool changes_key; /**< whether a store also stores `new_key` into the word of the guard, which
+                       *   must have no mask */
+    uint64_t new_key; /**< has only bits of the guard's width */
+    struct cairn_ic_holder holder;
+    struct cairn_ic_elements elements; /**< of a load without a holder, or a store */
+    struct cairn_ic_barrier barrier;   /**< of a store */
 };
 
 /* ---- Handlers ---- */
@@ -310,10 +374,11 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_ic_destroy(cairn_ic *ic,
  *
  * Errors, after which the cache is unchanged:
  * ARGUMENT: there is no such operand; a width is invalid; the key has bits outside the mask or the
- * width; the field is wider than the value; the site's result or operands do not allow the action.
- * The message gives the reason.
+ * width; the field is wider than the value; the site's result or operands do not allow the action;
+ * the action has no holder, elements, new key, barrier or argument of the kind that is given; a
+ * card's address is not representable. The message gives the reason.
  * UNSUPPORTED: an operand or the result is not in a register, or has a type that only handlers and
- * calls support; a call with such types.
+ * calls support; a call with such types; there is no register for a constant argument.
  * STATE: the cache is destroyed, its module is retired, or a visitor calls.
  * RANGE, FULL, MEMORY, SYSTEM and the errors of a strength, as for cairn_site_call.
  */

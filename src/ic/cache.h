@@ -40,14 +40,15 @@ struct ic_value {
     uint16_t dwarf; /* the whole register that holds it, or IC_NO_REGISTER */
 };
 
-/* A call that Cairn makes for a case: `exit` is what the case's code branches to. Its memory must
- * stay valid as long as the code that contains the case. */
+/* A call that Cairn makes for a case, of its target or of the function of its barrier: `exit` is
+ * what the case's code branches to. Its memory must stay valid as long as the code that contains
+ * the case. */
 struct ic_call {
     struct grace_entry retired;
     struct arch_exit exit;
     struct cache_set *set;
     cairn_ic *ic; /* may be freed before the call is */
-    const void *target;
+    struct cairn_ic_case made_for;
     uint32_t references; /* cases in the cache, and in changes in progress, that use it */
 };
 
@@ -95,8 +96,11 @@ struct cairn_ic {
     /* Data of these exits, and the function that frees it. */
     void *slow_path;
     void (*destroy_slow_path)(void *slow_path, const struct cairn_allocator *allocator);
-    /* Handler of the exits of cases that call. */
+    /* Handlers of the exits of cases that call, and of those with a barrier that does. */
     arch_exit_handler *call_handler;
+    arch_exit_handler *barrier_handler;
+    /* Register of a constant argument after the site's arguments, or IC_NO_REGISTER. */
+    uint16_t constant_argument;
 
     struct ic_cases cases;
     struct ic_code code;

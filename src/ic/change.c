@@ -37,21 +37,28 @@ static void retire_calls(struct cache_set *set, const struct ic_cases *cases)
         retire_call(set, cases->entries[i].call);
 }
 
-static enum cairn_status make_call(cairn_ic *ic, const void *target, struct ic_call **call,
-                                   struct cairn_error *error)
+static bool needs_call(const cairn_ic *ic, const struct cairn_ic_case *public)
 {
+    return (public->action == CAIRN_IC_CALL && !ic->calls_straight) ||
+           public->barrier.kind == CAIRN_IC_BARRIER_CALL;
+}
+
+static enum cairn_status make_call(cairn_ic *ic, const struct cairn_ic_case *public,
+                                   struct ic_call **call, struct cairn_error *error)
+{
+    arch_exit_handler *handler =
+        public->action == CAIRN_IC_CALL ? ic->call_handler : ic->barrier_handler;
     struct ic_call *made = memory_new(&ic->set->allocator, 1, sizeof *made);
     if (made == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a case that calls");
-    enum cairn_status status =
-        arch_exit_init(&made->exit, ic->call_handler, made, ic->level, error);
+    enum cairn_status status = arch_exit_init(&made->exit, handler, made, ic->level, error);
     if (status != CAIRN_OK) {
         memory_free(&ic->set->allocator, made, sizeof *made);
         return status;
     }
     made->set = ic->set;
     made->ic = ic;
-    made->target = target;
+    made->made_for = *public;
     made->references = 1;
     *call = made;
     return CAIRN_OK;
@@ -107,6 +114,26 @@ static uint32_t free_counter(const struct ic_change *change)
     return (uint32_t)__builtin_ctz(unused != 0 ? unused : ~used);
 }
 
+static bool same_holder(const struct cairn_ic_holder *left, const struct cairn_ic_holder *right)
+{
+    return left->object == right->object &&
+           (left->object == NULL || ic_same_guard(&left->guard, &right->guard));
+}
+
+static bool same_elements(const struct cairn_ic_elements *left,
+                          const struct cairn_ic_elements *right)
+{
+    return left->length_width == right->length_width &&
+           left->length_offset == right->length_offset && left->index == right->index;
+}
+
+static bool same_barrier(const struct cairn_ic_barrier *left, const struct cairn_ic_barrier *right)
+{
+    return left->kind == right->kind && left->card_shift == right->card_shift &&
+           left->card == right->card && left->cards == right->cards &&
+           left->function == right->function && left->user == right->user;
+}
+
 bool ic_same_action(const struct cairn_ic_case *left, const struct cairn_ic_case *right)
 {
     const struct cairn_ic_field *field = &left->field;
@@ -115,7 +142,12 @@ bool ic_same_action(const struct cairn_ic_case *left, const struct cairn_ic_case
            left->constant == right->constant && left->target == right->target &&
            field->offset == other->offset && field->width == other->width &&
            field->is_signed == other->is_signed && field->is_out_of_line == other->is_out_of_line &&
-           field->pointer_offset == other->pointer_offset;
+           field->pointer_offset == other->pointer_offset &&
+           left->passes_constant == right->passes_constant &&
+           left->changes_key == right->changes_key && left->new_key == right->new_key &&
+           same_holder(&left->holder, &right->holder) &&
+           same_elements(&left->elements, &right->elements) &&
+           same_barrier(&left->barrier, &right->barrier);
 }
 
 static enum cairn_status add(struct ic_change *change, const struct cairn_ic_case *added,
@@ -136,8 +168,8 @@ static enum cairn_status add(struct ic_change *change, const struct cairn_ic_cas
         next->is_megamorphic = true;
         return CAIRN_OK;
     }
-    if (added->action == CAIRN_IC_CALL && !change->ic->calls_straight)
-        status = make_call(change->ic, added->target, &entry.call, error);
+    if (needs_call(change->ic, &entry.public))
+        status = make_call(change->ic, &entry.public, &entry.call, error);
     if (status != CAIRN_OK)
         return status;
     if (place < next->count) {

@@ -137,15 +137,45 @@ static void print_place(struct output *output, const struct cairn_ic_field *fiel
         print(output, " from the pointer at %d", field->pointer_offset);
 }
 
+static void print_comparison(struct output *output, const struct cairn_ic_guard *guard)
+{
+    print(output, "%u bytes", guard->width);
+    if (guard->mask != ic_all_bits(guard->width))
+        print(output, " & 0x%" PRIx64, guard->mask);
+    print(output, " = 0x%" PRIx64, guard->key);
+}
+
+/* Prints what a case does in addition to its action. */
+static void print_more(struct output *output, const struct cairn_ic_case *described)
+{
+    const struct cairn_ic_barrier *barrier = &described->barrier;
+    if (described->elements.length_width != 0)
+        print(output, ", element operand %u of %u bytes at %d", described->elements.index,
+              described->elements.length_width, described->elements.length_offset);
+    if (described->changes_key)
+        print(output, ", then key 0x%" PRIx64, described->new_key);
+    if (barrier->kind == CAIRN_IC_BARRIER_CARD)
+        print(output, ", card 0x%x at 0x%" PRIx64 " + address >> %u", barrier->card, barrier->cards,
+              barrier->card_shift);
+    if (barrier->kind == CAIRN_IC_BARRIER_CALL)
+        print(output, ", then call 0x%" PRIxPTR, (uintptr_t)barrier->function);
+    if (described->passes_constant)
+        print(output, " with 0x%" PRIx64, described->constant);
+}
+
 static void print_case(struct output *output, const struct cairn_ic_case *described)
 {
     const struct cairn_ic_guard *guard = &described->guard;
     long long offset = guard->offset;
-    print(output, "    [operand %u %c %lld] %u bytes", guard->operand, offset < 0 ? '-' : '+',
-          offset < 0 ? -offset : offset, guard->width);
-    if (guard->mask != ic_all_bits(guard->width))
-        print(output, " & 0x%" PRIx64, guard->mask);
-    print(output, " = 0x%" PRIx64 ": ", guard->key);
+    print(output, "    [operand %u %c %lld] ", guard->operand, offset < 0 ? '-' : '+',
+          offset < 0 ? -offset : offset);
+    print_comparison(output, guard);
+    if (described->holder.object != NULL) {
+        print(output, ", [0x%" PRIxPTR " %+d] ", (uintptr_t)described->holder.object,
+              described->holder.guard.offset);
+        print_comparison(output, &described->holder.guard);
+    }
+    print(output, ": ");
     switch (described->action) {
     case CAIRN_IC_LOAD:
         print(output, described->field.is_signed ? "load signed " : "load ");
@@ -162,6 +192,7 @@ static void print_case(struct output *output, const struct cairn_ic_case *descri
         print(output, "call 0x%" PRIxPTR, (uintptr_t)described->target);
         break;
     }
+    print_more(output, described);
 }
 
 static bool print_cache(const struct cairn_ic_description *description, void *user)
