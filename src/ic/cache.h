@@ -59,13 +59,6 @@ struct ic_case {
     bool counts_anew;     /* whether the counter held another case's hits until this change */
 };
 
-/* Invariant: a megamorphic cache has no cases. */
-struct ic_cases {
-    struct ic_case entries[CAIRN_IC_CASE_LIMIT_MAX];
-    uint32_t count;
-    bool is_megamorphic;
-};
-
 struct ic_code {
     struct code_stub *stub; /* or NULL */
     size_t case_bytes;
@@ -102,20 +95,27 @@ struct cairn_ic {
     /* Register of a constant argument after the site's arguments, or IC_NO_REGISTER. */
     uint16_t constant_argument;
 
-    struct ic_cases cases;
     struct ic_code code;
-    bool may_inline; /* whether the first case may be in the site's own bytes */
-    bool is_inline;  /* whether it is there now; if so, the next three members describe it */
-    struct ic_case inline_case;
-    size_t inline_miss;                     /* offset of the branch that a miss takes */
-    size_t inline_bytes;                    /* size without padding */
+    bool may_inline;     /* whether the first case may be in the site's own bytes */
+    bool is_inline;      /* whether it is there now; if so, the next two members describe it */
+    size_t inline_miss;  /* offset of the branch that a miss takes */
+    size_t inline_bytes; /* size without padding */
     uint64_t hits[CAIRN_IC_CASE_LIMIT_MAX]; /* also incremented by the cache's code */
     uint32_t counters_in_use;               /* one bit each */
     _Atomic uint64_t misses;
     /* While a list of changes is altered: the index of the cache's change, plus 1. Otherwise 0. */
     size_t pending;
     _Atomic bool is_destroyed;
+    bool is_megamorphic; /* if so, there are no cases */
+    uint32_t case_count;
+    struct ic_case cases[]; /* as many as options.case_limit allows */
 };
+
+/* Returns the size of a cache with this limit. */
+static inline size_t ic_bytes(uint32_t case_limit)
+{
+    return sizeof(struct cairn_ic) + case_limit * sizeof(struct ic_case);
+}
 
 /* ---- Caches ---- */
 
@@ -149,7 +149,9 @@ enum ic_way {
 /* A change of a cache: its future cases and code. */
 struct ic_change {
     cairn_ic *ic;
-    struct ic_cases next;
+    struct ic_case cases[CAIRN_IC_CASE_LIMIT_MAX];
+    uint32_t case_count;
+    bool is_megamorphic;
     struct ic_code code;
     struct change patch;
     enum ic_way way;

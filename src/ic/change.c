@@ -31,10 +31,10 @@ static void retire_call(struct cache_set *set, struct ic_call *call)
     grace_retire(code_space_grace(set->space), &call->retired, free_call);
 }
 
-static void retire_calls(struct cache_set *set, const struct ic_cases *cases)
+static void retire_calls(struct cache_set *set, const struct ic_case *cases, uint32_t count)
 {
-    for (uint32_t i = 0; i < cases->count; i++)
-        retire_call(set, cases->entries[i].call);
+    for (uint32_t i = 0; i < count; i++)
+        retire_call(set, cases[i].call);
 }
 
 static bool needs_call(const cairn_ic *ic, const struct cairn_ic_case *public)
@@ -66,13 +66,6 @@ static enum cairn_status make_call(cairn_ic *ic, const struct cairn_ic_case *pub
 
 /* ---- The new cases ---- */
 
-static void copy_cases(struct ic_cases *to, const struct ic_cases *from)
-{
-    memcpy(to->entries, from->entries, from->count * sizeof *from->entries);
-    to->count = from->count;
-    to->is_megamorphic = from->is_megamorphic;
-}
-
 void ic_change_begin(struct ic_change *change, cairn_ic *ic)
 {
     change->ic = ic;
@@ -81,22 +74,24 @@ void ic_change_begin(struct ic_change *change, cairn_ic *ic)
     change->code.stub = NULL;
     change->way = IC_WAY_BRANCH;
     change->has_set_miss = false;
-    copy_cases(&change->next, &ic->cases);
-    for (uint32_t i = 0; i < change->next.count; i++)
-        if (change->next.entries[i].call != NULL)
-            change->next.entries[i].call->references++;
+    change->is_megamorphic = ic->is_megamorphic;
+    change->case_count = ic->case_count;
+    memcpy(change->cases, ic->cases, ic->case_count * sizeof *ic->cases);
+    for (uint32_t i = 0; i < change->case_count; i++)
+        if (change->cases[i].call != NULL)
+            change->cases[i].call->references++;
 }
 
 static void drop_cases(struct ic_change *change)
 {
-    retire_calls(change->ic->set, &change->next);
-    change->next.count = 0;
+    retire_calls(change->ic->set, change->cases, change->case_count);
+    change->case_count = 0;
 }
 
-static uint32_t find_guard(const struct ic_cases *cases, const struct cairn_ic_guard *guard)
+static uint32_t find_guard(const struct ic_change *change, const struct cairn_ic_guard *guard)
 {
     uint32_t i = 0;
-    while (i < cases->count && !ic_same_guard(&cases->entries[i].public.guard, guard))
+    while (i < change->case_count && !ic_same_guard(&change->cases[i].public.guard, guard))
         i++;
     return i;
 }
@@ -107,8 +102,8 @@ static uint32_t find_guard(const struct ic_cases *cases, const struct cairn_ic_g
 static uint32_t free_counter(const struct ic_change *change)
 {
     uint32_t used = 0;
-    for (uint32_t i = 0; i < change->next.count; i++)
-        used |= UINT32_C(1) << change->next.entries[i].counter;
+    for (uint32_t i = 0; i < change->case_count; i++)
+        used |= UINT32_C(1) << change->cases[i].counter;
     const uint32_t all = (UINT32_C(1) << CAIRN_IC_CASE_LIMIT_MAX) - 1;
     uint32_t unused = ~(used | change->ic->counters_in_use) & all;
     return (uint32_t)__builtin_ctz(unused != 0 ? unused : ~used);
@@ -153,34 +148,33 @@ bool ic_same_action(const struct cairn_ic_case *left, const struct cairn_ic_case
 static enum cairn_status add(struct ic_change *change, const struct cairn_ic_case *added,
                              struct cairn_error *error)
 {
-    struct ic_cases *next = &change->next;
     struct ic_case entry = {.public = *added};
     enum cairn_status status = ic_check_case(change->ic, &entry.public, error);
-    if (status != CAIRN_OK || next->is_megamorphic)
+    if (status != CAIRN_OK || change->is_megamorphic)
         return status;
-    uint32_t place = find_guard(next, &entry.public.guard);
+    uint32_t place = find_guard(change, &entry.public.guard);
     /* Several threads may miss at the same time and add the same case. */
-    if (place < next->count && ic_same_action(&next->entries[place].public, &entry.public))
+    if (place < change->case_count && ic_same_action(&change->cases[place].public, &entry.public))
         return CAIRN_OK;
     change->is_altered = true;
     if (place == change->ic->options.case_limit) {
         drop_cases(change);
-        next->is_megamorphic = true;
+        change->is_megamorphic = true;
         return CAIRN_OK;
     }
     if (needs_call(change->ic, &entry.public))
         status = make_call(change->ic, &entry.public, &entry.call, error);
     if (status != CAIRN_OK)
         return status;
-    if (place < next->count) {
-        entry.counter = next->entries[place].counter;
-        retire_call(change->ic->set, next->entries[place].call);
+    if (place < change->case_count) {
+        entry.counter = change->cases[place].counter;
+        retire_call(change->ic->set, change->cases[place].call);
     } else {
         entry.counter = free_counter(change);
         entry.counts_anew = true;
-        next->count++;
+        change->case_count++;
     }
-    next->entries[place] = entry;
+    change->cases[place] = entry;
     return CAIRN_OK;
 }
 
@@ -188,13 +182,12 @@ static enum cairn_status remove_case(struct ic_change *change, const struct cair
                                      struct cairn_error *error)
 {
     const cairn_ic *ic = change->ic;
-    struct ic_cases *next = &change->next;
     struct cairn_ic_guard checked = *guard;
     enum cairn_status status = ic_check_guard(ic, &checked, error);
     if (status != CAIRN_OK)
         return status;
-    uint32_t place = find_guard(next, &checked);
-    if (place == next->count)
+    uint32_t place = find_guard(change, &checked);
+    if (place == change->case_count)
         return error_set(
             error, CAIRN_ERROR_NOT_FOUND, ic->site->address,
             "the inline cache of site %llu at 0x%llx has no case for the key 0x%llx at "
@@ -202,10 +195,10 @@ static enum cairn_status remove_case(struct ic_change *change, const struct cair
             (unsigned long long)site_id(ic->site), (unsigned long long)ic->site->address,
             (unsigned long long)guard->key, guard->operand, guard->offset);
     change->is_altered = true;
-    retire_call(ic->set, next->entries[place].call);
-    next->count--;
-    memmove(&next->entries[place], &next->entries[place + 1],
-            (next->count - place) * sizeof *next->entries);
+    retire_call(ic->set, change->cases[place].call);
+    change->case_count--;
+    memmove(&change->cases[place], &change->cases[place + 1],
+            (change->case_count - place) * sizeof *change->cases);
     return CAIRN_OK;
 }
 
@@ -214,16 +207,16 @@ static enum cairn_status order(struct ic_change *change, struct cairn_error *err
 {
     const cairn_ic *ic = change->ic;
     uint64_t hits[CAIRN_IC_CASE_LIMIT_MAX];
-    struct ic_case *entries = change->next.entries;
+    struct ic_case *entries = change->cases;
     if (!ic->options.counts_hits)
         return error_set(error, CAIRN_ERROR_STATE, ic->site->address,
                          "the inline cache of site %llu counts no hits to order its cases by: set "
                          "counts_hits in its options",
                          (unsigned long long)site_id(ic->site));
     change->is_altered = true;
-    for (uint32_t i = 0; i < change->next.count; i++)
+    for (uint32_t i = 0; i < change->case_count; i++)
         hits[i] = __atomic_load_n(&ic->hits[entries[i].counter], __ATOMIC_RELAXED);
-    for (uint32_t i = 1; i < change->next.count; i++) {
+    for (uint32_t i = 1; i < change->case_count; i++) {
         struct ic_case moved = entries[i];
         uint64_t moved_hits = hits[i];
         uint32_t place = i;
@@ -247,7 +240,7 @@ static enum cairn_status alter(struct ic_change *change, const struct cairn_ic_c
         return remove_case(change, &wanted->entry.guard, error);
     case CAIRN_IC_CHANGE_RESET:
         drop_cases(change);
-        change->next.is_megamorphic = false;
+        change->is_megamorphic = false;
         change->is_altered = true;
         change->resets_counts = true;
         return CAIRN_OK;
@@ -265,8 +258,8 @@ static void adopt(struct ic_change *change)
 {
     cairn_ic *ic = change->ic;
     ic->counters_in_use = 0;
-    for (uint32_t i = 0; i < change->next.count; i++) {
-        struct ic_case *entry = &change->next.entries[i];
+    for (uint32_t i = 0; i < change->case_count; i++) {
+        struct ic_case *entry = &change->cases[i];
         ic->counters_in_use |= UINT32_C(1) << entry->counter;
         if (entry->counts_anew)
             __atomic_store_n(&ic->hits[entry->counter], 0, __ATOMIC_RELAXED);
@@ -274,10 +267,12 @@ static void adopt(struct ic_change *change)
     }
     if (change->resets_counts)
         atomic_store_explicit(&ic->misses, 0, memory_order_relaxed);
-    retire_calls(ic->set, &ic->cases);
+    retire_calls(ic->set, ic->cases, ic->case_count);
     code_stub_retire(ic->code.stub);
     ic_inline_adopt(change);
-    copy_cases(&ic->cases, &change->next);
+    ic->is_megamorphic = change->is_megamorphic;
+    ic->case_count = change->case_count;
+    memcpy(ic->cases, change->cases, change->case_count * sizeof *change->cases);
     ic->code = change->code;
 }
 
@@ -329,7 +324,7 @@ enum cairn_status ic_changes_apply(struct ic_change *changes, size_t count,
 void ic_change_again(cairn_ic *ic)
 {
     struct ic_change change;
-    bool is_empty = ic->cases.count == 0 && !ic->cases.is_megamorphic;
+    bool is_empty = ic->case_count == 0 && !ic->is_megamorphic;
     if (ic_check_usable(ic, NULL) != CAIRN_OK || is_empty)
         return;
     ic_change_begin(&change, ic);

@@ -102,22 +102,22 @@ struct description {
     uint16_t operands[CAIRN_IC_OPERANDS_MAX];
 };
 
-static struct arch_cache describe(const cairn_ic *ic, const struct ic_cases *cases,
-                                  struct description *described)
+static struct arch_cache describe(const struct ic_change *change, struct description *described)
 {
+    const cairn_ic *ic = change->ic;
     const cairn_site *site = ic->site;
-    const void *target = cases->is_megamorphic ? ic->options.megamorphic_target : NULL;
-    const struct arch_exit *exit = cases->is_megamorphic ? &ic->megamorphic : &ic->miss;
+    const void *target = change->is_megamorphic ? ic->options.megamorphic_target : NULL;
+    const struct arch_exit *exit = change->is_megamorphic ? &ic->megamorphic : &ic->miss;
     bool is_called = target != NULL;
-    for (uint32_t i = 0; i < cases->count; i++) {
-        described->cases[i] = describe_case(ic, &cases->entries[i]);
+    for (uint32_t i = 0; i < change->case_count; i++) {
+        described->cases[i] = describe_case(ic, &change->cases[i]);
         is_called |= described->cases[i].action == ARCH_CACHE_JUMP;
     }
     for (uint32_t i = 0; i < ic->operand_count; i++)
         described->operands[i] = ic->operands[i].dwarf;
     return (struct arch_cache){
         .cases = described->cases,
-        .count = cases->count,
+        .count = change->case_count,
         .operands = described->operands,
         .operand_count = ic->operand_count,
         .is_called = is_called,
@@ -179,8 +179,7 @@ enum cairn_status ic_code_make(struct ic_change *change, struct cairn_error *err
                    "encoders take as many cases as there may be");
     cairn_site *site = change->ic->site;
     struct description description;
-    struct emission emission = {.ic = change->ic,
-                                .cache = describe(change->ic, &change->next, &description)};
+    struct emission emission = {.ic = change->ic, .cache = describe(change, &description)};
     struct ic_code *code = &change->code;
     const struct arch_cache cache = emission.cache;
     choose_way(change, &emission.cache);

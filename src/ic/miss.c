@@ -459,14 +459,14 @@ enum cairn_status cairn_ic_create(cairn_site *site, const struct cairn_ic_option
         return status;
     const struct cairn_record record = {site->table->records, site->record};
     cairn_runtime *runtime = record_module(record)->runtime;
-    cairn_ic *created = memory_new(&runtime->allocator, 1, sizeof *created);
+    uint32_t limit = options->case_limit != 0 ? options->case_limit : CAIRN_IC_CASE_LIMIT_DEFAULT;
+    cairn_ic *created = memory_new(&runtime->allocator, 1, ic_bytes(limit));
     if (created == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for an inline cache");
     created->set = &runtime->ics;
     created->site = site;
     created->options = *options;
-    if (options->case_limit == 0)
-        created->options.case_limit = CAIRN_IC_CASE_LIMIT_DEFAULT;
+    created->options.case_limit = limit;
     if (options->megamorphic_handler == NULL)
         created->options.megamorphic_handler = options->handler;
     status = make_slow_path(created, runtime, error);

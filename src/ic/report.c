@@ -31,17 +31,17 @@ static void describe_locked(cairn_ic *ic, struct cairn_ic_description *descripti
     enum cairn_ic_state state = CAIRN_IC_POLYMORPHIC;
     if (is_destroyed)
         state = CAIRN_IC_DESTROYED;
-    else if (ic->cases.is_megamorphic)
+    else if (ic->is_megamorphic)
         state = CAIRN_IC_MEGAMORPHIC;
-    else if (ic->cases.count < 2)
-        state = ic->cases.count == 0 ? CAIRN_IC_EMPTY : CAIRN_IC_MONOMORPHIC;
+    else if (ic->case_count < 2)
+        state = ic->case_count == 0 ? CAIRN_IC_EMPTY : CAIRN_IC_MONOMORPHIC;
     *description = (struct cairn_ic_description){
         .ic = ic,
         .site = ic->site,
         .id = site_id(ic->site),
         .address = ic->site->address,
         .state = state,
-        .case_count = is_destroyed ? 0 : ic->cases.count,
+        .case_count = is_destroyed ? 0 : ic->case_count,
         .case_limit = ic->options.case_limit,
         .counts_hits = ic->options.counts_hits,
         .misses = atomic_load_explicit(&ic->misses, memory_order_relaxed),
@@ -53,7 +53,7 @@ static void describe_locked(cairn_ic *ic, struct cairn_ic_description *descripti
         description->case_bytes += ic->inline_bytes;
     }
     for (uint32_t i = 0; i < description->case_count; i++) {
-        const struct ic_case *entry = &ic->cases.entries[i];
+        const struct ic_case *entry = &ic->cases[i];
         description->cases[i] = entry->public;
         if (ic->options.counts_hits)
             description->hits[i] = __atomic_load_n(&ic->hits[entry->counter], __ATOMIC_RELAXED);
