@@ -36,15 +36,15 @@
  *
  * A case may do more:
  *
- *   - HOLDERS. A second guard compares a word of another object, which is at a constant address:
- * the prototype that has the property. A load then reads the holder's field. A store, a constant
- * and a call only test the guard, for example that no prototype has a setter.
+ *   - HOLDERS. A second guard compares a word of another object, which is at a constant
+ *     address: the prototype that has the property. A load then reads the holder's field. A store,
+ *     a constant and a call only test the guard, for example that no prototype has a setter.
  *   - TRANSITIONS. A store that adds a property stores the value and then the new key into the word
- *     that the guard has compared.
+ *     that the guard has compared. The two stores are not ordered for other threads.
  *   - WRITE BARRIERS. A store marks the card of the receiver, or calls a function with the receiver
  *     and the value.
  *   - ELEMENTS. The field is an element of an array, whose index is an operand. The length is in
- * the receiver. An index that is not less than the length misses.
+ *     the receiver. An index that is not less than the length misses.
  *   - ARGUMENTS. A call passes a constant after the site's arguments, for example the method.
  *
  * Each of them takes a few instructions more, and space in the site's own bytes: 64 bytes on x86-64
@@ -208,8 +208,8 @@ struct cairn_ic_holder {
 /** The array that a load or a store accesses. The element with number i begins i times the field's
  *  width after the field's offset. */
 struct cairn_ic_elements {
-    uint8_t length_width; /**< 0: the case accesses a field. Size of the length, an unsigned number:
-                           *   1, 2, 4 or 8 bytes */
+    uint8_t length_width;  /**< size of the length, an unsigned number: 1, 2, 4 or 8 bytes; 0: the
+                            *   case accesses a field */
     int32_t length_offset; /**< bytes from the receiver; the length must be less than 2^63 */
     uint32_t index;        /**< number of the operand with the index: an i32 or i64, unsigned */
 };
@@ -231,8 +231,8 @@ struct cairn_ic_barrier {
     enum cairn_ic_barrier_kind kind;
     uint8_t card_shift; /**< 0 to 63 */
     uint8_t card;
-    /** Address of the card of address 0: the address of the first card minus (address of the heap
-     * >> `card_shift`). Must be less than 2^63 when it is shifted left by `card_shift`. */
+    /** Address of the card of address 0: address of the first card - (address of the heap >>
+     *  `card_shift`). Must be less than 2^63 when it is shifted left by `card_shift`. */
     uint64_t cards;
     cairn_ic_barrier_function *function;
     void *user;
