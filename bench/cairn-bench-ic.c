@@ -510,8 +510,10 @@ enum { ROUNDS = 200 };
 static void reset_caches(const struct bench *bench, cairn_ic *const *caches)
 {
     struct cairn_error error;
+    struct cairn_ic_change changes[ADDED];
     for (size_t i = 0; i < ADDED; i++)
-        check(cairn_ic_reset(caches[i], CAIRN_RELAXED, &error), &error);
+        changes[i] = (struct cairn_ic_change){.ic = caches[i], .kind = CAIRN_IC_CHANGE_RESET};
+    check(cairn_ics_change(changes, ADDED, CAIRN_RELAXED, &error), &error);
     cairn_runtime_quiesce(bench->runtime);
 }
 

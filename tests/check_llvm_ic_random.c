@@ -540,7 +540,7 @@ static void remove_case(uint64_t *random)
     struct cairn_error error = {0};
     unsigned site = random_site(random);
     struct cairn_ic_guard guard = random_guard(site, ic_below(random, SHAPES), random);
-    expect_fine(cairn_ic_remove(caches[site], &guard, random_strength(random), &error),
+    expect_fine(ic_remove(caches[site], &guard, random_strength(random), &error),
                 CAIRN_ERROR_NOT_FOUND, &error);
 }
 
@@ -578,10 +578,10 @@ static void change_something(uint64_t *random)
     enum cairn_strength strength = random_strength(random);
     unsigned site = random_site(random);
     if (cairn_ic_state(caches[site]) == CAIRN_IC_MEGAMORPHIC && ic_below(random, 4) == 0)
-        expect_fine(cairn_ic_reset(caches[site], strength, &error), CAIRN_OK, &error);
+        expect_fine(ic_reset(caches[site], strength, &error), CAIRN_OK, &error);
     switch (ic_below(random, 24)) {
     case 0:
-        expect_fine(cairn_ic_reset(caches[site], strength, &error), CAIRN_OK, &error);
+        expect_fine(ic_reset(caches[site], strength, &error), CAIRN_OK, &error);
         break;
     case 1:
         expect_fine(ic_order(caches[site], strength, &error), CAIRN_ERROR_STATE, &error);

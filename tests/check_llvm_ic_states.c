@@ -52,7 +52,7 @@ static void add_and_remove(bool is_spread)
     cairn_runtime_quiesce(runtime);
     for (uint32_t i = CAIRN_IC_CASE_LIMIT_MAX; i-- > 0;) {
         struct cairn_ic_guard guard = shape_guard(spread(i, is_spread));
-        ic_assert_done(cairn_ic_remove(ic, &guard, CAIRN_RELAXED, &error), error);
+        ic_assert_done(ic_remove(ic, &guard, CAIRN_RELAXED, &error), error);
         check_all(i, is_spread);
     }
     cairn_runtime_quiesce(runtime);
@@ -239,7 +239,7 @@ START_TEST(a_case_is_removed_and_the_others_stay_in_order)
     load_one(&get, no_options);
     for (uint32_t shape = 1; shape <= 4; shape++)
         add_constant(shape, 100 + shape);
-    ic_assert_done(cairn_ic_remove(ic, &second, CAIRN_RELAXED, &error), error);
+    ic_assert_done(ic_remove(ic, &second, CAIRN_RELAXED, &error), error);
     expect_state(CAIRN_IC_POLYMORPHIC, 3);
     expect_hit(1, 101);
     expect_miss(2);
@@ -304,7 +304,7 @@ START_TEST(counts_of_a_case_are_kept_by_changes_of_others)
     run_often(2, 11);
     add_constant(3, 3);
     run_often(2, 11);
-    ic_assert_done(cairn_ic_remove(ic, &first, CAIRN_RELAXED, &error), error);
+    ic_assert_done(ic_remove(ic, &first, CAIRN_RELAXED, &error), error);
     run_often(2, 11);
     cairn_ic_describe(ic, &description);
     ck_assert_uint_eq(description.cases[0].guard.key, 2);

@@ -387,25 +387,15 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_ic_add(cairn_ic *ic,
                                                           enum cairn_strength strength,
                                                           struct cairn_error *error);
 
-/** Removes the case with this guard. Errors: NOT_FOUND: there is no such case; others as for
- *  cairn_ic_add. */
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_ic_remove(cairn_ic *ic,
-                                                             const struct cairn_ic_guard *guard,
-                                                             enum cairn_strength strength,
-                                                             struct cairn_error *error);
-
-/** Removes all cases, also makes a megamorphic cache empty, and sets the count of misses to 0.
- *  Errors as for cairn_ic_add. */
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_ic_reset(cairn_ic *ic,
-                                                            enum cairn_strength strength,
-                                                            struct cairn_error *error);
-
-/* ---- Changing many caches ---- */
+/* ---- Other changes, of any number of caches ---- */
 
 enum cairn_ic_change_kind {
-    CAIRN_IC_CHANGE_ADD = 0,    /**< as cairn_ic_add */
-    CAIRN_IC_CHANGE_REMOVE = 1, /**< as cairn_ic_remove */
-    CAIRN_IC_CHANGE_RESET = 2,  /**< as cairn_ic_reset */
+    CAIRN_IC_CHANGE_ADD = 0, /**< as cairn_ic_add */
+    /** Removes the case with the guard of `entry`. NOT_FOUND if there is no such case. */
+    CAIRN_IC_CHANGE_REMOVE = 1,
+    /** Removes all cases, also makes a megamorphic cache empty, and sets the count of misses to 0.
+     */
+    CAIRN_IC_CHANGE_RESET = 2,
     /** Sorts the cases by their current hits, the most frequent one first. STATE if the cache does
      *  not count hits. */
     CAIRN_IC_CHANGE_ORDER = 3
@@ -429,8 +419,8 @@ struct cairn_ic_change {
  * A list that a visitor has collected may be out of date: other threads may have changed caches
  * since. If this returns NOT_FOUND or STATE, collect the changes again.
  *
- * Errors, after which every cache is unchanged: those of cairn_ic_add and cairn_ic_remove, whose
- * messages name the site. ARGUMENT also for caches of two runtimes.
+ * Errors, after which every cache is unchanged: those of cairn_ic_add and of the kinds of changes.
+ * Their messages name the site. ARGUMENT also for caches of two runtimes.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_ics_change(const struct cairn_ic_change *changes,
                                                               size_t count,

@@ -80,7 +80,7 @@ struct cairn_patchpoint {
  * So only engines load such modules: memory managers, ORC and cairn_embed_manifest refuse them
  * (UNSUPPORTED). The exits, assumptions and handlers must be valid as long as the code.
  *
- * cairn_engine_finalise refuses, in addition to its other errors: an ID with two bindings
+ * cairn_engine_function refuses, in addition to its other errors: an ID with two bindings
  * (CONFLICT; the message names both functions); an ID with a binding and two shapes; metadata of
  * that name in another form (CORRUPT); and what cairn_ic_create and cairn_assumption_add refuse.
  * The message names the site and its function.
@@ -622,7 +622,7 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_orc_status(cairn_orc *orc, LL
  * Symbols, constructors, and exceptions that pass through the code: as in cairn/load.h. Each engine
  * has its own scope.
  *
- * ERRORS OF LLVM. While an engine compiles (cairn_engine_finalise, cairn_engine_function), and
+ * ERRORS OF LLVM. While an engine compiles (cairn_engine_function, cairn_engine_site), and
  * while it runs passes, it handles the diagnostics of its modules' contexts. An error, for example
  * inline assembly that cannot be assembled or needs too many registers, makes the call fail, with
  * LLVM's text. All diagnostics are passed on to the handler that the host has set for the context
@@ -718,24 +718,22 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_engine_add_module(cairn_engin
 
 /**
  * Compiles, loads and publishes all modules that were added since the last call, as one module, and
- * disposes of them. If none was added, returns what the last call returned. Errors: LLVM (an error
- * that LLVM reported, with its text), and all errors of cairn_loader_add_object,
- * cairn_loader_finish and cairn_module_publish, among them NOT_FOUND (undefined symbols, by name)
- * and FULL (too little space in the slab). Then none of the new modules is published, and earlier
- * ones stay loaded.
+ * disposes of them. Then returns the address of a function or variable, as
+ * cairn_runtime_find_symbol finds it in the engine's modules; NULL on failure. If no module was
+ * added, and the last one could not be loaded, the errors are the same again.
+ *
+ * Errors: NOT_FOUND (not defined, or hidden, or only in a module that was retired or could not be
+ * loaded), and, unless it was loaded before: LLVM (an error that LLVM reported, with its text), and
+ * all errors of cairn_loader_add_object, cairn_loader_finish and cairn_module_publish, among them
+ * NOT_FOUND (undefined symbols, by name) and FULL (too little space in the slab). Then none of the
+ * new modules is published, and earlier ones stay loaded.
  */
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_engine_finalise(cairn_engine *engine,
-                                                                   struct cairn_error *error);
-
-/** Finalises, and returns the address of a function or variable, as cairn_runtime_find_symbol finds
- *  it in the engine's modules; NULL on failure. Errors: NOT_FOUND (not defined, or hidden, or only
- *  in a module that was retired or whose finalisation failed), and, unless it was loaded before,
- *  all errors of cairn_engine_finalise. */
 CAIRN_API void *cairn_engine_function(cairn_engine *engine, const char *name,
                                       struct cairn_error *error);
 
-/** Finalises, and returns the site with the ID in the engine's runtime; NULL on failure. Errors:
- *  those of cairn_engine_finalise and of cairn_runtime_find_site. */
+/** Loads as cairn_engine_function does, and returns the site with the ID in the engine's runtime;
+ *  NULL on failure. Errors: those of cairn_engine_function for loading, and of
+ *  cairn_runtime_find_site. */
 CAIRN_API cairn_site *cairn_engine_site(cairn_engine *engine, uint64_t id,
                                         struct cairn_error *error);
 

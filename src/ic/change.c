@@ -410,19 +410,3 @@ enum cairn_status cairn_ic_add(cairn_ic *ic, const struct cairn_ic_case *added,
     const struct cairn_ic_change change = {ic, CAIRN_IC_CHANGE_ADD, *added};
     return cairn_ics_change(&change, 1, strength, error);
 }
-
-enum cairn_status cairn_ic_remove(cairn_ic *ic, const struct cairn_ic_guard *guard,
-                                  enum cairn_strength strength, struct cairn_error *error)
-{
-    if (guard == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no guard to remove a case by");
-    const struct cairn_ic_change change = {ic, CAIRN_IC_CHANGE_REMOVE, {.guard = *guard}};
-    return cairn_ics_change(&change, 1, strength, error);
-}
-
-enum cairn_status cairn_ic_reset(cairn_ic *ic, enum cairn_strength strength,
-                                 struct cairn_error *error)
-{
-    const struct cairn_ic_change change = {.ic = ic, .kind = CAIRN_IC_CHANGE_RESET};
-    return cairn_ics_change(&change, 1, strength, error);
-}

@@ -76,7 +76,7 @@ static enum cairn_status create_engine(struct compiler *compiler, cairn_runtime 
         cairn_engine_create(runtime, empty, &options, &compiler->engine, error);
     if (status == CAIRN_OK) {
         engine_share(compiler->engine, &scope);
-        status = cairn_engine_finalise(compiler->engine, error);
+        status = engine_finalise(compiler->engine, error);
     } else {
         LLVMDisposeModule(empty);
     }
@@ -229,7 +229,7 @@ static enum cairn_status load(struct compiler *compiler, LLVMModuleRef module,
     if (status != CAIRN_OK)
         LLVMDisposeModule(module);
     else
-        status = cairn_engine_finalise(compiler->engine, error);
+        status = engine_finalise(compiler->engine, error);
     return status;
 }
 

@@ -381,7 +381,7 @@ static enum cairn_status publish(cairn_engine *engine, cairn_module *module,
 
 void engine_share(cairn_engine *engine, const void *scope) { engine->scope = scope; }
 
-enum cairn_status cairn_engine_finalise(cairn_engine *engine, struct cairn_error *error)
+enum cairn_status engine_finalise(cairn_engine *engine, struct cairn_error *error)
 {
     if (engine == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no engine to finalise");
@@ -411,7 +411,7 @@ void *cairn_engine_function(cairn_engine *engine, const char *name, struct cairn
                   "cairn_engine_function needs an engine and a name");
         return NULL;
     }
-    enum cairn_status status = cairn_engine_finalise(engine, error);
+    enum cairn_status status = engine_finalise(engine, error);
     void *address = cairn_runtime_find_symbol(engine->runtime, engine->scope, name);
     if (address == NULL && status == CAIRN_OK)
         error_set(error, CAIRN_ERROR_NOT_FOUND, 0,
@@ -427,7 +427,7 @@ cairn_site *cairn_engine_site(cairn_engine *engine, uint64_t id, struct cairn_er
         error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_engine_site needs an engine");
         return NULL;
     }
-    if (cairn_engine_finalise(engine, error) != CAIRN_OK)
+    if (engine_finalise(engine, error) != CAIRN_OK)
         return NULL;
     return cairn_runtime_find_site(engine->runtime, id, error);
 }
