@@ -178,6 +178,9 @@ struct cairn_arch {
 
     size_t veneer_bytes;
     size_t veneer_alignment;
+    /* ELFv1: bytes of the veneer's instructions that save the TOC pointer, which come first. A
+     * caller by descriptor has saved its own, and loaded the descriptor's. */
+    size_t veneer_save_bytes;
     /* Size of a framed veneer, and its call frame; 0 and NULL where calls need no such veneer. */
     size_t framed_veneer_bytes;
     const struct arch_veneer_frame *veneer_frame;

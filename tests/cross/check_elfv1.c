@@ -468,6 +468,7 @@ static void check_entry(void)
     check_result(CALLS, HOME_CANARY + CALLER_CANARY, "the first version");
     for (int i = 0; i < CALLEES; i++)
         check_version(entry, &callees[i], (long)canaries[i]);
+    check_ok(cairn_site_restore(site(CALLS_NOTHING), CAIRN_SYNC, &error), &error, "restored");
     check_version(entry, &program.functions[CALLS_NOTHING - 1], 40 + CALLER_CANARY);
     check_version(entry, (const void *)(uintptr_t)at_home, HOME_CANARY);
     check_ok(cairn_site_restore(site(CALLS), CAIRN_SYNC, &error), &error, "the site is restored");
