@@ -127,8 +127,12 @@ struct arch_cache {
     /* Target after the last case: the code jumps to the struct arch_exit at this address, like an
      * exit's stub (`encode_exit`), as if the site had called it. The address may be anywhere. */
     uint64_t exit_data;
-    /* Or, if it is not 0, the pointer of the function to jump to instead. */
+    /* Or, if it is not 0, the pointer of the function to jump to instead; and whether it gets
+     * `constant` in the general register `argument`. */
     uint64_t miss_target;
+    bool passes_constant;
+    uint16_t argument;
+    uint64_t constant;
 };
 
 /*

@@ -406,6 +406,8 @@ bool words_encode_cache(const struct words_cache *encoder, const struct cairn_ar
     size->case_bytes = written.size;
     if (encoder->leave != NULL)
         encoder->leave(&written, cache);
+    if (cache->miss_target != 0 && cache->passes_constant)
+        encoder->constant(&written, cache->argument, cache->constant);
     if (cache->miss_target != 0)
         encoder->jump(&written, cache, cache->miss_target);
     else

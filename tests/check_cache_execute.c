@@ -678,6 +678,8 @@ static void expect(void)
             return;
         }
     trial.expected_way = trial.cache.miss_target == 0 ? WAY_MISS : STUBS - 1;
+    if (trial.cache.miss_target != 0 && trial.cache.passes_constant)
+        set_register(&trial.expected, trial.cache.argument, trial.cache.constant);
     expect_function();
 }
 
@@ -902,6 +904,9 @@ static void begin_cache(size_t count)
     trial.cache.may_select = random_one_in(2);
     if (trial.cache.is_called && random_one_in(3))
         trial.cache.miss_target = stub_function(STUBS - 1);
+    trial.cache.passes_constant = random_one_in(2);
+    trial.cache.argument = random_general();
+    trial.cache.constant = random_number();
     make_world();
 }
 

@@ -304,6 +304,7 @@ START_TEST(options_that_differ_in_unused_bytes_are_equal)
     same.dispatch = reading.dispatch;
     same.counts_hits = false;
     same.keeps_flags = false;
+    same.passes_user = false;
     struct ir ir = begin_module("padding");
     add_loop(&ir, "f");
     begin_function(&ir, "g");
@@ -432,6 +433,21 @@ START_TEST(a_site_that_cannot_have_a_cache_is_refused_with_its_function)
 }
 END_TEST
 
+START_TEST(a_cache_bound_to_a_stack_map_is_refused_with_both_kinds)
+{
+    struct ir ir = begin_module("kinds");
+    begin_function(&ir, "f");
+    LLVMValueRef object = LLVMGetParam(ir.function, 0);
+    const struct cairn_patchpoint patchpoint = read_of(&ir, &object, &reading);
+    LLVMValueRef site = build(&ir, &patchpoint);
+    ck_assert_ptr_nonnull(cairn_build_stackmap(ir.builder, READ, 16, NULL, 0, NULL));
+    LLVMInstructionEraseFromParent(site); /* the declarations have one shape */
+    LLVMBuildRet(ir.builder, LLVMConstNull(ir.word));
+    expect_not_loaded(end_module(&ir), NULL, CAIRN_ERROR_UNMANAGED,
+                      "is a stackmap's: inline caches are for patch points");
+}
+END_TEST
+
 /* A host may have any named metadata. */
 START_TEST(metadata_that_is_not_a_binding_is_refused)
 {
@@ -523,6 +539,7 @@ static void add_tests(TCase *tests)
     tcase_add_test(tests, an_id_with_two_caches_is_refused_with_both_names);
     tcase_add_test(tests, an_id_with_a_cache_and_an_assumption_is_refused_with_both_names);
     tcase_add_test(tests, a_site_that_cannot_have_a_cache_is_refused_with_its_function);
+    tcase_add_test(tests, a_cache_bound_to_a_stack_map_is_refused_with_both_kinds);
     tcase_add_test(tests, metadata_that_is_not_a_binding_is_refused);
     tcase_add_test(tests, only_engines_load_modules_with_bound_sites);
     tcase_add_test(tests, a_bound_site_gets_no_new_id);

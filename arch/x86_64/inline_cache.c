@@ -899,6 +899,8 @@ bool x86_64_encode_cache(const struct cairn_arch *arch, const struct arch_cache 
     if (saves_flags(cache))
         put_restore_flags(&writer);
     if (cache->miss_target != 0) {
+        if (cache->passes_constant)
+            put_constant(&writer, general(cache->argument), cache->constant);
         put_return_address(&writer, cache);
         put_jump(&writer, cache->miss_target);
     } else {

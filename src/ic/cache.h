@@ -59,6 +59,15 @@ struct ic_case {
     bool counts_anew;     /* whether the counter held another case's hits until this change */
 };
 
+/* What a megamorphic cache reports. Invariant: the guards are all different. */
+struct ic_seen {
+    struct cairn_ic_case cases[CAIRN_IC_CASE_LIMIT_MAX];
+    uint64_t hits[CAIRN_IC_CASE_LIMIT_MAX];
+    uint64_t additions[CAIRN_IC_CASE_LIMIT_MAX];
+    uint64_t other_additions;
+    uint32_t count;
+};
+
 struct ic_code {
     struct code_stub *stub; /* or NULL */
     size_t case_bytes;
@@ -92,7 +101,8 @@ struct cairn_ic {
     /* Handlers of the exits of cases that call, and of those with a barrier that does. */
     arch_exit_handler *call_handler;
     arch_exit_handler *barrier_handler;
-    /* Register of a constant argument after the site's arguments, or IC_NO_REGISTER. */
+    /* Register of a constant argument after the site's arguments, or IC_NO_REGISTER. Also that of
+     * the megamorphic target's. */
     uint16_t constant_argument;
 
     struct ic_code code;
@@ -106,7 +116,8 @@ struct cairn_ic {
     /* While a list of changes is altered: the index of the cache's change, plus 1. Otherwise 0. */
     size_t pending;
     _Atomic bool is_destroyed;
-    bool is_megamorphic; /* if so, there are no cases */
+    bool is_megamorphic;  /* if so, there are no cases */
+    struct ic_seen *seen; /* NULL unless the cache is megamorphic */
     uint32_t case_count;
     struct ic_case cases[]; /* as many as options.case_limit allows */
 };
@@ -152,6 +163,7 @@ struct ic_change {
     struct ic_case cases[CAIRN_IC_CASE_LIMIT_MAX];
     uint32_t case_count;
     bool is_megamorphic;
+    struct ic_seen *seen; /* of a cache that becomes megamorphic; otherwise NULL */
     struct ic_code code;
     struct change patch;
     enum ic_way way;

@@ -69,6 +69,7 @@ static enum cairn_status make_call(cairn_ic *ic, const struct cairn_ic_case *pub
 void ic_change_begin(struct ic_change *change, cairn_ic *ic)
 {
     change->ic = ic;
+    change->seen = NULL;
     change->is_altered = false;
     change->resets_counts = false;
     change->code.stub = NULL;
@@ -86,6 +87,8 @@ static void drop_cases(struct ic_change *change)
 {
     retire_calls(change->ic->set, change->cases, change->case_count);
     change->case_count = 0;
+    memory_free(&change->ic->set->allocator, change->seen, sizeof *change->seen);
+    change->seen = NULL;
 }
 
 static uint32_t find_guard(const struct ic_change *change, const struct cairn_ic_guard *guard)
@@ -145,23 +148,68 @@ bool ic_same_action(const struct cairn_ic_case *left, const struct cairn_ic_case
            same_barrier(&left->barrier, &right->barrier);
 }
 
+/* ---- What megamorphic caches have seen ---- */
+
+static void count_addition(struct ic_seen *seen, const struct cairn_ic_case *added)
+{
+    uint32_t i = 0;
+    while (i < seen->count && !ic_same_guard(&seen->cases[i].guard, &added->guard))
+        i++;
+    if (i == CAIRN_IC_CASE_LIMIT_MAX) {
+        seen->other_additions++;
+        return;
+    }
+    if (i == seen->count)
+        seen->count++;
+    seen->cases[i] = *added;
+    seen->additions[i]++;
+}
+
+/* Removes the cases because of one more than the limit. MEMORY. */
+static enum cairn_status become_megamorphic(struct ic_change *change,
+                                            const struct cairn_ic_case *added,
+                                            struct cairn_error *error)
+{
+    const cairn_ic *ic = change->ic;
+    struct ic_seen *seen = memory_new(&ic->set->allocator, 1, sizeof *seen);
+    if (seen == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a megamorphic inline cache");
+    for (; seen->count < change->case_count; seen->count++) {
+        const struct ic_case *had = &change->cases[seen->count];
+        seen->cases[seen->count] = had->public;
+        if (!had->counts_anew)
+            seen->hits[seen->count] = __atomic_load_n(&ic->hits[had->counter], __ATOMIC_RELAXED);
+    }
+    count_addition(seen, added);
+    drop_cases(change);
+    change->seen = seen;
+    change->is_megamorphic = true;
+    return CAIRN_OK;
+}
+
+/* ---- Altering the cases ---- */
+
 static enum cairn_status add(struct ic_change *change, const struct cairn_ic_case *added,
                              struct cairn_error *error)
 {
     struct ic_case entry = {.public = *added};
     enum cairn_status status = ic_check_case(change->ic, &entry.public, error);
-    if (status != CAIRN_OK || change->is_megamorphic)
+    if (status != CAIRN_OK)
         return status;
+    if (change->is_megamorphic) {
+        count_addition(change->seen != NULL ? change->seen : change->ic->seen, &entry.public);
+        return CAIRN_OK;
+    }
     uint32_t place = find_guard(change, &entry.public.guard);
     /* Several threads may miss at the same time and add the same case. */
     if (place < change->case_count && ic_same_action(&change->cases[place].public, &entry.public))
         return CAIRN_OK;
-    change->is_altered = true;
     if (place == change->ic->options.case_limit) {
-        drop_cases(change);
-        change->is_megamorphic = true;
-        return CAIRN_OK;
+        status = become_megamorphic(change, &entry.public, error);
+        change->is_altered = status == CAIRN_OK;
+        return status;
     }
+    change->is_altered = true;
     if (needs_call(change->ic, &entry.public))
         status = make_call(change->ic, &entry.public, &entry.call, error);
     if (status != CAIRN_OK)
@@ -270,6 +318,10 @@ static void adopt(struct ic_change *change)
     retire_calls(ic->set, ic->cases, ic->case_count);
     code_stub_retire(ic->code.stub);
     ic_inline_adopt(change);
+    if (change->seen != NULL || !change->is_megamorphic) {
+        memory_free(&ic->set->allocator, ic->seen, sizeof *ic->seen);
+        ic->seen = change->seen;
+    }
     ic->is_megamorphic = change->is_megamorphic;
     ic->case_count = change->case_count;
     memcpy(ic->cases, change->cases, change->case_count * sizeof *change->cases);

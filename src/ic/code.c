@@ -127,6 +127,9 @@ static struct arch_cache describe(const struct ic_change *change, struct descrip
         .may_select = ic->options.dispatch == CAIRN_IC_DISPATCH_AUTOMATIC,
         .exit_data = (uintptr_t)exit,
         .miss_target = (uintptr_t)target,
+        .passes_constant = ic->options.passes_user,
+        .argument = ic->constant_argument,
+        .constant = (uintptr_t)ic->options.user,
     };
 }
 

@@ -382,6 +382,25 @@ static enum cairn_status take_types(cairn_ic *ic, struct slow_path *slow, struct
     return CAIRN_OK;
 }
 
+/* Checks that the site can call the megamorphic target. */
+static enum cairn_status check_target(const cairn_ic *ic, uint32_t convention,
+                                      struct cairn_error *error)
+{
+    if (!ic->calls_straight)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, convention,
+                         "site %llu has LLVM's calling convention number %u%s, with which "
+                         "functions cannot be called straight: give a megamorphic handler instead "
+                         "of a target",
+                         (unsigned long long)site_id(ic->site), convention,
+                         convention == CAIRN_CALLING_CONVENTION_ANYREG ? " (anyregcc)" : "");
+    if (!ic->options.passes_user || ic->constant_argument != IC_NO_REGISTER)
+        return CAIRN_OK;
+    return error_set(error, CAIRN_ERROR_UNSUPPORTED, ic->operand_count,
+                     "site %llu has no register for the megamorphic target's user after its %u "
+                     "arguments",
+                     (unsigned long long)site_id(ic->site), ic->operand_count);
+}
+
 /* Prepares the slow path. On an error, ic_free frees what exists of it. */
 static enum cairn_status make_slow_path(cairn_ic *ic, cairn_runtime *runtime,
                                         struct cairn_error *error)
@@ -410,14 +429,8 @@ static enum cairn_status make_slow_path(cairn_ic *ic, cairn_runtime *runtime,
         status = place_constant(ic, slow, error);
     if (status == CAIRN_OK)
         status = enter_prepare(runtime, error);
-    uint32_t convention = declaration->calling_convention;
-    if (status == CAIRN_OK && ic->options.megamorphic_target != NULL && !ic->calls_straight)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, convention,
-                         "site %llu has LLVM's calling convention number %u%s, with which "
-                         "functions cannot be called straight: give a megamorphic handler instead "
-                         "of a target",
-                         (unsigned long long)site_id(ic->site), convention,
-                         convention == CAIRN_CALLING_CONVENTION_ANYREG ? " (anyregcc)" : "");
+    if (status == CAIRN_OK && ic->options.megamorphic_target != NULL)
+        status = check_target(ic, declaration->calling_convention, error);
     if (status == CAIRN_OK)
         status = arch_exit_init(&ic->miss, handle_miss, ic, ic->level, error);
     if (status == CAIRN_OK)

@@ -25,6 +25,15 @@ const char *cairn_ic_state_name(enum cairn_ic_state state)
 
 /* ---- Single caches ---- */
 
+static void describe_seen(const struct ic_seen *seen, struct cairn_ic_description *description)
+{
+    description->seen_count = seen->count;
+    memcpy(description->cases, seen->cases, sizeof seen->cases);
+    memcpy(description->hits, seen->hits, sizeof seen->hits);
+    memcpy(description->additions, seen->additions, sizeof seen->additions);
+    description->other_additions = seen->other_additions;
+}
+
 static void describe_locked(cairn_ic *ic, struct cairn_ic_description *description)
 {
     bool is_destroyed = atomic_load_explicit(&ic->is_destroyed, memory_order_relaxed);
@@ -52,12 +61,15 @@ static void describe_locked(cairn_ic *ic, struct cairn_ic_description *descripti
         description->code_bytes += ic->inline_bytes;
         description->case_bytes += ic->inline_bytes;
     }
+    description->seen_count = description->case_count;
     for (uint32_t i = 0; i < description->case_count; i++) {
         const struct ic_case *entry = &ic->cases[i];
         description->cases[i] = entry->public;
         if (ic->options.counts_hits)
             description->hits[i] = __atomic_load_n(&ic->hits[entry->counter], __ATOMIC_RELAXED);
     }
+    if (!is_destroyed && ic->is_megamorphic)
+        describe_seen(ic->seen, description);
 }
 
 /* A visitor holds the lock already. */
@@ -199,7 +211,7 @@ static bool print_cache(const struct cairn_ic_description *description, void *us
 {
     struct output *output = user;
     uint64_t hits = 0;
-    for (uint32_t i = 0; i < description->case_count; i++)
+    for (uint32_t i = 0; i < description->seen_count; i++)
         hits += description->hits[i];
     print(output, "site %" PRIu64 " at 0x%" PRIx64 ": %s, %u of %u cases", description->id,
           description->address, cairn_ic_state_name(description->state), description->case_count,
@@ -207,10 +219,12 @@ static bool print_cache(const struct cairn_ic_description *description, void *us
     if (description->counts_hits)
         print(output, ", %" PRIu64 " hits, %" PRIu64 " misses", hits, description->misses);
     print(output, "\n");
-    for (uint32_t i = 0; i < description->case_count; i++) {
+    for (uint32_t i = 0; i < description->seen_count; i++) {
         print_case(output, &description->cases[i]);
         if (description->counts_hits)
             print(output, ", %" PRIu64 " hits", description->hits[i]);
+        if (description->state == CAIRN_IC_MEGAMORPHIC)
+            print(output, ", %" PRIu64 " additions", description->additions[i]);
         print(output, "\n");
     }
     return true;
