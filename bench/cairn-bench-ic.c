@@ -31,7 +31,16 @@ static void check(enum cairn_status status, const struct cairn_error *error)
 
 /* ---- What is measured ---- */
 
-enum cases { NO_CASES, LOADS, LOADS_BY_WIDE_KEYS, STORES, CALLS };
+enum cases {
+    NO_CASES,
+    LOADS,
+    LOADS_BY_WIDE_KEYS,
+    STORES,
+    CALLS,
+    TRANSITIONS,
+    PROTOTYPES,
+    ELEMENTS
+};
 
 /* A loop, and the properties of its cache. `kind` 0 is a site with anyregcc. */
 struct subject {
@@ -70,6 +79,12 @@ enum {
     LOOKUP_CALLED,
     WRITTEN_STORE,
     STORE,
+    WRITTEN_TRANSITION,
+    TRANSITION,
+    WRITTEN_PROTOTYPE,
+    PROTOTYPE,
+    WRITTEN_ELEMENT,
+    ELEMENT,
     WRITTEN_CALL,
     WRITTEN_CALL_LAST = WRITTEN_CALL + POSITIONS - 1,
     CALL,
@@ -120,6 +135,27 @@ static struct subject subjects[SUBJECTS] = {
                        .kind = IC_LOOP_WRITTEN_STORE,
                        .shape_count = 1},
     [STORE] = {.name = "store", .kind = IC_LOOP_SITE_STORE, .shape_count = 1, .cases = STORES},
+    [WRITTEN_TRANSITION] = {.name = "guard and two stores in the IR",
+                            .kind = IC_LOOP_WRITTEN_TRANSITION,
+                            .shape_count = 1},
+    [TRANSITION] = {.name = "transition",
+                    .kind = IC_LOOP_SITE_FORM_STORE,
+                    .shape_count = 1,
+                    .cases = TRANSITIONS},
+    [WRITTEN_PROTOTYPE] = {.name = "guards of object and prototype in the IR",
+                           .kind = IC_LOOP_WRITTEN_PROTOTYPE,
+                           .shape_count = 1},
+    [PROTOTYPE] = {.name = "prototype",
+                   .kind = IC_LOOP_SITE_FORM,
+                   .shape_count = 1,
+                   .cases = PROTOTYPES},
+    [WRITTEN_ELEMENT] = {.name = "guard, bounds check and load in the IR",
+                         .kind = IC_LOOP_WRITTEN_ELEMENT,
+                         .shape_count = 1},
+    [ELEMENT] = {.name = "element",
+                 .kind = IC_LOOP_SITE_ELEMENT,
+                 .shape_count = 1,
+                 .cases = ELEMENTS},
     [WRITTEN_CALL] = {.name = "guard and direct call in the IR",
                       .kind = IC_LOOP_WRITTEN_CALL,
                       .shape_count = 1},
@@ -209,6 +245,9 @@ static const struct figure figures[] = {
     {"ic.hit-keeping-flags", HIT_KEEPING_FLAGS, WRITTEN, 0},
     {"ic.hit-with-c-convention", HIT_C, WRITTEN, 0},
     {"ic.store", STORE, WRITTEN_STORE, 0},
+    {"ic.transition", TRANSITION, WRITTEN_TRANSITION, 0},
+    {"ic.prototype", PROTOTYPE, WRITTEN_PROTOTYPE, 0},
+    {"ic.element", ELEMENT, WRITTEN_ELEMENT, 0},
     {"ic.four", FOUR, HIT_NARROW, 2.5},
     {"ic.four-in-order", FOUR_IN_ORDER, HIT, 0},
     {"ic.four-counted", FOUR_COUNTED, HIT, 0},
@@ -254,10 +293,21 @@ static struct cairn_ic_case case_of(enum cases cases, size_t shape)
         made.action = CAIRN_IC_CALL;
         made.target = method;
     }
-    if (cases == STORES) {
+    if (cases == STORES || cases == TRANSITIONS) {
         made.action = CAIRN_IC_STORE;
         made.field.offset = IC_WRITTEN_OFFSET;
         made.operand = 1;
+    }
+    /* The shape stays the same, for the next pass. */
+    made.changes_key = cases == TRANSITIONS;
+    made.new_key = cases == TRANSITIONS ? made.guard.key : 0;
+    if (cases == PROTOTYPES)
+        made.holder =
+            (struct cairn_ic_holder){&ic_prototype, {.width = 4, .key = ic_prototype.shape}};
+    if (cases == ELEMENTS) {
+        made.field.offset = offsetof(struct ic_object, fields);
+        made.elements = (struct cairn_ic_elements){
+            .length_width = 4, .length_offset = offsetof(struct ic_object, flags), .index = 1};
     }
     return made;
 }
@@ -284,9 +334,7 @@ static cairn_ic *create_cache(const struct bench *bench, uint64_t id,
 
 static bool has_site(const struct subject *subject)
 {
-    return !subject->is_c &&
-           (subject->kind == IC_LOOP_SITE || subject->kind == IC_LOOP_SITE_C ||
-            subject->kind == IC_LOOP_SITE_STORE || subject->kind == IC_LOOP_SITE_NARROW);
+    return !subject->is_c && subject->kind < IC_LOOP_WRITTEN;
 }
 
 static void create_caches(const struct bench *bench)
@@ -379,11 +427,28 @@ static bool is_measured(const struct bench *bench, size_t subject, size_t set)
     return false;
 }
 
+static int64_t expected_of(enum ic_loop_kind kind, const struct ic_heap *heap)
+{
+    switch (kind) {
+    case IC_LOOP_SITE_STORE:
+    case IC_LOOP_SITE_FORM_STORE:
+    case IC_LOOP_WRITTEN_STORE:
+    case IC_LOOP_WRITTEN_TRANSITION:
+        return (int64_t)heap->count;
+    case IC_LOOP_SITE_FORM:
+    case IC_LOOP_WRITTEN_PROTOTYPE:
+        return (int64_t)heap->count * ic_prototype.fields[2];
+    case IC_LOOP_SITE_ELEMENT:
+    case IC_LOOP_WRITTEN_ELEMENT:
+        return heap->element_sum;
+    default:
+        return heap->sum;
+    }
+}
+
 static void run(size_t subject, const struct ic_heap *heap)
 {
-    enum ic_loop_kind kind = subjects[subject].kind;
-    bool stores = kind == IC_LOOP_WRITTEN_STORE || kind == IC_LOOP_SITE_STORE;
-    int64_t expected = stores ? (int64_t)heap->count : heap->sum;
+    int64_t expected = expected_of(subjects[subject].kind, heap);
     if (loops[subject](heap->order, (int64_t)heap->count) == expected)
         return;
     fprintf(stderr, "cairn-bench-ic: %s: wrong sum\n", subjects[subject].name);
