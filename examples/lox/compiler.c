@@ -83,6 +83,15 @@ struct compiler {
 
 /* ---- Errors ---- */
 
+/* Prints the text, but only the first line of a string that has several. */
+static void print_token(const struct token *token)
+{
+    const char *end = memchr(token->text, '\n', token->size);
+    fputs(" at '", stderr);
+    fwrite(token->text, 1, end != NULL ? (size_t)(end - token->text) : token->size, stderr);
+    fputc('\'', stderr);
+}
+
 static void error_at(struct compiler *c, const struct token *token, const char *message)
 {
     if (c->is_panicking || c->is_stopped)
@@ -93,7 +102,7 @@ static void error_at(struct compiler *c, const struct token *token, const char *
     if (token->type == TOKEN_END)
         fputs(" at end", stderr);
     else if (token->type != TOKEN_ERROR)
-        fprintf(stderr, " at '%.*s'", (int)token->size, token->text);
+        print_token(token);
     fprintf(stderr, ": %s\n", message);
 }
 
@@ -268,18 +277,18 @@ static void emit_default_return(struct compiler *c)
 
 /* ---- Local variables ---- */
 
-static uint32_t add_local(struct compiler *c, const struct string *name)
+static void add_local(struct compiler *c, const struct string *name)
 {
     struct unit *unit = c->unit;
     if (unit->local_count == LOCALS_MAX) {
-        stop(c, "Too many local variables in function.");
-        return 0;
+        error(c, "Too many local variables in function.");
+        return;
     }
     unit->locals =
         array_grow(unit->locals, unit->local_count, &unit->local_capacity, sizeof *unit->locals);
     unit->locals[unit->local_count] = (struct local){
         .name = name, .depth = unit->scope_depth, .start = unit->function->code_count};
-    return unit->local_count++;
+    unit->local_count++;
 }
 
 /* Adds a local variable that is not ready; at the top level, does nothing. */

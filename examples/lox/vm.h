@@ -10,7 +10,7 @@
 #include "intern.h"
 
 enum {
-    STACK_SLOTS = 1 << 24,
+    STACK_SLOTS = 1 << 25, /* 100,000 calls with 300 slots each */
     GLOBALS_MAX = OPERAND_MAX + 2,
     FRAMES_MAX = 1 << 18,
     FRAMES_SPARE = 16, /* mapped, too, for compiled code, which checks after it has made frames */
