@@ -25,7 +25,8 @@
  *     cairn_ic_create(site, &options, &ic, &error)
  *
  * When a shape dies, the host visits all caches (cairn_runtime_visit_ics), collects a change for
- * each case of that shape, and makes all changes with one call (cairn_ics_change).
+ * each case with that shape, also as the holder's or the new one, and makes all changes with one
+ * call (cairn_ics_change). What megamorphic caches report (FEEDBACK) may still name it.
  * examples/inline_cache.c does both.
  *
  * CASES. A case is a guard and an action. The guard loads 1, 2, 4 or 8 bytes at an offset from an
