@@ -464,8 +464,9 @@ void arch_set_signal_pc(void *ucontext, uint64_t pc);
  * architecture's number of levels; 0 if exits cannot save all of them, or there are no exits. */
 uint32_t arch_host_vector_level(void);
 
-/* Address of the code that an exit's stub jumps to. */
+/* Addresses of the code that the stubs of exits, and of exits with a light handler, jump to. */
 extern const uint64_t arch_exit_entry;
+extern const uint64_t arch_light_entry;
 
 /*
  * Initialises an exit that calls `handler` with all registers of the thread that reached the stub,
@@ -476,5 +477,9 @@ extern const uint64_t arch_exit_entry;
  */
 enum cairn_status arch_exit_init(struct arch_exit *data, arch_exit_handler *handler, void *user,
                                  const _Atomic uint32_t *level, struct cairn_error *error);
+
+/* Makes an initialised exit one that calls `light` before its handler. No thread may reach it
+ * yet. */
+void arch_exit_make_light(struct arch_light_exit *data, arch_light_handler *light);
 
 #endif

@@ -93,8 +93,8 @@ struct cairn_ic {
     /* Exits that call the handlers, for misses, and the level of vector registers that all exits
      * save, which is the runtime's. */
     const _Atomic uint32_t *level;
-    struct arch_exit miss;
-    struct arch_exit megamorphic;
+    struct arch_light_exit miss;
+    struct arch_light_exit megamorphic;
     /* Data of these exits, and the function that frees it. */
     void *slow_path;
     void (*destroy_slow_path)(void *slow_path, const struct cairn_allocator *allocator);

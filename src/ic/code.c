@@ -107,7 +107,7 @@ static struct arch_cache describe(const struct ic_change *change, struct descrip
     const cairn_ic *ic = change->ic;
     const cairn_site *site = ic->site;
     const void *target = change->is_megamorphic ? ic->options.megamorphic_target : NULL;
-    const struct arch_exit *exit = change->is_megamorphic ? &ic->megamorphic : &ic->miss;
+    const struct arch_light_exit *exit = change->is_megamorphic ? &ic->megamorphic : &ic->miss;
     bool is_called = target != NULL;
     for (uint32_t i = 0; i < change->case_count; i++) {
         described->cases[i] = describe_case(ic, &change->cases[i]);

@@ -36,6 +36,9 @@ struct slow_path {
     /* The same with one more argument, an i64; NULL if there cannot be one. */
     cairn_signature *longer;
     struct cairn_location locations[CAIRN_IC_OPERANDS_MAX];
+    /* For the light handler: offsets in a context of the operands and of the result. */
+    uint16_t offsets[CAIRN_IC_OPERANDS_MAX];
+    uint16_t result_offset;
 };
 
 static void destroy_slow_path(void *destroyed, const struct cairn_allocator *allocator)
@@ -48,15 +51,18 @@ static void destroy_slow_path(void *destroyed, const struct cairn_allocator *all
 
 /* ---- Values, most of which are scalars in registers ---- */
 
-/* Returns the word whose low bytes are the value. NULL if the value is elsewhere or in another
- * form. */
-static void *scalar_place(const struct cairn_frame *frame, const struct ic_value *value)
+/* Whether a register holds the value as a word whose low bytes are the value. */
+static bool is_scalar(const struct ic_value *value)
 {
     bool is_narrow = value->type.element_count == 0 && value->type.bits <= WORD_BITS;
     bool is_other = arch_host_layout.floats_are_doubles && value->type.kind == CAIRN_TYPE_FLOAT;
-    return is_narrow && !is_other && value->dwarf != IC_NO_REGISTER
-               ? frame_scalar(frame, value->dwarf)
-               : NULL;
+    return is_narrow && !is_other && value->dwarf != IC_NO_REGISTER;
+}
+
+/* Returns that word. NULL if the value is elsewhere or in another form. */
+static void *scalar_place(const struct cairn_frame *frame, const struct ic_value *value)
+{
+    return is_scalar(value) ? frame_scalar(frame, value->dwarf) : NULL;
 }
 
 /* Reads an operand. An operand that cannot be read is void. */
@@ -112,6 +118,33 @@ static void miss(cairn_ic *ic, cairn_ic_handler *handler, struct cairn_context *
         .ic = ic, .operands = operands, .operand_count = ic->operand_count, .call = &call};
     handler(&missed, ic->options.user);
     leave(ic, &call);
+}
+
+static uint64_t truncate(uint64_t word, struct cairn_type type)
+{
+    return word & UINT64_MAX >> (WORD_BITS - type.bits);
+}
+
+/* Calls the light handler with the bits of the operands. */
+static bool handle_lightly(struct cairn_context *context, void *user)
+{
+    cairn_ic *ic = user;
+    const struct slow_path *slow = ic->slow_path;
+    uint64_t operands[CAIRN_IC_OPERANDS_MAX];
+    uint64_t result = 0;
+    for (uint32_t i = 0; i < ic->operand_count; i++) {
+        memcpy(&operands[i], context->bytes + slow->offsets[i], sizeof operands[i]);
+        operands[i] = truncate(operands[i], ic->operands[i].type);
+    }
+    if (!ic->options.light_handler(operands, &result, ic->options.user))
+        return false;
+    if (ic->result.type.kind != CAIRN_TYPE_VOID) {
+        result = truncate(result, ic->result.type);
+        memcpy(context->bytes + slow->result_offset, &result, sizeof result);
+    }
+    if (ic->options.counts_hits)
+        atomic_fetch_add_explicit(&ic->misses, 1, memory_order_relaxed);
+    return true;
 }
 
 static void handle_miss(struct cairn_context *context, void *user)
@@ -314,6 +347,46 @@ static enum cairn_status place_constant(cairn_ic *ic, struct slow_path *slow,
     return CAIRN_OK;
 }
 
+/* ---- The light exit ---- */
+
+/* Returns the offset in a context of the word whose low bytes are the value; 0 if the value is
+ * elsewhere or in another form. */
+static uint16_t scalar_offset(const struct ic_value *value)
+{
+    const struct arch_context_layout *layout = &arch_host_layout;
+    bool is_there = is_scalar(value) && value->dwarf < layout->scalars_end &&
+                    value->dwarf != layout->stack_pointer;
+    return is_there ? layout->offsets[value->dwarf] : 0;
+}
+
+/* Whether misses can call a light handler: all values are scalars in registers. Light exits change
+ * the flags on x86-64. */
+static bool find_offsets(const cairn_ic *ic, struct slow_path *slow)
+{
+    bool has_result = ic->result.type.kind != CAIRN_TYPE_VOID;
+    bool is_found = !ic->options.keeps_flags;
+    slow->result_offset = has_result ? scalar_offset(&ic->result) : 0;
+    is_found &= !has_result || slow->result_offset != 0;
+    for (uint32_t i = 0; i < ic->operand_count; i++) {
+        slow->offsets[i] = scalar_offset(&ic->operands[i]);
+        is_found &= slow->offsets[i] != 0;
+    }
+    return is_found;
+}
+
+static enum cairn_status make_exits(cairn_ic *ic, struct cairn_error *error)
+{
+    enum cairn_status status = arch_exit_init(&ic->miss.exit, handle_miss, ic, ic->level, error);
+    if (status == CAIRN_OK)
+        status = arch_exit_init(&ic->megamorphic.exit, handle_megamorphic, ic, ic->level, error);
+    if (status == CAIRN_OK && ic->options.light_handler != NULL &&
+        find_offsets(ic, ic->slow_path)) {
+        arch_exit_make_light(&ic->miss, handle_lightly);
+        arch_exit_make_light(&ic->megamorphic, handle_lightly);
+    }
+    return status;
+}
+
 /* ---- Creating ---- */
 
 /* Source: llvm/IR/CallingConv.h. */
@@ -431,11 +504,7 @@ static enum cairn_status make_slow_path(cairn_ic *ic, cairn_runtime *runtime,
         status = enter_prepare(runtime, error);
     if (status == CAIRN_OK && ic->options.megamorphic_target != NULL)
         status = check_target(ic, declaration->calling_convention, error);
-    if (status == CAIRN_OK)
-        status = arch_exit_init(&ic->miss, handle_miss, ic, ic->level, error);
-    if (status == CAIRN_OK)
-        status = arch_exit_init(&ic->megamorphic, handle_megamorphic, ic, ic->level, error);
-    return status;
+    return status == CAIRN_OK ? make_exits(ic, error) : status;
 }
 
 /* Checks what needs no memory. Whether the site already has a cache is found out under the lock. */
