@@ -232,7 +232,7 @@ enum cairn_ic_barrier_kind {
     CAIRN_IC_BARRIER_NONE = 0,
     /** Sets the byte at `cards` + (address of the receiver >> `card_shift`) to `card`. */
     CAIRN_IC_BARRIER_CARD = 1,
-    /** Calls `function`. Takes as long as a miss with a light handler. */
+    /** Calls `function`. Takes less time than a miss, because no frame is found. */
     CAIRN_IC_BARRIER_CALL = 2
 };
 
