@@ -317,6 +317,64 @@ START_TEST(options_that_differ_in_unused_bytes_are_equal)
 }
 END_TEST
 
+/* ---- Megamorphic targets that leave ---- */
+
+/* No property has this value. */
+static const int64_t leave = INT64_MIN;
+
+static int64_t read_or_leave(const struct object *object, void *user)
+{
+    ck_assert_ptr_eq(user, &misses);
+    return object->shape < 2 ? property_of(object) : leave;
+}
+
+static void leave_function(struct cairn_exit_call *call, void *user)
+{
+    const struct cairn_value result = cairn_value_of_integer(64, 77);
+    ++*(unsigned *)user;
+    ck_assert_ok(cairn_exit_return(call, &result, 1, NULL));
+}
+
+START_TEST(a_megamorphic_target_leaves_through_a_guard)
+{
+    const struct cairn_ic_options options = {
+        .handler = read_missed,
+        .user = &misses,
+        .case_limit = 1,
+        .megamorphic_target = (const void *)(uintptr_t)read_or_leave,
+        .passes_user = true,
+    };
+    const struct object third = {2, {0, 0}};
+    unsigned left = 0;
+    cairn_exit *the_exit;
+    ck_assert_ok(cairn_exit_create(runtime, leave_function, &left, &the_exit, NULL));
+    struct ir ir = begin_module("leaving");
+    begin_function(&ir, "f");
+    LLVMValueRef object = LLVMGetParam(ir.function, 0);
+    struct cairn_patchpoint patchpoint = read_of(&ir, &object, &options);
+    patchpoint.calling_convention = CAIRN_CALLING_CONVENTION_C;
+    LLVMValueRef value = build(&ir, &patchpoint);
+    LLVMValueRef none = LLVMConstInt(ir.word, (uint64_t)leave, 1);
+    LLVMValueRef stays = LLVMBuildICmp(ir.builder, LLVMIntNE, value, none, "");
+    const struct cairn_encoded_frame frame = {.position = 1, .locals = &object, .local_count = 1};
+    const struct cairn_guard guard = {
+        .id = READ + 1, .exit = the_exit, .frames = &frame, .frame_count = 1};
+    ck_assert_ptr_nonnull(cairn_build_guard(ir.builder, stays, &guard, NULL));
+    LLVMBuildRet(ir.builder, value);
+    cairn_engine *engine = create_engine(end_module(&ir));
+    compiled *f = load(engine, "f");
+    for (unsigned i = 1; i <= 3; i++) {
+        ck_assert_int_eq(f(&first, NULL), 100);
+        ck_assert_int_eq(f(&second, NULL), 200);
+        ck_assert_uint_eq(misses, 2);
+        ck_assert_int_eq(f(&third, NULL), 77);
+        ck_assert_uint_eq(left, i);
+    }
+    cairn_engine_destroy(engine);
+    cairn_exit_destroy(the_exit);
+}
+END_TEST
+
 /* ---- What is refused ---- */
 
 static void expect_not_built(const struct ir *ir, const struct cairn_patchpoint *patchpoint,
@@ -535,6 +593,7 @@ static void add_tests(TCase *tests)
     tcase_add_test(tests, sites_are_bound_before_the_host_sees_the_module);
     tcase_add_test(tests, equal_bindings_of_an_id_are_one);
     tcase_add_test(tests, options_that_differ_in_unused_bytes_are_equal);
+    tcase_add_test(tests, a_megamorphic_target_leaves_through_a_guard);
     tcase_add_test(tests, a_cache_of_a_site_with_a_target_is_refused);
     tcase_add_test(tests, an_id_with_two_caches_is_refused_with_both_names);
     tcase_add_test(tests, an_id_with_a_cache_and_an_assumption_is_refused_with_both_names);
