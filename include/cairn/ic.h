@@ -59,8 +59,8 @@
  * cairn_runtime_visit_ics return the cases and how often each has hit. A megamorphic cache reports
  * the cases that it had, with their hits, and the cases that were added since, up to
  * CAIRN_IC_CASE_LIMIT_MAX together, and how often each was added. So a handler of megamorphic
- * misses that adds cases, at least some of the time, counts which shapes there are. It gets no
- * closer to a hit by that, and takes 0.1 us more.
+ * misses that adds cases, at least some of the time, counts which shapes there are. These additions
+ * change nothing else.
  *
  * THE FIRST CASE in the order of the cases is tested in the site's own bytes, if they have space
  * for it (cairn_patchpoint_inline_bytes). It then takes as long as a guard in the compiled
