@@ -298,6 +298,7 @@ START_TEST(options_that_differ_in_unused_bytes_are_equal)
     memset(&same, 0xFF, sizeof same);
     same.handler = reading.handler;
     same.user = reading.user;
+    same.light_handler = NULL;
     same.megamorphic_handler = NULL;
     same.megamorphic_target = NULL;
     same.case_limit = 0;
