@@ -270,6 +270,25 @@ subtest 'the command' => sub {
     like $err, qr/\Acollections: \d+ minor, \d+ major; old objects: \d+ bytes\n(compiled: .*\n)?\z/, '--statistics';
 };
 
+# ---- Code that is compiled again and again ----
+
+subtest 'code that was left is freed' => sub {
+    plan skip_all => 'there is no compiler' if !$has_compiler;
+    my ($functions, $classes) = (12, 4);
+    my $text = join '', map { "class C$_ { init() { this.a$_ = 0; this.x = $_; } }\n" } 1 .. $classes;
+    for my $f (1 .. $functions) {
+        $text .= "fun f$f(o) { return o.x; }\n";
+        $text .= join '', map { "f$f(C$_()); print f$f(C$_());\n" } 1 .. $classes;
+    }
+    my ($status, $out, $err) =
+        run_with('/dev/null', @lox, '--jit=always', '--statistics', spit('again.lox', $text));
+    is $status, 0, 'exit status';
+    is $out, join("\n", 1 .. $classes, '') x $functions, 'output';
+    my ($compiled, $kept) = $err =~ m{^compiled: (\d+) .* in memory: (\d+);}m;
+    cmp_ok $compiled, '>=', $classes * $functions, 'each shape compiles each function again';
+    cmp_ok $kept, '<=', $functions + $classes + 4, 'one version of each is in memory, and what is about to be freed';
+};
+
 # ---- Benchmark programs, for what they print ----
 
 subtest 'benchmark programs' => sub {

@@ -36,7 +36,7 @@ __attribute__((noreturn)) void heap_exhausted(void)
 {
     fflush(stdout);
     fputs("Out of memory.\n", stderr);
-    exit(70);
+    _exit(70); /* other threads may be at work */
 }
 
 /* ---- Lists ---- */

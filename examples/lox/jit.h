@@ -35,7 +35,8 @@ struct compiled {
     bool is_compiled;
     bool is_refused; /* never compile it again */
     bool avoids_loop_types;
-    uint32_t versions; /* how often it was compiled */
+    uint32_t versions;   /* how often it was compiled */
+    uint32_t generation; /* how often its code was discarded */
     uint32_t loop_entry_count;
     struct loop_entry loop_entries[LOOP_ENTRIES_MAX];
 };
