@@ -119,7 +119,6 @@ static void finish_miss(struct cairn_ic_miss *miss, uint64_t result)
 static struct {
     void **objects;
     uint32_t count;
-    uint32_t capacity;
 } cached;
 
 void visit_cached(struct heap *heap, void *user)
@@ -133,13 +132,12 @@ void free_cached(void)
 {
     free(cached.objects);
     cached.objects = NULL;
-    cached.count = cached.capacity = 0;
+    cached.count = 0;
 }
 
 static void keep(void *object)
 {
-    cached.objects =
-        array_grow(cached.objects, cached.count, &cached.capacity, sizeof *cached.objects);
+    cached.objects = array_grow(cached.objects, cached.count, sizeof *cached.objects);
     cached.objects[cached.count++] = object;
 }
 

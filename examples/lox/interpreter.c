@@ -410,7 +410,7 @@ bool undefined_variable(struct vm *vm, uint32_t number)
 bool run(struct vm *vm, const struct frame *last)
 {
     static const void *const labels[] = {
-#define OPERATION(name) &&op_##name,
+#define OPERATION(name, effect) &&op_##name,
         OPERATIONS(OPERATION)
 #undef OPERATION
     };

@@ -189,7 +189,6 @@ static void *run_all(void *argument)
         run_lines(&vm, options);
     if (options->prints_statistics)
         print_statistics(&vm.heap);
-    vm_destroy(&vm);
     jit_destroy();
     return &status;
 }

@@ -10,7 +10,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 
 /* ---- Roots ---- */
 
@@ -53,25 +52,6 @@ bool vm_init(struct vm *vm, const struct heap_options *options)
     return true;
 }
 
-void vm_destroy(struct vm *vm)
-{
-    while (vm->functions != NULL) {
-        struct function *function = vm->functions;
-        vm->functions = function->next;
-        function_free(function);
-    }
-    free(vm->globals.names);
-    heap_destroy(&vm->heap);
-    if (vm->stack != NULL)
-        munmap(vm->stack, STACK_SLOTS * sizeof *vm->stack);
-    if (vm->frames != NULL)
-        munmap(vm->frames, (FRAMES_MAX + FRAMES_SPARE) * sizeof *vm->frames);
-    if (vm->globals.values != NULL)
-        munmap(vm->globals.values, GLOBALS_MAX * sizeof *vm->globals.values);
-    if (vm->globals.are_assigned != NULL)
-        munmap(vm->globals.are_assigned, GLOBALS_MAX);
-}
-
 /* ---- Global variables ---- */
 
 uint32_t global_number(struct vm *vm, struct string *name)
@@ -82,8 +62,7 @@ uint32_t global_number(struct vm *vm, struct string *name)
         return (uint32_t)*known;
     if (globals->count == GLOBALS_MAX)
         heap_exhausted();
-    globals->names =
-        array_grow(globals->names, globals->count, &globals->capacity, sizeof *globals->names);
+    globals->names = array_grow(globals->names, globals->count, sizeof *globals->names);
     if (!table_set(&vm->heap, &globals->numbers, name, globals->count))
         heap_exhausted();
     globals->values[globals->count] = UNDEFINED;

@@ -32,7 +32,6 @@ struct globals {
     bool *are_assigned;    /* whether there is code that assigns it after its definition */
     struct string **names;
     uint32_t count;
-    uint32_t capacity;
 };
 
 struct vm {
@@ -46,9 +45,9 @@ struct vm {
     struct heap heap;
 };
 
-/* Returns false if there is not enough memory. */
+/* Returns false if there is not enough memory. What a VM has is released by the end of the process.
+ */
 bool vm_init(struct vm *vm, const struct heap_options *options);
-void vm_destroy(struct vm *vm);
 
 /* Returns the number of a global variable. */
 uint32_t global_number(struct vm *vm, struct string *name);
