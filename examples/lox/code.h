@@ -59,7 +59,7 @@
     X(CLASS, 1)              /* constant, the name     | → class */                              \
     X(INHERIT, -1)           /*                        | superclass class → superclass */        \
     X(METHOD, 0)             /* number of a function   | class → class; captures follow */       \
-    X(END_CLASS, -1)         /* fields set by methods  | class → */                              \
+    X(END_CLASS, 0)          /* fields set by methods  | class → class */                        \
     X(RETURN, -1)            /*                        | value → */                              \
     X(HALT, 0)               /*                        | leaves the interpreter */
 

@@ -754,6 +754,7 @@ static void class_declaration(struct compiler *c)
         method(c);
     expect(c, TOKEN_RIGHT_BRACE, "Expect '}' after class body.");
     emit(c, OP_END_CLASS, class.field_count);
+    emit(c, OP_POP, 1);
     if (class.has_superclass)
         end_scope(c);
     c->class = class.enclosing;
