@@ -46,7 +46,6 @@ static struct {
     cairn_exit *exit;
     cairn_signature *resume_signature;
     cairn_assumption **assumptions; /* by number of the global variable; NULL if not needed yet */
-    uint32_t assumption_capacity;
     uint64_t next_id;
     uint32_t compiled_count;
     uint32_t left_count;
@@ -140,16 +139,6 @@ void jit_add_function(struct function *function)
 static cairn_assumption *assumption_of(uint32_t global)
 {
     struct cairn_error error;
-    if (global >= jit.assumption_capacity) {
-        uint32_t capacity = 2 * global + 64;
-        cairn_assumption **grown = realloc(jit.assumptions, capacity * sizeof(cairn_assumption *));
-        if (grown == NULL)
-            heap_exhausted();
-        for (uint32_t i = jit.assumption_capacity; i < capacity; i++)
-            grown[i] = NULL;
-        jit.assumptions = grown;
-        jit.assumption_capacity = capacity;
-    }
     if (jit.assumptions[global] == NULL)
         check(cairn_assumption_create(jit.runtime, &jit.assumptions[global], &error), &error);
     return jit.assumptions[global];
@@ -160,7 +149,7 @@ void jit_redefined(struct vm *vm, uint32_t global)
 {
     struct cairn_error error;
     vm->globals.are_assigned[global] = true;
-    if (global < jit.assumption_capacity && jit.assumptions[global] != NULL)
+    if (jit.assumptions != NULL && jit.assumptions[global] != NULL)
         check(cairn_assumption_break(jit.assumptions[global], CAIRN_SYNC, &error), &error);
 }
 
@@ -456,7 +445,8 @@ bool jit_init(struct vm *vm, enum jit_mode mode)
           &error);
     heap_add_roots(&vm->heap, visit_cached, NULL);
     jit.next_id = 1;
-    return sem_init(&job.has_ended, 0, 0) == 0;
+    jit.assumptions = heap_map(GLOBALS_MAX * sizeof(cairn_assumption *));
+    return jit.assumptions != NULL && sem_init(&job.has_ended, 0, 0) == 0;
 }
 
 void jit_destroy(void)
@@ -464,9 +454,8 @@ void jit_destroy(void)
     cairn_queue_destroy(jit.queue);
     if (job.is_running)
         LLVMDisposeMemoryBuffer(job.bitcode);
-    for (uint32_t i = 0; i < jit.assumption_capacity; i++)
+    for (uint32_t i = 0; jit.assumptions != NULL && i < jit.vm->globals.count; i++)
         cairn_assumption_destroy(jit.assumptions[i]);
-    free(jit.assumptions);
     free_cached();
     cairn_exit_destroy(jit.exit);
     cairn_signature_destroy(jit.resume_signature);
