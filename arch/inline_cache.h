@@ -104,6 +104,38 @@ struct arch_cache_case {
     uint64_t counter;
 };
 
+/*
+ * A table of fields by key, for cases that differ only in key and field. It has 2^`bits` words of 8
+ * bytes, each of which holds a key in its low half and the field's offset in its high half. For
+ * keys of 8 bytes, which must be less than 2^48, these are the low 48 and the high 16 bits. The
+ * word of a free slot holds a key that belongs to another slot. Words may change at any time.
+ */
+struct arch_cache_table {
+    uint64_t address; /* of the first word; 0: there is no table */
+    unsigned bits;
+    uint32_t multiplier; /* less than 2^31 */
+    /* A load or a store of a field in the receiver. Its key and the field's offset are ignored; the
+     * key is of 4 or 8 bytes and has no mask, and there is no counter. */
+    struct arch_cache_case access;
+};
+
+enum {
+    ARCH_CACHE_TABLE_BITS_MAX = 11,
+    ARCH_CACHE_TABLE_SHIFT = 20 /* first bit of the product that is part of the slot's number */
+};
+
+/* Returns the number of the slot of a key. */
+static inline size_t arch_cache_table_slot(uint64_t key, uint32_t multiplier, unsigned bits)
+{
+    return key * multiplier >> ARCH_CACHE_TABLE_SHIFT & (((size_t)1 << bits) - 1);
+}
+
+/* Returns the position of the offset in the words of a table. */
+static inline unsigned arch_cache_table_offset_bit(uint8_t key_width)
+{
+    return key_width == 8 ? 48 : 32;
+}
+
 /* Invariant: `count` is at most ARCH_CACHE_CASES_MAX. */
 struct arch_cache {
     const struct arch_cache_case *cases;
@@ -124,6 +156,9 @@ struct arch_cache {
     /* Whether cases may be distinguished without a branch for each one, where the architecture and
      * the cases allow it. This may change the flags that `keeps_flags` is about. */
     bool may_select;
+    /* What the code searches after the last case. On x86-64, flags are not preserved then, and with
+     * keys of 8 bytes two words are pushed, the first of which is the site's return address. */
+    struct arch_cache_table table;
     /* Target after the last case: the code jumps to the struct arch_exit at this address, like an
      * exit's stub (`encode_exit`), as if the site had called it. The address may be anywhere. */
     uint64_t exit_data;
@@ -153,7 +188,7 @@ struct arch_cache_inline {
 enum {
     ARCH_CACHE_CASES_MAX = 16,
     ARCH_CACHE_CASE_BYTES_MAX = 480,
-    ARCH_CACHE_END_BYTES_MAX = 128,
+    ARCH_CACHE_END_BYTES_MAX = 256,
     ARCH_CACHE_BYTES_MAX =
         ARCH_CACHE_CASES_MAX * ARCH_CACHE_CASE_BYTES_MAX + ARCH_CACHE_END_BYTES_MAX,
     /* Maximum size of a case in the site's own bytes, with padding. */

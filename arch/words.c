@@ -387,6 +387,23 @@ static void append_case(const struct words_cache *encoder, struct words_code *co
         land(encoder, code, branches.places[i], code->size);
 }
 
+static void append_table(const struct words_cache *encoder, struct words_code *code,
+                         const struct arch_cache *cache)
+{
+    uint64_t bits = encoder->return_instruction;
+    encoder->search(code, cache);
+    size_t branch = code->size - WORDS_BYTES;
+    if (encoder->leave != NULL)
+        encoder->leave(code, cache);
+    encoder->found(code, &cache->table.access);
+    bool is_encoded =
+        cache->is_called || encode_return(code->arch, cache, code->address + code->size, &bits);
+    assert(is_encoded);
+    (void)is_encoded;
+    words_append(code, (uint32_t)bits);
+    land(encoder, code, branch, code->size);
+}
+
 bool words_encode_cache(const struct words_cache *encoder, const struct cairn_arch *arch,
                         const struct arch_cache *cache, uint64_t address, uint8_t *code,
                         struct arch_cache_size *size)
@@ -404,6 +421,8 @@ bool words_encode_cache(const struct words_cache *encoder, const struct cairn_ar
     for (size_t i = 0; i < cache->count; i++)
         append_case(encoder, &written, cache, &cache->cases[i]);
     size->case_bytes = written.size;
+    if (cache->table.address != 0)
+        append_table(encoder, &written, cache);
     if (encoder->leave != NULL)
         encoder->leave(&written, cache);
     if (cache->miss_target != 0 && cache->passes_constant)

@@ -83,6 +83,10 @@ struct words_cache {
     void (*bounds)(struct words_code *code, const struct arch_cache *cache,
                    const struct arch_cache_case *one);
     void (*count)(struct words_code *code, uint64_t counter);
+    /* Append the search in the table, which ends with the branch that a miss takes, without its
+     * operand; and the access to the field that was found. */
+    void (*search)(struct words_code *code, const struct arch_cache *cache);
+    void (*found)(struct words_code *code, const struct arch_cache_case *access);
     /* Appends what precedes the action of a hit and the end. */
     void (*leave)(struct words_code *code, const struct arch_cache *cache);
     /* Append the actions: a load or a store, a constant, a jump to a function, and a jump to the

@@ -114,6 +114,8 @@ enum {
     MISS,
     LIGHT_MISS,
     MEGAMORPHIC,
+    MEGAMORPHIC_WIDE,
+    MEGAMORPHIC_MISS,
     MEGAMORPHIC_TARGET,
     SUBJECTS
 };
@@ -215,8 +217,16 @@ static struct subject subjects[SUBJECTS] = {
     [MEGAMORPHIC] = {.name = "megamorphic",
                      .shape_count = IC_SHAPES,
                      .cases = LOADS,
-                     .options = {.case_limit = 1},
-                     .is_slow = true},
+                     .options = {.case_limit = 1, .has_table = true}},
+    [MEGAMORPHIC_WIDE] = {.name = "megamorphic by keys of 8 bytes",
+                          .shape_count = IC_SHAPES,
+                          .cases = LOADS_BY_WIDE_KEYS,
+                          .options = {.case_limit = 1, .has_table = true}},
+    [MEGAMORPHIC_MISS] = {.name = "megamorphic without a table",
+                          .shape_count = IC_SHAPES,
+                          .cases = LOADS,
+                          .options = {.case_limit = 1},
+                          .is_slow = true},
     [MEGAMORPHIC_TARGET] = {.name = "megamorphic",
                             .kind = IC_LOOP_SITE_C,
                             .shape_count = IC_SHAPES,
@@ -274,7 +284,9 @@ static const struct figure figures[] = {
     {"ic.list-four-or-lookup", LIST_FOUR, LIST_LOOKUP_FOUR, 0, 0},
     {"ic.miss", MISS, LOOKUP_CALLED, 0, 0},
     {"ic.light-miss", LIGHT_MISS, LOOKUP_CALLED, 0, 60},
-    {"ic.megamorphic", MEGAMORPHIC, LOOKUP_CALLED, 0, 0},
+    {"ic.megamorphic", MEGAMORPHIC, LOOKUP_CALLED, 3, 0},
+    {"ic.megamorphic-by-8-byte-key", MEGAMORPHIC_WIDE, LOOKUP_CALLED, 3, 0},
+    {"ic.megamorphic-miss", MEGAMORPHIC_MISS, LOOKUP_CALLED, 0, 0},
     {"ic.megamorphic-target", MEGAMORPHIC_TARGET, LOOKUP_CALLED, 0, 0},
 };
 enum { FIGURES = sizeof figures / sizeof *figures };

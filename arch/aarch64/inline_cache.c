@@ -332,6 +332,54 @@ static void append_exit(struct words_code *code, const struct arch_cache *cache,
     words_append(code, UINT32_C(0xD61F0220)); /* br x17 */
 }
 
+/* ---- The table ---- */
+
+/* Appends `lsr x16, x16, #`. */
+static void append_shift(struct words_code *code, unsigned count)
+{
+    words_append(code, UINT32_C(0xD340FE10) | count << 16);
+}
+
+/* Leaves the field's offset in x16. The key is loaded twice; the second one is compared with that
+ * of the word, together with zeros in place of the offset. */
+static void append_search(struct words_code *code, const struct arch_cache *cache)
+{
+    const struct arch_cache_table *table = &cache->table;
+    const struct arch_cache_case *access = &table->access;
+    const uint32_t receiver = number(access->receiver);
+    const uint32_t first = ARCH_CACHE_TABLE_SHIFT;
+    append_access(code, load_of(X16, access->key_width, false), access->key_width, receiver,
+                  access->key_offset);
+    append_constant(code, X17, table->multiplier);
+    words_append(code, UINT32_C(0x9B117E10)); /* mul x16, x16, x17 */
+    /* ubfx x16, x16, #first, #bits */
+    words_append(code, UINT32_C(0xD3400210) | first << 16 | (first + table->bits - 1) << 10);
+    append_address(code, X17, table->address);
+    words_append(code, UINT32_C(0xF8707A30)); /* ldr x16, [x17, x16, lsl #3] */
+    append_access(code, load_of(X17, access->key_width, false), access->key_width, receiver,
+                  access->key_offset);
+    if (access->key_width == sizeof(uint64_t)) {
+        words_append(code, UINT32_C(0xCA100231)); /* eor x17, x17, x16 */
+        append_shift(code, arch_cache_table_offset_bit(access->key_width));
+        words_append(code, UINT32_C(0xCAD1C211)); /* eor x17, x16, x17, ror #48 */
+    } else {
+        words_append(code, UINT32_C(0x4A100231)); /* eor w17, w17, w16 */
+        append_shift(code, arch_cache_table_offset_bit(access->key_width));
+    }
+    words_append(code, UINT32_C(0xB5000011)); /* cbnz x17 */
+}
+
+static void append_found(struct words_code *code, const struct arch_cache_case *access)
+{
+    const struct arch_cache_field *field = &access->field;
+    uint32_t operation = access->action == ARCH_CACHE_STORE
+                             ? access_of(access->value, field->width, 0)
+                             : load_of(access->value, field->width, field->is_signed);
+    /* add x16, receiver, x16 */
+    words_append(code, UINT32_C(0x8B100010) | number(access->receiver) << 5);
+    append_access(code, operation, field->width, X16, 0);
+}
+
 static const struct words_cache encoder = {
     .return_instruction = UINT32_C(0xD65F03C0), /* ret */
     .guard_shift = 3,
@@ -340,6 +388,8 @@ static const struct words_cache encoder = {
     .second = append_second,
     .bounds = append_bounds,
     .count = append_count,
+    .search = append_search,
+    .found = append_found,
     .field = append_field,
     .result = append_result,
     .epilogue = append_epilogue,

@@ -264,7 +264,7 @@ static bool keeps_r11(const struct arch_cache *cache)
     for (size_t i = 0; i < cache->operand_count; i++)
         if (cache->operands[i] == R11) {
             assert(!cache->is_called);
-            return cache->count > 0;
+            return cache->count > 0 || cache->table.address != 0;
         }
     return false;
 }
@@ -484,6 +484,62 @@ static void append_exit(struct words_code *code, const struct arch_cache *cache,
     code->size += code->arch->exit_bytes;
 }
 
+/* ---- The table ---- */
+
+#define MTCTR_R12 UINT32_C(0x7D8903A6)
+#define MFCTR_R12 UINT32_C(0x7D8902A6)
+
+/* Leaves the field's offset in r12. The key is loaded twice; the second one is compared with that
+ * of the word, together with zeros in place of the offset. CTR holds the word during the second
+ * load, which may need r12. */
+static void append_search(struct words_code *code, const struct arch_cache *cache)
+{
+    enum { SLOT_SHIFT = 3, REGISTER_BITS = 64 };
+    const struct arch_cache_table *table = &cache->table;
+    const struct arch_cache_case *one = &table->access;
+    const uint32_t receiver = number(one->receiver);
+    const uint32_t offset_bit = arch_cache_table_offset_bit(one->key_width);
+    if (cache->count > 0 && receiver == R11)
+        append_restore_r11(code, cache);
+    append_access(code, &loads[one->key_width], R11, receiver, one->key_offset);
+    append_constant(code, R12, table->multiplier);
+    /* mulld r11, r11, r12 */
+    words_append(code, UINT32_C(0x7C0001D2) | target(R11) | base_of(R11) | index_of(R12));
+    append_rotate(code, RLDICL, R11, R11, REGISTER_BITS - ARCH_CACHE_TABLE_SHIFT,
+                  REGISTER_BITS - table->bits);
+    append_rotate(code, RLDIC, R11, R11, SLOT_SHIFT, REGISTER_BITS - SLOT_SHIFT - table->bits);
+    ppc64_append_address(code, table->address, PPC64_ADD);
+    /* ldx r12, r12, r11 */
+    words_append(code, UINT32_C(0x7C00002A) | target(R12) | base_of(R12) | index_of(R11));
+    words_append(code, MTCTR_R12);
+    if (receiver == R11)
+        append_restore_r11(code, cache);
+    append_access(code, &loads[one->key_width], R11, receiver, one->key_offset);
+    words_append(code, MFCTR_R12);
+    words_append(code, UINT32_C(0x7D6B6278)); /* xor r11, r11, r12 */
+    append_rotate(code, RLDICL, R12, R12, REGISTER_BITS - offset_bit, offset_bit);
+    if (one->key_width == sizeof(uint64_t)) {
+        append_rotate(code, RLDICL, R11, R11, REGISTER_BITS - offset_bit, 0);
+        words_append(code, UINT32_C(0x7D6B6278)); /* xor r11, r11, r12 */
+    } else {
+        append_rotate(code, RLDICL, R11, R11, 0, offset_bit);
+    }
+    append_comparison(code, 0);
+    words_append(code, MTCTR_R11);
+    words_append(code, BDNZ);
+}
+
+static void append_found(struct words_code *code, const struct arch_cache_case *access)
+{
+    struct arch_cache_case at_r12 = *access;
+    /* add r12, receiver, r12 */
+    words_append(code, UINT32_C(0x7C000214) | target(R12) | base_of(number(access->receiver)) |
+                           index_of(R12));
+    at_r12.receiver = R12;
+    at_r12.field.offset = 0;
+    append_field(code, &at_r12);
+}
+
 static const struct words_cache encoder = {
     .return_instruction = UINT32_C(0x4E800020), /* blr */
     .guard_shift = 0,
@@ -494,6 +550,8 @@ static const struct words_cache encoder = {
     .bounds = append_bounds,
     .count = append_count,
     .leave = append_restore_r11,
+    .search = append_search,
+    .found = append_found,
     .field = append_field,
     .result = append_result,
     .epilogue = append_epilogue,

@@ -21,7 +21,7 @@
 enum {
     RED_ZONE_BYTES = 128,
     LITERAL_BYTES_MAX = 8,
-    LITERALS_MAX = 4 * ARCH_CACHE_CASES_MAX,
+    LITERALS_MAX = 4 * ARCH_CACHE_CASES_MAX + 1,
     /* With fewer cases, well-predicted branches are faster. */
     SELECTED_CASES_MIN = 3
 };
@@ -863,6 +863,71 @@ static void put_wide_selection(struct writer *writer, const struct arch_cache *c
     put_at(writer, tagged_before - 4, writer->bytes - tagged_before);
 }
 
+/* ---- The table ---- */
+
+/* Compares the key of 4 bytes with that of the word in r11, and leaves the field's offset there.
+ * Returns the branch that a miss takes. */
+static size_t put_table_guard(struct writer *writer, const struct arch_cache_case *access)
+{
+    static const struct operation compare = {.opcode = 0x39};
+    put_operation(writer, &compare, R11, word_of(access));
+    size_t skip = put_skip(writer, JNE);
+    put_shift(writer, SHIFT_RIGHT, arch_cache_table_offset_bit(access->key_width));
+    return skip;
+}
+
+/* Does the same for a key of 8 bytes, which is compared together with zeros in place of the offset.
+ * Its place is rax, which is on the stack meanwhile, with the site's return address before it, so
+ * that the frame can be found. */
+static size_t put_wide_table_guard(struct writer *writer, const struct arch_cache *cache)
+{
+    static const struct operation load = {.opcode = 0x8B, .is_wide = true};
+    static const uint8_t push_rax[] = {0x50};
+    static const uint8_t compare[] = {
+        0x4C, 0x31, 0xD8,       /* xor %r11, %rax */
+        0x49, 0xC1, 0xEB, 48,   /* shr $48, %r11 */
+        0x48, 0xC1, 0xC0, 16,   /* rol $16, %rax */
+        0x49, 0x39, 0xC3, 0x58, /* cmp %rax, %r11; pop %rax */
+    };
+    static const uint8_t drop_return_address[] = {0x48, 0x8D, 0x64, 0x24,
+                                                  8}; /* lea 8(%rsp), %rsp */
+    put_bytes(writer, push_rax, sizeof push_rax);
+    put_operation(writer, &load, 0, word_of(&cache->table.access));
+    put_bytes(writer, compare, sizeof compare);
+    if (!cache->is_called)
+        put_bytes(writer, drop_return_address, sizeof drop_return_address);
+    return put_skip(writer, JNE);
+}
+
+/* Writes the search in the table: `imul` and `shr` make the slot's address of the key. */
+static void put_table(struct writer *writer, const struct arch_cache *cache)
+{
+    enum { SLOT_SHIFT = 3 };
+    static const struct operation multiply = {.opcode = 0x69, .is_wide = true};
+    static const struct operation add = {.opcode = 0x03, .is_wide = true};
+    static const struct operation lea = {.opcode = 0x8D, .is_wide = true};
+    const struct arch_cache_table *table = &cache->table;
+    const struct arch_cache_case *access = &table->access;
+    const struct operand field = {.place = PLACE_BASE_AND_R11, .base = general(access->receiver)};
+    const uint32_t places = ((UINT32_C(1) << table->bits) - 1) << SLOT_SHIFT;
+    bool is_wide = access->key_width == 8;
+    if (is_wide)
+        put_return_address(writer, cache);
+    put_load_r11(writer, access->key_width, word_of(access));
+    put_operation(writer, &multiply, R11, r11);
+    put(writer, table->multiplier, 4);
+    put_shift(writer, SHIFT_RIGHT, ARCH_CACHE_TABLE_SHIFT - SLOT_SHIFT);
+    put_immediate(writer, EXTENSION_AND, false, (int64_t)places, r11);
+    put_operation(writer, &add, R11, memory_literal(table->address));
+    put_load_r11(writer, 8, memory_at(R11, 0));
+    size_t skip = is_wide ? put_wide_table_guard(writer, cache) : put_table_guard(writer, access);
+    if (is_vector(access->value))
+        put_operation(writer, &lea, R11, field);
+    put_access(writer, access, is_vector(access->value) ? memory_at(R11, 0) : field);
+    put_return(writer, cache);
+    land_skip(writer, skip);
+}
+
 /* ---- A cache ---- */
 
 static void put_literals(struct writer *writer)
@@ -896,8 +961,11 @@ bool x86_64_encode_cache(const struct cairn_arch *arch, const struct arch_cache 
         break;
     }
     size_t cases_end = writer.bytes;
+    size_t case_literals = writer.literal_count;
     if (saves_flags(cache))
         put_restore_flags(&writer);
+    if (cache->table.address != 0)
+        put_table(&writer, cache);
     if (cache->miss_target != 0) {
         if (cache->passes_constant)
             put_constant(&writer, general(cache->argument), cache->constant);
@@ -908,7 +976,7 @@ bool x86_64_encode_cache(const struct cairn_arch *arch, const struct arch_cache 
     }
     put_literals(&writer);
     size->bytes = writer.bytes;
-    size->case_bytes = cases_end + writer.literal_count * writer.literal_bytes;
+    size->case_bytes = cases_end + case_literals * writer.literal_bytes;
     assert(size->case_bytes <= cache->count * ARCH_CACHE_CASE_BYTES_MAX);
     assert(size->bytes - size->case_bytes <= ARCH_CACHE_END_BYTES_MAX);
     return !writer.is_out_of_reach;

@@ -17,6 +17,7 @@ void ic_free(cairn_ic *ic)
         if (ic->cases[i].call != NULL)
             memory_free(&allocator, ic->cases[i].call, sizeof(struct ic_call));
     memory_free(&allocator, ic->seen, sizeof *ic->seen);
+    ic_table_free(ic->table);
     if (ic->slow_path != NULL)
         ic->destroy_slow_path(ic->slow_path, &allocator);
     memory_free(&allocator, ic, ic_bytes(ic->options.case_limit));

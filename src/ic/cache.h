@@ -11,7 +11,7 @@
  *  - `code` is the code that the site branches to. It has all cases; or, if `is_inline`, all except
  *    the first one, which is in the site's own bytes (site/inline.h), and only misses there branch
  * to the code. `code`, `cases`, `is_destroyed` and the list change only with the set's lock held.
- *  - Memory whose address is in code (the cache itself, struct ic_call) is freed by a grace
+ *  - Memory whose address is in code (the cache itself, struct ic_call, tables) is freed by a grace
  *    period that began after the code was retired. So a destroyed cache also stays in memory until
  *    then, and a thread that still has its address gets STATE.
  *
@@ -33,6 +33,8 @@
 #include <stdatomic.h>
 
 enum { IC_NO_REGISTER = UINT16_MAX };
+
+struct ic_table;
 
 /* An operand or the result of the site. */
 struct ic_value {
@@ -106,10 +108,11 @@ struct cairn_ic {
     uint16_t constant_argument;
 
     struct ic_code code;
-    bool may_inline;     /* whether the first case may be in the site's own bytes */
-    bool is_inline;      /* whether it is there now; if so, the next two members describe it */
-    size_t inline_miss;  /* offset of the branch that a miss takes */
-    size_t inline_bytes; /* size without padding */
+    struct ic_table *table; /* of a megamorphic cache that has one; otherwise NULL */
+    bool may_inline;        /* whether the first case may be in the site's own bytes */
+    bool is_inline;         /* whether it is there now; if so, the next two members describe it */
+    size_t inline_miss;     /* offset of the branch that a miss takes */
+    size_t inline_bytes;    /* size without padding */
     uint64_t hits[CAIRN_IC_CASE_LIMIT_MAX]; /* also incremented by the cache's code */
     uint32_t counters_in_use;               /* one bit each */
     _Atomic uint64_t misses;
@@ -164,6 +167,7 @@ struct ic_change {
     uint32_t case_count;
     bool is_megamorphic;
     struct ic_seen *seen; /* of a cache that becomes megamorphic; otherwise NULL */
+    struct ic_table *table; /* the cache's, or one that only the change has */
     struct ic_code code;
     struct change patch;
     enum ic_way way;
@@ -171,6 +175,7 @@ struct ic_change {
     uint8_t inline_bytes[ARCH_CACHE_INLINE_BYTES_MAX];
     bool has_set_miss; /* whether misses of the first case branch to the new code */
     bool is_altered;   /* whether there is anything to change */
+    bool needs_code;   /* whether more than words of the table change */
     bool resets_counts;
 };
 
@@ -210,6 +215,28 @@ enum cairn_status ic_inline_write(struct ic_change *changes, size_t count,
 void ic_inline_undo(struct ic_change *change);
 /* Makes the change's first case that of the cache. */
 void ic_inline_adopt(const struct ic_change *change);
+
+/* ---- Tables of megamorphic caches (ic/table.c) ---- */
+
+/* Add a case to the change's table, or create the table, if it can have the case; remove the case
+ * with this guard, if it is there. Do nothing otherwise. MEMORY. */
+enum cairn_status ic_table_add(struct ic_change *change, const struct cairn_ic_case *added,
+                               struct cairn_error *error);
+enum cairn_status ic_table_remove(struct ic_change *change, const struct cairn_ic_guard *guard,
+                                  struct cairn_error *error);
+/* Retires a table that only the change has, and makes the change's table that of the cache again.
+ */
+void ic_table_drop(struct ic_change *change);
+/* Makes the change's table that of the cache. */
+void ic_table_adopt(struct ic_change *change);
+/* Frees a table that no code has. NULL is allowed. */
+void ic_table_free(struct ic_table *table);
+/* Returns the number of cases; 0 for NULL. */
+uint32_t ic_table_count(const struct ic_table *table);
+/* Returns one of the cases; and the input of the encoder. */
+const struct cairn_ic_case *ic_table_form(const struct ic_table *table);
+struct arch_cache_table ic_table_describe(const struct ic_table *table,
+                                          const struct arch_cache_case *access);
 
 /* ---- Cases ---- */
 

@@ -71,6 +71,8 @@ void ic_change_begin(struct ic_change *change, cairn_ic *ic)
     change->ic = ic;
     change->seen = NULL;
     change->is_altered = false;
+    change->needs_code = false;
+    change->table = ic->table;
     change->resets_counts = false;
     change->code.stub = NULL;
     change->way = IC_WAY_BRANCH;
@@ -89,6 +91,12 @@ static void drop_cases(struct ic_change *change)
     change->case_count = 0;
     memory_free(&change->ic->set->allocator, change->seen, sizeof *change->seen);
     change->seen = NULL;
+}
+
+static void drop(struct ic_change *change)
+{
+    drop_cases(change);
+    ic_table_drop(change);
 }
 
 static uint32_t find_guard(const struct ic_change *change, const struct cairn_ic_guard *guard)
@@ -165,7 +173,8 @@ static void count_addition(struct ic_seen *seen, const struct cairn_ic_case *add
     seen->additions[i]++;
 }
 
-/* Removes the cases because of one more than the limit. MEMORY. */
+/* Removes the cases because of one more than the limit. The table gets those of them that it can
+ * have. MEMORY. */
 static enum cairn_status become_megamorphic(struct ic_change *change,
                                             const struct cairn_ic_case *added,
                                             struct cairn_error *error)
@@ -181,10 +190,13 @@ static enum cairn_status become_megamorphic(struct ic_change *change,
             seen->hits[seen->count] = __atomic_load_n(&ic->hits[had->counter], __ATOMIC_RELAXED);
     }
     count_addition(seen, added);
+    enum cairn_status status = ic_table_add(change, added, error);
+    for (uint32_t i = 0; i < change->case_count && status == CAIRN_OK; i++)
+        status = ic_table_add(change, &change->cases[i].public, error);
     drop_cases(change);
     change->seen = seen;
     change->is_megamorphic = true;
-    return CAIRN_OK;
+    return status;
 }
 
 /* ---- Altering the cases ---- */
@@ -198,18 +210,15 @@ static enum cairn_status add(struct ic_change *change, const struct cairn_ic_cas
         return status;
     if (change->is_megamorphic) {
         count_addition(change->seen != NULL ? change->seen : change->ic->seen, &entry.public);
-        return CAIRN_OK;
+        return ic_table_add(change, &entry.public, error);
     }
     uint32_t place = find_guard(change, &entry.public.guard);
     /* Several threads may miss at the same time and add the same case. */
     if (place < change->case_count && ic_same_action(&change->cases[place].public, &entry.public))
         return CAIRN_OK;
-    if (place == change->ic->options.case_limit) {
-        status = become_megamorphic(change, &entry.public, error);
-        change->is_altered = status == CAIRN_OK;
-        return status;
-    }
-    change->is_altered = true;
+    change->is_altered = change->needs_code = true;
+    if (place == change->ic->options.case_limit)
+        return become_megamorphic(change, &entry.public, error);
     if (needs_call(change->ic, &entry.public))
         status = make_call(change->ic, &entry.public, &entry.call, error);
     if (status != CAIRN_OK)
@@ -234,6 +243,8 @@ static enum cairn_status remove_case(struct ic_change *change, const struct cair
     enum cairn_status status = ic_check_guard(ic, &checked, error);
     if (status != CAIRN_OK)
         return status;
+    if (change->is_megamorphic && ic->options.has_table)
+        return ic_table_remove(change, &checked, error);
     uint32_t place = find_guard(change, &checked);
     if (place == change->case_count)
         return error_set(
@@ -242,7 +253,7 @@ static enum cairn_status remove_case(struct ic_change *change, const struct cair
             "operand %u + %d",
             (unsigned long long)site_id(ic->site), (unsigned long long)ic->site->address,
             (unsigned long long)guard->key, guard->operand, guard->offset);
-    change->is_altered = true;
+    change->is_altered = change->needs_code = true;
     retire_call(ic->set, change->cases[place].call);
     change->case_count--;
     memmove(&change->cases[place], &change->cases[place + 1],
@@ -261,7 +272,7 @@ static enum cairn_status order(struct ic_change *change, struct cairn_error *err
                          "the inline cache of site %llu counts no hits to order its cases by: set "
                          "counts_hits in its options",
                          (unsigned long long)site_id(ic->site));
-    change->is_altered = true;
+    change->is_altered = change->needs_code = true;
     for (uint32_t i = 0; i < change->case_count; i++)
         hits[i] = __atomic_load_n(&ic->hits[entries[i].counter], __ATOMIC_RELAXED);
     for (uint32_t i = 1; i < change->case_count; i++) {
@@ -288,8 +299,10 @@ static enum cairn_status alter(struct ic_change *change, const struct cairn_ic_c
         return remove_case(change, &wanted->entry.guard, error);
     case CAIRN_IC_CHANGE_RESET:
         drop_cases(change);
+        ic_table_drop(change);
+        change->table = NULL;
         change->is_megamorphic = false;
-        change->is_altered = true;
+        change->is_altered = change->needs_code = true;
         change->resets_counts = true;
         return CAIRN_OK;
     case CAIRN_IC_CHANGE_ORDER:
@@ -326,6 +339,7 @@ static void adopt(struct ic_change *change)
     ic->case_count = change->case_count;
     memcpy(ic->cases, change->cases, change->case_count * sizeof *change->cases);
     ic->code = change->code;
+    ic_table_adopt(change);
 }
 
 /* If the patch fails, threads may be executing the new code, so it is retired. If the system also
@@ -368,7 +382,7 @@ enum cairn_status ic_changes_apply(struct ic_change *changes, size_t count,
             code_stub_retire(change->code.stub);
         else
             code_stub_free(change->code.stub);
-        drop_cases(change);
+        drop(change);
     }
     return status;
 }
@@ -385,6 +399,41 @@ void ic_change_again(cairn_ic *ic)
 }
 
 /* ---- The list of the host ---- */
+
+/* Makes the changes that need code, and then those that only store words of tables, which cannot
+ * fail. Words are data, and need no barrier. But an earlier relaxed change may have made the site
+ * branch to code with another table, and with CAIRN_SYNC no thread may use the older code. */
+static enum cairn_status apply_all(struct ic_change *changes, size_t count,
+                                   enum cairn_strength strength, struct cairn_error *error)
+{
+    size_t coded = 0;
+    enum cairn_status status = CAIRN_OK;
+    for (size_t i = 0; i < count; i++) {
+        if (!changes[i].needs_code)
+            continue;
+        if (i != coded) {
+            struct ic_change moved = changes[coded];
+            changes[coded] = changes[i];
+            changes[i] = moved;
+        }
+        coded++;
+    }
+    for (size_t i = coded; i < count && status == CAIRN_OK; i++)
+        status = plan_check_module(changes[i].ic->site->table, strength, error);
+    if (status == CAIRN_OK && coded == 0 && count > 0 && strength == CAIRN_SYNC)
+        status = code_space_synchronise(changes->ic->set->space, error);
+    if (status == CAIRN_OK && coded > 0)
+        status = ic_changes_apply(changes, coded, strength, error);
+    else if (status != CAIRN_OK)
+        for (size_t i = 0; i < coded; i++)
+            drop(&changes[i]);
+    for (size_t i = coded; i < count; i++)
+        if (status == CAIRN_OK)
+            ic_table_adopt(&changes[i]);
+        else
+            drop(&changes[i]);
+    return status;
+}
 
 /* Alters copies of the cases of all caches, and then makes the changes. Each cache has one change,
  * whose number is `pending` - 1. */
@@ -420,11 +469,11 @@ static enum cairn_status change_locked(const struct cairn_ic_change *wanted, siz
     size_t altered = 0;
     for (size_t i = 0; i < begun; i++)
         if (status != CAIRN_OK || !changes[i].is_altered)
-            drop_cases(&changes[i]);
+            drop(&changes[i]);
         else if (altered++ != i)
             changes[altered - 1] = changes[i];
     if (status == CAIRN_OK)
-        status = ic_changes_apply(changes, altered, strength, error);
+        status = apply_all(changes, altered, strength, error);
     if (changes != &one)
         memory_free(allocator, changes, caches * sizeof *changes);
     return status;

@@ -97,6 +97,15 @@ static struct arch_cache_case describe_case(const cairn_ic *ic, const struct ic_
     };
 }
 
+static struct arch_cache_table describe_table(const struct ic_change *change)
+{
+    if (change->table == NULL || !change->is_megamorphic)
+        return (struct arch_cache_table){.address = 0};
+    const struct ic_case form = {.public = *ic_table_form(change->table)};
+    const struct arch_cache_case access = describe_case(change->ic, &form);
+    return ic_table_describe(change->table, &access);
+}
+
 struct description {
     struct arch_cache_case cases[CAIRN_IC_CASE_LIMIT_MAX];
     uint16_t operands[CAIRN_IC_OPERANDS_MAX];
@@ -125,6 +134,7 @@ static struct arch_cache describe(const struct ic_change *change, struct descrip
         .return_address = site->address + (ic->may_inline ? site->byte_count : site->return_offset),
         .keeps_flags = ic->options.keeps_flags,
         .may_select = ic->options.dispatch == CAIRN_IC_DISPATCH_AUTOMATIC,
+        .table = describe_table(change),
         .exit_data = (uintptr_t)exit,
         .miss_target = (uintptr_t)target,
         .passes_constant = ic->options.passes_user,

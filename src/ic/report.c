@@ -52,6 +52,7 @@ static void describe_locked(cairn_ic *ic, struct cairn_ic_description *descripti
         .state = state,
         .case_count = is_destroyed ? 0 : ic->case_count,
         .case_limit = ic->options.case_limit,
+        .table_case_count = is_destroyed ? 0 : ic_table_count(ic->table),
         .counts_hits = ic->options.counts_hits,
         .misses = atomic_load_explicit(&ic->misses, memory_order_relaxed),
         .code_bytes = is_destroyed ? 0 : ic->code.stub->code_bytes,
@@ -216,6 +217,8 @@ static bool print_cache(const struct cairn_ic_description *description, void *us
     print(output, "site %" PRIu64 " at 0x%" PRIx64 ": %s, %u of %u cases", description->id,
           description->address, cairn_ic_state_name(description->state), description->case_count,
           description->case_limit);
+    if (description->table_case_count > 0)
+        print(output, ", %u in its table", description->table_case_count);
     if (description->counts_hits)
         print(output, ", %" PRIu64 " hits, %" PRIu64 " misses", hits, description->misses);
     print(output, "\n");

@@ -65,6 +65,7 @@ void bindings_add_cache(LLVMValueRef function, uint64_t id, const struct cairn_i
     copy.counts_hits = options->counts_hits;
     copy.keeps_flags = options->keeps_flags;
     copy.passes_user = options->passes_user;
+    copy.has_table = options->has_table;
     add(function, id, BOUND_TO_CACHE, &copy, sizeof copy);
 }
 
