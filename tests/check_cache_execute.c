@@ -666,6 +666,44 @@ static void expect_function(void)
         trial.expected.general[arch->toc_register] = data()->descriptors[trial.expected_way][1];
 }
 
+/* ---- The table ---- */
+
+static uint64_t table_words[1 << ARCH_CACHE_TABLE_BITS_MAX];
+
+static uint64_t table_key(void)
+{
+    const struct arch_cache_case *access = &trial.cache.table.access;
+    return load(place_of(access, access->key_offset), access->key_width);
+}
+
+static uint64_t *table_word(void)
+{
+    const struct arch_cache_table *table = &trial.cache.table;
+    return &table_words[arch_cache_table_slot(table_key(), table->multiplier, table->bits)];
+}
+
+static bool is_in_table(void)
+{
+    unsigned bit = arch_cache_table_offset_bit(trial.cache.table.access.key_width);
+    return (*table_word() & ((UINT64_C(1) << bit) - 1)) == table_key();
+}
+
+static bool expect_table(void)
+{
+    struct arch_cache_case access = trial.cache.table.access;
+    if (trial.cache.table.address == 0 || !is_in_table())
+        return false;
+    access.field.offset = (int32_t)(*table_word() >> arch_cache_table_offset_bit(access.key_width));
+    expect_hit(&access);
+    return true;
+}
+
+/* With keys of 8 bytes, x86-64 pushes words. */
+static bool may_push(void)
+{
+    return trial.cache.table.address != 0 && trial.cache.table.access.key_width == 8;
+}
+
 static void expect(void)
 {
     trial.result = no_register;
@@ -677,6 +715,8 @@ static void expect(void)
             expect_function();
             return;
         }
+    if (expect_table())
+        return;
     trial.expected_way = trial.cache.miss_target == 0 ? WAY_MISS : STUBS - 1;
     if (trial.cache.miss_target != 0 && trial.cache.passes_constant)
         set_register(&trial.expected, trial.cache.argument, trial.cache.constant);
@@ -741,7 +781,7 @@ static void run(void)
                   trial.expected_way);
     if (trial.way != WAY_HIT)
         compare_exit();
-    else if (registers_has_red_zone())
+    else if (registers_has_red_zone() && !may_push())
         ck_assert_mem_eq(trial.after.below, trial.before.below, sizeof trial.after.below);
     compare_registers(&trial.after, "afterwards");
     ck_assert_uint_eq(trial.after.general[registers_stack_pointer()], registers_sp);
@@ -893,6 +933,39 @@ static void make_case(size_t index)
     of->counter = random_one_in(3) ? (uintptr_t)&world.counters[index] : 0;
 }
 
+/* Adds a table to one cache in two. Its words are random, except for that of the key, in most
+ * cases. A store of 4 bytes from a vector register would need a register that holds a float. */
+static void make_table(void)
+{
+    struct arch_cache_table *table = &trial.cache.table;
+    struct arch_cache_case *access = &table->access;
+    if (trial.cache.keeps_flags || random_one_in(2))
+        return;
+    make_guard(access);
+    make_action(access);
+    access->key_width = random_one_in(2) ? 4 : 8;
+    access->mask = all_bits(access->key_width);
+    access->action = random_one_in(2) ? ARCH_CACHE_LOAD : ARCH_CACHE_STORE;
+    access->field.is_out_of_line = false;
+    access->field.is_signed = access->field.is_signed && access->action == ARCH_CACHE_LOAD;
+    if (is_vector(access->value) && access->action == ARCH_CACHE_STORE)
+        access->field.width = 8;
+    if (access->key_width == 8 && !random_one_in(4))
+        store(place_of(access, access->key_offset), random_u64() >> 16, 8);
+    table->address = (uintptr_t)table_words;
+    table->bits = 6 + (unsigned)random_below(ARCH_CACHE_TABLE_BITS_MAX - 5);
+    table->multiplier = ((uint32_t)random_u64() & INT32_MAX) | 1;
+    fill_random(table_words, sizeof table_words);
+    if (is_in_table())
+        *table_word() ^= 1;
+    int64_t offset = offset_of(receiver_origins[receiver_of(access)], random_below(LAST_WORD + 1));
+    bool fits =
+        offset >= 0 && (access->key_width == 4 || (offset <= UINT16_MAX && table_key() >> 48 == 0));
+    if (fits && !random_one_in(4))
+        *table_word() =
+            (uint64_t)offset << arch_cache_table_offset_bit(access->key_width) | table_key();
+}
+
 static void begin_cache(size_t count)
 {
     memset(&trial, 0, sizeof trial);
@@ -918,6 +991,7 @@ START_TEST(random_caches_have_the_results_of_the_model)
         begin_cache(random_below(random_one_in(8) ? ARCH_CACHE_CASES_MAX + 1 : 5));
         for (size_t i = 0; i < trial.cache.count; i++)
             make_case(i);
+        make_table();
         make_registers();
         write_code();
         run();

@@ -678,6 +678,7 @@ static void create_caches(uint64_t *random)
             .dispatch = (enum cairn_ic_dispatch)ic_below(random, 2),
             .counts_hits = ic_below(random, 3) == 0,
             .keeps_flags = ic_below(random, 3) == 0,
+            .has_table = ic_below(random, 3) > 0,
         };
         if (is_there(site))
             ic_assert_done(cairn_ic_create(program.sites[site], &options, &caches[site], &error),
