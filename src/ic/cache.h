@@ -166,7 +166,7 @@ struct ic_change {
     struct ic_case cases[CAIRN_IC_CASE_LIMIT_MAX];
     uint32_t case_count;
     bool is_megamorphic;
-    struct ic_seen *seen; /* of a cache that becomes megamorphic; otherwise NULL */
+    struct ic_seen *seen;   /* of a cache that becomes megamorphic; otherwise NULL */
     struct ic_table *table; /* the cache's, or one that only the change has */
     struct ic_code code;
     struct change patch;
