@@ -354,13 +354,11 @@ static void expect_object(struct emitter *e, struct value *value)
 
 /* ---- The stack in memory ---- */
 
-static void flush(struct emitter *e)
+static void flush_slot(struct emitter *e, uint32_t i)
 {
-    for (uint32_t i = 0; i < e->height; i++) {
-        if (!e->slots[i].is_clean)
-            store(e, bits_of(e, &e->slots[i]), e->base, i * sizeof(lox_value));
-        e->slots[i].is_clean = true;
-    }
+    if (!e->slots[i].is_clean)
+        store(e, bits_of(e, &e->slots[i]), e->base, i * sizeof(lox_value));
+    e->slots[i].is_clean = true;
 }
 
 static void reload(struct emitter *e)
@@ -385,10 +383,10 @@ static void save_frames(struct emitter *e)
         uint32_t next = a == e->top ? a->at + 1 : a->at;
         store(e, address_of(e, a->function->code + next), e->frame,
               at + offsetof(struct frame, at));
+        store(e, address_of(e, a->function), e->frame, at + offsetof(struct frame, function));
         if (a->parent == NULL)
             break;
         store(e, closure_of(e, a), e->frame, at + offsetof(struct frame, closure));
-        store(e, address_of(e, a->function), e->frame, at + offsetof(struct frame, function));
         store(e, at_offset(e, e->i8, e->base, a->base * sizeof(lox_value)), e->frame,
               at + offsetof(struct frame, base));
     }
@@ -397,12 +395,32 @@ static void save_frames(struct emitter *e)
 /* Before a function of C that uses the VM's state. */
 static void save(struct emitter *e)
 {
-    flush(e);
+    for (uint32_t i = 0; i < e->height; i++)
+        flush_slot(e, i);
     save_frames(e);
     store(e, at_offset(e, e->i8, e->frame, offset_of_frame(e->depth)),
           address_of(e, &e->input->vm->frame), 0);
     store(e, at_offset(e, e->i8, e->base, e->height * sizeof(lox_value)),
           address_of(e, &e->input->vm->top), 0);
+}
+
+/* Before all other calls: writes the slots that a collection must find, and a record of where they
+ * and the frames are. */
+static void wait(struct emitter *e)
+{
+    struct waiting *record = new_waiting(e->height);
+    uint32_t index = record->frame_count = e->depth + 1;
+    for (const struct activation *a = e->top; a != NULL; a = a->parent) {
+        record->frames[--index].function = a->function;
+        record->frames[index].at = a->function->code + (a == e->top ? a->at + 1 : a->at);
+    }
+    for (uint32_t i = 0; i < e->height; i++) {
+        if (is_immovable(&e->slots[i]))
+            continue;
+        flush_slot(e, i);
+        record->slots[record->slot_count++] = i;
+    }
+    store(e, word(e, (uintptr_t)record | 1), e->frame, offsetof(struct frame, at));
 }
 
 static void set_weights(const struct emitter *e, LLVMValueRef branch, bool is_likely)
@@ -707,14 +725,15 @@ static void emit_get_global(struct emitter *e, uint32_t number)
         if (now == UNDEFINED)
             guard(e, compare(e, LLVMIntNE, bits, UNDEFINED));
         push_bits(e, bits);
-    } else if (!is_object(now)) {
-        push_constant(e, now);
-    } else {
-        struct value value = {.bits = load(e, e->i64, cell, 0), .is_object = true};
-        if (is_kind(now, KIND_CLOSURE) || is_kind(now, KIND_CLASS))
-            value.identity = as_object(now)->identity;
-        push(e, value);
+        return;
     }
+    push_constant(e, now);
+    if (!is_object(now))
+        return;
+    if (heap_is_young(&e->input->vm->heap, as_object(now)))
+        operand(e, 1)->bits = load(e, e->i64, cell, 0);
+    if (is_kind(now, KIND_CLOSURE) || is_kind(now, KIND_CLASS))
+        operand(e, 1)->identity = as_object(now)->identity;
 }
 
 static void emit_set_global(struct emitter *e, uint32_t number)
@@ -1061,18 +1080,23 @@ static void call_inlined(struct emitter *e, struct function *function, struct cl
 /* Calls the code of a function, compiled or not, whose callee is in the slot `base`. */
 static void call_code(struct emitter *e, LLVMValueRef compiled, LLVMValueRef closure, uint32_t base)
 {
-    flush(e);
-    save_frames(e);
     LLVMTypeRef code_pointer = LLVMPointerType(e->code_type, 0);
     LLVMValueRef code = load(e, code_pointer, compiled, offsetof(struct compiled, code));
-    LLVMValueRef arguments[] = {
+    LLVMValueRef arguments[3 + REGISTER_SLOTS] = {
         closure,
         at_offset(e, e->i8, e->base, base * sizeof(lox_value)),
         at_offset(e, e->i8, e->frame, offset_of_frame(e->depth + 1)),
     };
-    LLVMValueRef result = LLVMBuildCall2(e->builder, e->code_type, code, arguments, 3, "");
-    go_unless(e, compare(e, LLVMIntNE, result, UNDEFINED), e->failed);
+    for (uint32_t i = 0; i < REGISTER_SLOTS; i++)
+        arguments[3 + i] =
+            base + i < e->height ? bits_of(e, &e->slots[base + i]) : LLVMGetUndef(e->i64);
+    for (uint32_t i = base + REGISTER_SLOTS; i < e->height; i++)
+        flush_slot(e, i);
     e->height = base;
+    wait(e);
+    LLVMValueRef result =
+        LLVMBuildCall2(e->builder, e->code_type, code, arguments, 3 + REGISTER_SLOTS, "");
+    go_unless(e, compare(e, LLVMIntNE, result, UNDEFINED), e->failed);
     reload(e);
     push_bits(e, result);
 }
@@ -1129,9 +1153,12 @@ static void new_instance(struct emitter *e, const struct class *class)
                            .is_object = true});
     go(e, &done);
     begin_target(e, &slow);
-    call_runtime(e, rt_new_instance, (uintptr_t) class, 0, 1);
-    operand(e, 1)->identity = shape;
-    operand(e, 1)->is_object = true;
+    wait(e);
+    store(e, e->frame, address_of(e, &e->input->vm->frame), 0);
+    LLVMValueRef made = call_entry(e, rt_new_instance, word(e, (uintptr_t) class));
+    go_unless(e, compare(e, LLVMIntNE, made, 0), e->failed);
+    reload(e);
+    push(e, (struct value){.bits = made, .identity = shape, .is_object = true});
     go(e, &done);
     begin_target(e, &done);
 }
@@ -1141,8 +1168,9 @@ static void call_case(struct emitter *e, const struct site_case *seen, const str
     uint32_t count = site->argument_count;
     if (seen->access == ACCESS_CALL) {
         struct function *function = seen->key;
-        LLVMValueRef bits = bits_of(e, operand(e, count + 1));
-        call_function(e, function, NULL, pointer_to(e, bits));
+        struct value *callee = operand(e, count + 1);
+        struct closure *closure = is_constant(callee) ? as_closure(constant_of(callee)) : NULL;
+        call_function(e, function, closure, pointer_to(e, bits_of(e, callee)));
         return;
     }
     struct closure *init = seen->target;
@@ -1489,8 +1517,8 @@ static void make_types(struct emitter *e)
     e->i64 = LLVMInt64TypeInContext(e->context);
     e->number = LLVMDoubleTypeInContext(e->context);
     e->pointer = LLVMPointerType(e->i8, 0);
-    LLVMTypeRef arguments[] = {e->pointer, e->pointer, e->pointer};
-    e->code_type = LLVMFunctionType(e->i64, arguments, 3, 0);
+    LLVMTypeRef arguments[] = {e->pointer, e->pointer, e->pointer, e->i64, e->i64, e->i64};
+    e->code_type = LLVMFunctionType(e->i64, arguments, 3 + REGISTER_SLOTS, 0);
     e->entry_type = LLVMFunctionType(e->i64, &e->i64, 1, 0);
 }
 
@@ -1506,15 +1534,27 @@ static void begin_function(struct emitter *e)
     LLVMBuildRet(e->builder, word(e, UNDEFINED));
 }
 
-/* The slots are in memory. In a loop's version, what is a number now is expected to be one. */
+/* Returns a slot that is an argument, or else only that it is in memory. */
+static struct value argument(const struct emitter *e, uint32_t slot)
+{
+    if (e->input->is_loop || slot >= REGISTER_SLOTS)
+        return (struct value){.is_clean = true};
+    return (struct value){.bits = LLVMGetParam(e->function, 3 + slot)};
+}
+
+/* The first slots are arguments, except in a loop's version: there, all slots are in memory, and
+ * what is a number now is expected to be one. */
 static void load_slots(struct emitter *e, uint32_t height)
 {
     const struct emit_input *input = e->input;
     e->height = 0;
     for (uint32_t i = 0; i < height; i++)
-        push_bits(e, load(e, e->i64, e->base, i * sizeof(lox_value)));
-    for (uint32_t i = 0; i < height; i++)
-        e->slots[i].is_clean = true;
+        push(e, argument(e, i));
+    for (uint32_t i = 0; i < height; i++) {
+        e->slots[i].is_clean = e->slots[i].bits == NULL;
+        if (e->slots[i].is_clean)
+            e->slots[i].bits = load(e, e->i64, e->base, i * sizeof(lox_value));
+    }
     for (uint32_t i = 0; i < height && input->is_loop; i++)
         if (is_number(input->vm->frame->base[i]) && !input->function->compiled->avoids_loop_types) {
             build_guard(e, is_number_test(e, &e->slots[i]), FRAME_IS_LOOP_TYPE);
@@ -1534,11 +1574,10 @@ static void emit_entry(struct emitter *e, LLVMBasicBlockRef entry, LLVMBasicBloc
         (uintptr_t)(vm->stack + STACK_SLOTS - e->most_slots - a->function->stack_size);
     begin(e, entry);
     store(e, e->closure, e->frame, offsetof(struct frame, closure));
-    store(e, address_of(e, a->function), e->frame, offsetof(struct frame, function));
     store(e, e->base, e->frame, offsetof(struct frame, base));
     e->height = height;
     for (uint32_t i = 0; i < height; i++)
-        e->slots[i] = (struct value){.is_clean = true};
+        e->slots[i] = argument(e, i);
     LLVMValueRef frame = LLVMBuildPtrToInt(e->builder, e->frame, e->i64, "");
     LLVMValueRef base = LLVMBuildPtrToInt(e->builder, e->base, e->i64, "");
     LLVMValueRef fits = LLVMBuildAnd(e->builder, compare(e, LLVMIntULT, frame, last_frame),

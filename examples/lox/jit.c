@@ -100,9 +100,13 @@ static lox_value resume(struct frame *first)
 }
 
 /* The code of functions that are not compiled. */
-static lox_value interpret_call(struct closure *closure, lox_value *base, struct frame *frame)
+static lox_value interpret_call(struct closure *closure, lox_value *base, struct frame *frame,
+                                lox_value slot_0, lox_value slot_1, lox_value slot_2)
 {
     struct function *function = function_of(closure);
+    const lox_value slots[REGISTER_SLOTS] = {slot_0, slot_1, slot_2};
+    for (uint32_t i = 0; i <= function->arity && i < REGISTER_SLOTS; i++)
+        base[i] = slots[i];
     *frame = (struct frame){closure, function, function->code, base};
     jit.vm->frame = frame;
     jit.vm->top = base + function->arity + 1;
@@ -215,6 +219,7 @@ static void compile_function(struct function *function, bool is_loop, uint32_t h
     snprintf(name, sizeof name, "lox_%u", jit.compiled_count++);
     const struct emit_input input = {jit.vm, function, is_loop,      header,
                                      name,   jit.exit, &jit.next_id, assumption_of};
+    (void)heap_collect(&jit.vm->heap, false); /* old objects can be constants */
     if (++function->compiled->versions <= VERSIONS_MAX)
         module = emit_function(context, &input);
     if (module != NULL) {
@@ -393,7 +398,8 @@ static void leave_compiled(struct cairn_exit_call *call, void *user)
 static bool run_compiled(struct vm *vm, compiled_code *code)
 {
     struct frame *frame = vm->frame;
-    lox_value result = code(frame->closure, frame->base, frame);
+    const lox_value *base = frame->base;
+    lox_value result = code(frame->closure, frame->base, frame, base[0], base[1], base[2]);
     if (result == UNDEFINED)
         return false;
     vm->frame = frame - 1;

@@ -13,18 +13,40 @@ enum {
     STACK_SLOTS = 1 << 25, /* 100,000 calls with 300 slots each */
     GLOBALS_MAX = OPERAND_MAX + 2,
     FRAMES_MAX = 1 << 18,
-    FRAMES_SPARE = 16, /* mapped, too, for compiled code, which checks after it has made frames */
-    TRACE_LINES = 64,  /* of a deep stack, the first and last so many frames are printed */
+    REGISTER_SLOTS = 3, /* compiled code gets so many slots in registers; also the spare ones */
+    FRAMES_SPARE = 16,  /* mapped, too, for compiled code, which checks after it has made frames */
+    TRACE_LINES = 64,   /* of a deep stack, the first and last so many frames are printed */
 };
 
 /* A call of the interpreter. This is all that it knows of a call, so whoever makes frames (a
- * compiled function that leaves) fills in these four, and the slots from `base` on. */
+ * compiled function that leaves) fills in these four, and the slots from `base` on. A frame of
+ * compiled code that waits for a call has its closure and its base; `at` is a struct waiting. */
 struct frame {
     struct closure *closure; /* NULL in the frame that leaves the interpreter */
     struct function *function;
     const instruction *at; /* the next instruction; for the newest frame only if it was saved */
     lox_value *base;       /* slot 0: the callee or `this`, then the arguments, then locals */
 };
+
+/* What is the same each time that compiled code waits at a certain call: which of its slots memory
+ * has, and the frames of the function and of those inlined into it, which are then not written. */
+struct waiting {
+    struct waiting *next; /* in a list of all; see compiled.c */
+    uint32_t frame_count;
+    uint32_t slot_count;
+    struct {
+        struct function *function;
+        const instruction *at;
+    } frames[FRAMES_SPARE];
+    uint32_t slots[]; /* from the first frame's base: those that can be objects that move */
+};
+
+/* Returns NULL for a frame that is as the interpreter has written it. */
+static inline const struct waiting *waiting_of(const struct frame *frame)
+{
+    uintptr_t at = (uintptr_t)frame->at;
+    return at & 1 ? (const struct waiting *)(at - 1) : NULL;
+}
 
 struct globals {
     struct table *numbers; /* from names */
