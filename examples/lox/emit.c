@@ -923,19 +923,42 @@ static void emit_runtime(struct emitter *e, const struct dispatch *d)
     begin_target(e, &done);
 }
 
-/* Emits one case, after a test if it is not known that this is the case. */
-static void emit_tested(struct emitter *e, const struct dispatch *d, const struct site_case *seen,
-                        LLVMValueRef identity, bool is_last, struct target *next)
+/* Returns whether two cases mean the same. */
+static bool are_alike(const struct site_case *a, const struct site_case *b)
 {
-    struct value *object = operand(e, d->from_top);
+    return a->access == b->access && a->slot == b->slot &&
+           (a->access == ACCESS_INLINE || a->access == ACCESS_METHOD) &&
+           (a->target == b->target || (a->target == a->key && b->target == b->key));
+}
+
+/* Returns whether case `at` is like an earlier one, which is emitted for both. */
+static bool is_repeated(const struct site *site, uint32_t at)
+{
+    for (uint32_t i = 0; i < at; i++)
+        if (are_alike(&site->cases[i], &site->cases[at]))
+            return true;
+    return false;
+}
+
+/* Emits a case, and those like it, after a test. Others go to `next`, or fail if it is NULL. */
+static void emit_tested(struct emitter *e, const struct dispatch *d, uint32_t at, uint32_t count,
+                        LLVMValueRef identity, struct target *next)
+{
+    const struct site_case *seen = &d->site->cases[at];
+    struct value known = {.identity = seen->key, .is_object = true};
     LLVMValueRef is_equal = compare(e, LLVMIntEQ, identity, (uintptr_t)seen->key);
-    if (is_last && !d->site->is_megamorphic) {
-        guard(e, is_equal);
-    } else {
-        go_if(e, LLVMBuildNot(e->builder, is_equal, ""), next);
-        object = operand(e, d->from_top);
+    for (uint32_t i = at + 1; i < count; i++) {
+        if (!are_alike(seen, &d->site->cases[i]))
+            continue;
+        LLVMValueRef other = compare(e, LLVMIntEQ, identity, (uintptr_t)d->site->cases[i].key);
+        is_equal = LLVMBuildOr(e->builder, is_equal, other, "");
+        known.identity = NULL;
     }
-    learn(e, object->bits, &(struct value){.identity = seen->key, .is_object = true});
+    if (next == NULL)
+        guard(e, is_equal);
+    else
+        go_if(e, LLVMBuildNot(e->builder, is_equal, ""), next);
+    learn(e, operand(e, d->from_top)->bits, &known);
     d->emit_case(e, seen, d->site);
 }
 
@@ -971,15 +994,18 @@ static void emit_site(struct emitter *e, const struct dispatch *d)
     else
         expect_object(e, object);
     LLVMValueRef identity = identity_of(e, operand(e, d->from_top));
-    for (uint32_t i = 0; i < count; i++) {
-        struct target *next = allocate(e, sizeof *next);
-        bool is_last = i + 1 == count;
-        emit_tested(e, d, &d->site->cases[i], identity, is_last, is_last ? &miss : next);
+    uint32_t last = count - 1;
+    while (is_repeated(d->site, last))
+        last--;
+    for (uint32_t i = 0; i <= last; i++) {
+        if (is_repeated(d->site, i))
+            continue;
+        struct target *next = i < last ? allocate(e, sizeof *next) : &miss;
+        emit_tested(e, d, i, count, identity, i < last || d->site->is_megamorphic ? next : NULL);
         if (e->is_live)
             go(e, &done);
         begin_target(e, next);
     }
-    begin_target(e, &miss);
     if (e->is_live) {
         emit_runtime(e, d);
         go(e, &done);
