@@ -36,6 +36,7 @@ struct value {
     LLVMValueRef truth;  /* an i1; NULL if it may be something else */
     const void *identity;
     bool is_object;
+    bool is_new; /* in the young generation: nothing was allocated since that can collect */
     bool is_clean;
 };
 
@@ -369,6 +370,7 @@ static void reload(struct emitter *e)
             continue;
         value->bits = load(e, e->i64, e->base, i * sizeof(lox_value));
         value->identity = NULL;
+        value->is_new = false;
     }
 }
 
@@ -508,6 +510,7 @@ static struct value merge_slot(struct emitter *e, struct target *target, uint32_
                    value->truth == merged.truth;
         are_numbers &= value->number != NULL;
         merged.is_object &= value->is_object;
+        merged.is_new &= value->is_new;
         merged.is_clean &= value->is_clean;
         if (value->identity != merged.identity)
             merged.identity = NULL;
@@ -515,7 +518,7 @@ static struct value merge_slot(struct emitter *e, struct target *target, uint32_
     if (is_same)
         return merged;
     if (target->is_loop)
-        merged.is_object = merged.is_clean = false, merged.identity = NULL;
+        merged.is_object = merged.is_new = merged.is_clean = false, merged.identity = NULL;
     are_numbers &= !target->is_loop || !e->input->function->compiled->avoids_loop_types;
     LLVMValueRef phi = LLVMBuildPhi(e->builder, are_numbers ? e->number : e->i64, "");
     merged.bits = are_numbers ? NULL : phi;
@@ -1058,7 +1061,8 @@ static void emit_set_case(struct emitter *e, const struct site_case *seen, const
         forget_shapes(e);
         learn(e, bits, &(struct value){.identity = seen->target, .is_object = true});
     }
-    emit_stored(e, object, operand(e, 1));
+    if (!operand(e, 2)->is_new)
+        emit_stored(e, object, operand(e, 1));
     struct value value = *operand(e, 1);
     e->height -= 2;
     push(e, value);
@@ -1176,7 +1180,8 @@ static void new_instance(struct emitter *e, const struct class *class)
     store(e, word(e, 0), object, offsetof(struct instance, more));
     push(e, (struct value){.bits = LLVMBuildOr(e->builder, next, word(e, OBJECT_TAG), ""),
                            .identity = shape,
-                           .is_object = true});
+                           .is_object = true,
+                           .is_new = true});
     go(e, &done);
     begin_target(e, &slow);
     wait(e);
@@ -1184,7 +1189,7 @@ static void new_instance(struct emitter *e, const struct class *class)
     LLVMValueRef made = call_entry(e, rt_new_instance, word(e, (uintptr_t) class));
     go_unless(e, compare(e, LLVMIntNE, made, 0), e->failed);
     reload(e);
-    push(e, (struct value){.bits = made, .identity = shape, .is_object = true});
+    push(e, (struct value){.bits = made, .identity = shape, .is_object = true, .is_new = true});
     go(e, &done);
     begin_target(e, &done);
 }

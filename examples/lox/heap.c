@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 enum {
-    YOUNG_SIZE = 2 << 20,
+    YOUNG_SIZE = 8 << 20,
     CHUNK_BLOCKS = 32, /* blocks are mapped in chunks */
     THRESHOLD_MIN = 16 << 20,
     STRESSED_MINORS = 16, /* a stressed heap has one major collection for this many minor ones */
