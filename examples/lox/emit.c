@@ -3,11 +3,12 @@
  * of LLVM. The code relies on what the sites have seen: a guard tests it, and otherwise leaves to
  * the interpreter, with a frame state that says what the slots hold.
  *
- * - A slot is clean if the stack in memory holds its value. Before whatever can collect or fail,
- *   all slots are written (flush), and what can have moved is read again after it (reload). So the
- *   collector finds everything on the stack, and no native frame holds a pointer meanwhile.
- * - Calls are inlined. The frames of inlined functions exist only in frame states, until something
- *   needs them (save_frames).
+ * - A slot is clean if the stack in memory holds its value. Before calls, all slots that can be
+ *   objects that move are written, and a record of which these are (wait); before functions of C
+ *   that use the stack, all slots (save). What can have moved is read again after it (reload). So
+ *   the collector finds everything on the stack, and no native frame holds a pointer meanwhile.
+ * - Calls are inlined. The frames of inlined functions exist only in frame states and in the
+ * records of calls, until something needs them (save_frames).
  * - At the head of a loop all slots get phis, whose types are those of the values from before the
  *   loop; a guard at the back edge keeps numbers numbers.
  *
