@@ -245,26 +245,23 @@ static void retire(compiled_code *code)
     jit.has_retired = true;
 }
 
-/* Whether a frame of retired code may be on the stack. */
-static bool is_retired_code_used(void)
+/* Frees retired code, unless a frame of it may be on the stack. */
+static void free_retired(void)
 {
     struct cairn_context context;
     struct cairn_frame frame;
     struct cairn_walk walk;
-    if (cairn_context_save(&context) != 0 ||
+    if (!jit.has_retired || cairn_context_save(&context) != 0 ||
         cairn_frame_from_context(jit.runtime, &context, true, &frame, NULL) != CAIRN_OK)
-        return true;
+        return;
     cairn_walk_begin(&walk, &frame);
     walk.foreign = cairn_walk_native;
-    for (int i = 0; i < WALK_MAX; i++) {
-        if (cairn_walk_next(&walk, NULL) != CAIRN_OK)
-            return true;
-        if (walk.has_ended)
-            return false;
-        if (cairn_runtime_find_module(jit.runtime, walk.frame.pc - 1) == NULL)
-            return true;
-    }
-    return true;
+    for (int i = 0; !walk.has_ended; i++)
+        if (i == WALK_MAX || cairn_walk_next(&walk, NULL) != CAIRN_OK ||
+            (!walk.has_ended && cairn_runtime_find_module(jit.runtime, walk.frame.pc - 1) == NULL))
+            return;
+    cairn_runtime_quiesce(jit.runtime);
+    jit.has_retired = false;
 }
 
 /* Code that was compiled for a function that has been discarded since is not used. */
@@ -287,14 +284,6 @@ static void install(void)
         compiled->is_compiled = true;
         function->hot_invocations = 0;
     }
-}
-
-static void free_retired(void)
-{
-    if (!jit.has_retired || is_retired_code_used())
-        return;
-    cairn_runtime_quiesce(jit.runtime);
-    jit.has_retired = false;
 }
 
 /* Installs what is compiled, and begins to compile the function or its loop if it is not. */
