@@ -306,6 +306,7 @@ START_TEST(options_that_differ_in_unused_bytes_are_equal)
     same.counts_hits = false;
     same.keeps_flags = false;
     same.passes_user = false;
+    same.has_table = false;
     struct ir ir = begin_module("padding");
     add_loop(&ir, "f");
     begin_function(&ir, "g");
