@@ -734,7 +734,8 @@ static void emit_get_global(struct emitter *e, uint32_t number)
     push_constant(e, now);
     if (!is_object(now))
         return;
-    if (heap_is_young(&e->input->vm->heap, as_object(now)))
+    /* The address of an instance as a constant would be in the code at each access. */
+    if (is_kind(now, KIND_INSTANCE) || heap_is_young(&e->input->vm->heap, as_object(now)))
         operand(e, 1)->bits = load(e, e->i64, cell, 0);
     if (is_kind(now, KIND_CLOSURE) || is_kind(now, KIND_CLASS))
         operand(e, 1)->identity = as_object(now)->identity;
