@@ -755,17 +755,18 @@ static void emit_stored(struct emitter *e, LLVMValueRef object, struct value *va
     if (value->number != NULL || value->truth != NULL ||
         (is_constant(value) && !is_object(constant_of(value))))
         return;
+    LLVMValueRef bits = bits_of(e, value);
+    LLVMBasicBlockRef test = new_block(e);
+    LLVMBasicBlockRef remember = new_block(e);
+    LLVMBasicBlockRef next = new_block(e);
+    LLVMBuildCondBr(e->builder, compare(e, LLVMIntUGE, bits, OBJECT_TAG), test, next);
+    begin(e, test);
     LLVMValueRef flags = load(e, e->i8, object, offsetof(struct object, flags));
     LLVMValueRef watched =
         LLVMBuildAnd(e->builder, flags, LLVMConstInt(e->i8, FLAG_WATCHED, 0), "");
-    LLVMValueRef bits = bits_of(e, value);
-    LLVMBasicBlockRef remember = new_block(e);
-    LLVMBasicBlockRef test = new_block(e);
-    LLVMBasicBlockRef next = new_block(e);
     set_weights(
-        e, LLVMBuildCondBr(e->builder, LLVMBuildIsNull(e->builder, watched, ""), next, test), true);
-    begin(e, test);
-    LLVMBuildCondBr(e->builder, compare(e, LLVMIntUGE, bits, OBJECT_TAG), remember, next);
+        e, LLVMBuildCondBr(e->builder, LLVMBuildIsNull(e->builder, watched, ""), next, remember),
+        true);
     begin(e, remember);
     call_entry(e, rt_remember, LLVMBuildPtrToInt(e->builder, object, e->i64, ""));
     LLVMBuildBr(e->builder, next);
