@@ -122,7 +122,7 @@ static void check_operands(const struct ic_function *function, const struct cair
         uint64_t word = 0;
         char name[64];
         uint32_t size = given[i].size;
-        bool is_big_endian = *(const unsigned char *)&(const uint16_t){1} == 0;
+        bool is_big_endian = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
         memcpy((unsigned char *)&word + (is_big_endian ? sizeof word - size : 0), given[i].bytes,
                size);
         cairn_type_format(given[i].type, name, sizeof name);

@@ -89,7 +89,7 @@ static LLVMModuleRef build(LLVMContextRef own, void *user, struct cairn_error *e
     const char *format = item->text;
     if (format == NULL)
         format = "define i64 @f.%d(i64 %%x) {\n  ret i64 %d\n}\n";
-    snprintf(text, sizeof text, format, item->value, item->value, item->value);
+    snprintf(text, sizeof text, format, item->value, item->value);
     return support_parse(own, text);
 }
 

@@ -89,7 +89,8 @@ struct waiting *new_waiting(uint32_t slot_count)
     if (made == NULL)
         heap_exhausted();
     made->next = all_waiting;
-    return all_waiting = made;
+    all_waiting = made;
+    return made;
 }
 
 /* ---- Inline caches ---- */

@@ -31,8 +31,8 @@
  * frames of it, are not changed, unless the old version has `leave`. This holds in all modes of
  * code memory: no code is patched, and no system call is made for the entry itself.
  *
- * COST. A call takes 1 ns more than a call of the function itself. Installing a version takes 20 ns,
- * and with `leave` as long as cairn_invalidate for the same sites.
+ * COST. A call takes 1 ns more than a call of the function itself. Installing a version takes 20
+ * ns, and with `leave` as long as cairn_invalidate for the same sites.
  *
  * REPLACED VERSIONS. Three things can happen to a version when another one is installed:
  *
