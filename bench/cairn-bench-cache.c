@@ -274,7 +274,7 @@ static double run_queue(uint32_t batch_limit)
     double took = bench_now() - begun;
     cairn_queue_destroy(queue);
     cairn_runtime_destroy(runtime);
-    return took / JOBS;
+    return took / (double)JOBS;
 }
 
 /* Both are measured in turn, so that other load of the machine hits both. */
@@ -286,14 +286,15 @@ static void measure_queues(void)
         batches[round] = run_queue(JOBS);
         single[round] = run_queue(1);
     }
-    bench_print(&options, &(struct bench_figure){
-                              .name = "queue.job_of_a_batch",
-                              .value = bench_percentile(batches, ROUNDS, 0.5) / NANOSECONDS,
-                              .unit = "ms",
-                              .peer = "compiled alone",
-                              .peer_value = bench_percentile(single, ROUNDS, 0.5) / NANOSECONDS,
-                              .ratio_limit = 1.0,
-                          });
+    bench_print(&options,
+                &(struct bench_figure){
+                    .name = "queue.job_of_a_batch",
+                    .value = bench_percentile(batches, ROUNDS, 0.5) / (double)NANOSECONDS,
+                    .unit = "ms",
+                    .peer = "compiled alone",
+                    .peer_value = bench_percentile(single, ROUNDS, 0.5) / (double)NANOSECONDS,
+                    .ratio_limit = 1.0,
+                });
 }
 
 int main(void)

@@ -531,7 +531,7 @@ static void average_positions(size_t first, size_t set)
     double logarithms = 0;
     for (size_t i = first; i < first + POSITIONS; i++)
         logarithms += log(results[i][set]);
-    results[first][set] = exp(logarithms / POSITIONS);
+    results[first][set] = exp(logarithms / (double)POSITIONS);
 }
 
 /* Measures the heaps in turn, too, in longer blocks. */

@@ -175,7 +175,7 @@ struct layout {
 
 static const struct layout layouts[] = {
     [KIND_STRING] = {sizeof(struct string) + 1, .item_size = 1},
-    [KIND_NATIVE] = {sizeof(struct native)},
+    [KIND_NATIVE] = {.size = sizeof(struct native)},
     [KIND_CLOSURE] = {sizeof(struct closure), sizeof(struct box *), .item_pointers = 1},
     [KIND_BOX] = {sizeof(struct box), .value_count = 1},
     [KIND_CLASS] = {sizeof(struct class),
