@@ -178,6 +178,9 @@ struct cairn_arch {
 
     size_t veneer_bytes;
     size_t veneer_alignment;
+    /* ELFv1: bytes of the veneer's instructions that save the TOC pointer, which come first. A
+     * caller by descriptor has saved its own, and loaded the descriptor's. */
+    size_t veneer_save_bytes;
     /* Size of a framed veneer, and its call frame; 0 and NULL where calls need no such veneer. */
     size_t framed_veneer_bytes;
     const struct arch_veneer_frame *veneer_frame;
@@ -317,7 +320,8 @@ struct cairn_arch {
     bool (*encode_inline)(const struct cairn_arch *arch, const struct arch_cache *cache,
                           struct arch_cache_inline *inlined, uint8_t *code);
 
-    /* Encodes the branch that a miss takes, for another target. False if that is out of reach. */
+    /* Changes the target of the branch that a miss takes, which `encode_inline` has written to
+     * `code`. False if the target is out of reach. */
     bool (*encode_miss)(const struct cairn_arch *arch, uint64_t address, uint64_t target,
                         uint8_t *code);
 
@@ -460,8 +464,9 @@ void arch_set_signal_pc(void *ucontext, uint64_t pc);
  * architecture's number of levels; 0 if exits cannot save all of them, or there are no exits. */
 uint32_t arch_host_vector_level(void);
 
-/* Address of the code that an exit's stub jumps to. */
+/* Addresses of the code that the stubs of exits, and of exits with a light handler, jump to. */
 extern const uint64_t arch_exit_entry;
+extern const uint64_t arch_light_entry;
 
 /*
  * Initialises an exit that calls `handler` with all registers of the thread that reached the stub,
@@ -472,5 +477,9 @@ extern const uint64_t arch_exit_entry;
  */
 enum cairn_status arch_exit_init(struct arch_exit *data, arch_exit_handler *handler, void *user,
                                  const _Atomic uint32_t *level, struct cairn_error *error);
+
+/* Makes an initialised exit one that calls `light` before its handler. No thread may reach it
+ * yet. */
+void arch_exit_make_light(struct arch_light_exit *data, arch_light_handler *light);
 
 #endif

@@ -73,3 +73,9 @@ enum cairn_status arch_exit_init(struct arch_exit *data, arch_exit_handler *hand
     };
     return CAIRN_OK;
 }
+
+void arch_exit_make_light(struct arch_light_exit *data, arch_light_handler *light)
+{
+    data->light = light;
+    data->exit.entry = arch_light_entry;
+}

@@ -79,6 +79,7 @@ enum cairn_status arch_host_to_signal(const struct cairn_context *context, void 
 uint32_t arch_host_vector_level(void) { return 0; }
 
 const uint64_t arch_exit_entry = 0;
+const uint64_t arch_light_entry = 0;
 
 int cairn_context_save(struct cairn_context *context)
 {

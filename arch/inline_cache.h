@@ -45,6 +45,37 @@ struct arch_cache_field {
     int32_t pointer_offset; /* offset of that pointer, of 8 bytes */
 };
 
+/* A second guard, which compares the word at a constant address. Invariants: as for the first. */
+struct arch_cache_second {
+    uint8_t width; /* 0: there is no second guard */
+    uint64_t word; /* address */
+    uint64_t mask;
+    uint64_t key;
+};
+
+/* The elements of an array. The number of elements is in the receiver, and is less than 2^63. A
+ * case with an index that is not less misses. Element `index` is `index` times the field's width
+ * after the field's offset. */
+struct arch_cache_elements {
+    uint8_t length_width; /* 1, 2, 4 or 8 bytes; 0: the case accesses a field */
+    int32_t length_offset;
+    uint16_t index; /* general register, unsigned */
+    bool is_narrow; /* only the low 4 bytes of the register are the index */
+};
+
+/* What a store does after it has stored the value. */
+struct arch_cache_epilogue {
+    uint8_t key_width; /* 0: the key does not change; otherwise the guard's width */
+    uint64_t key;      /* new value of the guard's word */
+    /* Whether the byte `card_shift` bits of the receiver's address after `cards` is set to `card`.
+     * `cards` shifted left by `card_shift` is less than 2^63. */
+    bool marks_card;
+    uint8_t card_shift;
+    uint8_t card;
+    uint64_t cards;
+    uint64_t exit; /* address of the struct arch_exit to which the case then jumps; 0: none */
+};
+
 /* Invariants: `mask` and `key` have no bits beyond the width, and `key` has no bits outside `mask`.
  * `receiver` is a general register other than the stack pointer; it may be the same as `value`. */
 struct arch_cache_case {
@@ -53,10 +84,16 @@ struct arch_cache_case {
     int32_t key_offset;
     uint64_t mask;
     uint64_t key;
+    struct arch_cache_second second;
 
     enum arch_cache_action action;
     uint16_t value; /* register of the result, or of the value to store; unused by jumps */
     struct arch_cache_field field;
+    uint64_t holder; /* of a load: the address that replaces the receiver, or 0 */
+    struct arch_cache_elements elements; /* of a load or a store without a holder */
+    struct arch_cache_epilogue epilogue; /* of a store */
+    bool passes_constant; /* a jump sets the general register `argument` to `constant` */
+    uint16_t argument;
     /* New value of the low 8 bytes of the register, or of the low `constant_width` bytes of a
      * vector register. PPC64's floating-point registers hold a float of 4 bytes as a double. */
     uint64_t constant;
@@ -66,6 +103,38 @@ struct arch_cache_case {
     /* Address of an aligned counter of 8 bytes that a hit increments; 0 if there is no counter. */
     uint64_t counter;
 };
+
+/*
+ * A table of fields by key, for cases that differ only in key and field. It has 2^`bits` words of 8
+ * bytes, each of which holds a key in its low half and the field's offset in its high half. For
+ * keys of 8 bytes, which must be less than 2^48, these are the low 48 and the high 16 bits. The
+ * word of a free slot holds a key that belongs to another slot. Words may change at any time.
+ */
+struct arch_cache_table {
+    uint64_t address; /* of the first word; 0: there is no table */
+    unsigned bits;
+    uint32_t multiplier; /* less than 2^31 */
+    /* A load or a store of a field in the receiver. Its key and the field's offset are ignored; the
+     * key is of 4 or 8 bytes and has no mask, and there is no counter. */
+    struct arch_cache_case access;
+};
+
+enum {
+    ARCH_CACHE_TABLE_BITS_MAX = 11,
+    ARCH_CACHE_TABLE_SHIFT = 20 /* first bit of the product that is part of the slot's number */
+};
+
+/* Returns the number of the slot of a key. */
+static inline size_t arch_cache_table_slot(uint64_t key, uint32_t multiplier, unsigned bits)
+{
+    return key * multiplier >> ARCH_CACHE_TABLE_SHIFT & (((size_t)1 << bits) - 1);
+}
+
+/* Returns the position of the offset in the words of a table. */
+static inline unsigned arch_cache_table_offset_bit(uint8_t key_width)
+{
+    return key_width == 8 ? 48 : 32;
+}
 
 /* Invariant: `count` is at most ARCH_CACHE_CASES_MAX. */
 struct arch_cache {
@@ -87,11 +156,18 @@ struct arch_cache {
     /* Whether cases may be distinguished without a branch for each one, where the architecture and
      * the cases allow it. This may change the flags that `keeps_flags` is about. */
     bool may_select;
+    /* What the code searches after the last case. On x86-64, flags are not preserved then, and with
+     * keys of 8 bytes two words are pushed, the first of which is the site's return address. */
+    struct arch_cache_table table;
     /* Target after the last case: the code jumps to the struct arch_exit at this address, like an
      * exit's stub (`encode_exit`), as if the site had called it. The address may be anywhere. */
     uint64_t exit_data;
-    /* Or, if it is not 0, the pointer of the function to jump to instead. */
+    /* Or, if it is not 0, the pointer of the function to jump to instead; and whether it gets
+     * `constant` in the general register `argument`. */
     uint64_t miss_target;
+    bool passes_constant;
+    uint16_t argument;
+    uint64_t constant;
 };
 
 /*
@@ -111,8 +187,8 @@ struct arch_cache_inline {
 /* Limits for all architectures. */
 enum {
     ARCH_CACHE_CASES_MAX = 16,
-    ARCH_CACHE_CASE_BYTES_MAX = 192,
-    ARCH_CACHE_END_BYTES_MAX = 128,
+    ARCH_CACHE_CASE_BYTES_MAX = 480,
+    ARCH_CACHE_END_BYTES_MAX = 256,
     ARCH_CACHE_BYTES_MAX =
         ARCH_CACHE_CASES_MAX * ARCH_CACHE_CASE_BYTES_MAX + ARCH_CACHE_END_BYTES_MAX,
     /* Maximum size of a case in the site's own bytes, with padding. */

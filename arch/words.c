@@ -287,24 +287,44 @@ static bool encode_return(const struct cairn_arch *arch, const struct arch_cache
     return words_encode_branch(arch, ARCH_BRANCH_JUMP, address, cache->site_end, WORDS_BYTES, bits);
 }
 
+/* Appends the action of a hit that goes on at the end of the site. */
+static void append_effect(const struct words_cache *encoder, struct words_code *code,
+                          const struct arch_cache_case *one)
+{
+    if (one->action == ARCH_CACHE_CONSTANT)
+        encoder->result(code, one);
+    else
+        encoder->field(code, one);
+    if (one->action == ARCH_CACHE_STORE)
+        encoder->epilogue(code, one);
+}
+
+static void append_argument(const struct words_cache *encoder, struct words_code *code,
+                            const struct arch_cache_case *one)
+{
+    if (one->passes_constant)
+        encoder->constant(code, one->argument, one->constant);
+}
+
 static void append_hit(const struct words_cache *encoder, struct words_code *code,
                        const struct arch_cache *cache, const struct arch_cache_case *one)
 {
     uint64_t bits = encoder->return_instruction;
-    switch (one->action) {
-    case ARCH_CACHE_JUMP:
+    if (one->action == ARCH_CACHE_JUMP) {
+        append_argument(encoder, code, one);
         encoder->jump(code, cache, one->target);
         return;
-    case ARCH_CACHE_EXIT:
+    }
+    if (one->action == ARCH_CACHE_EXIT) {
         encoder->exit(code, cache, one->target);
         return;
-    case ARCH_CACHE_CONSTANT:
-        encoder->result(code, one);
-        break;
-    case ARCH_CACHE_LOAD:
-    case ARCH_CACHE_STORE:
-        encoder->field(code, one);
-        break;
+    }
+    append_effect(encoder, code, one);
+    if (one->action == ARCH_CACHE_STORE && one->epilogue.exit != 0) {
+        if (encoder->leave != NULL)
+            encoder->leave(code, cache);
+        encoder->exit(code, cache, one->epilogue.exit);
+        return;
     }
     bool is_encoded =
         cache->is_called || encode_return(code->arch, cache, code->address + code->size, &bits);
@@ -315,6 +335,40 @@ static void append_hit(const struct words_cache *encoder, struct words_code *cod
         encoder->literal(code, one);
 }
 
+enum { CONDITIONS_MAX = 3 };
+
+/* The branches that misses of a case take: offsets in the code. */
+struct branches {
+    size_t places[CONDITIONS_MAX];
+    size_t count;
+};
+
+static void append_conditions(const struct words_cache *encoder, struct words_code *code,
+                              const struct arch_cache *cache, const struct arch_cache_case *one,
+                              struct branches *branches)
+{
+    branches->count = 0;
+    encoder->guard(code, cache, one);
+    branches->places[branches->count++] = code->size - WORDS_BYTES;
+    if (one->second.width != 0) {
+        encoder->second(code, &one->second);
+        branches->places[branches->count++] = code->size - WORDS_BYTES;
+    }
+    if (one->elements.length_width != 0) {
+        encoder->bounds(code, cache, one);
+        branches->places[branches->count++] = code->size - WORDS_BYTES;
+    }
+}
+
+/* Sets the operand of a branch, whose target is at the offset `target`. */
+static void land(const struct words_cache *encoder, struct words_code *code, size_t branch,
+                 size_t target)
+{
+    uint8_t *at = code->bytes + branch;
+    uint32_t distance = (uint32_t)(target - branch);
+    write_word(code->arch, at, read_word(code->arch, at) | distance << encoder->guard_shift);
+}
+
 static void append_case(const struct words_cache *encoder, struct words_code *code,
                         const struct arch_cache *cache, const struct arch_cache_case *one)
 {
@@ -322,16 +376,32 @@ static void append_case(const struct words_cache *encoder, struct words_code *co
     assert(encoder->is_free(one->receiver, true));
     assert(!has_value || encoder->is_free(one->value, false));
     (void)has_value;
-    encoder->guard(code, cache, one);
-    size_t branch = code->size - WORDS_BYTES;
+    struct branches branches;
+    append_conditions(encoder, code, cache, one, &branches);
     if (one->counter != 0)
         encoder->count(code, one->counter);
     if (encoder->leave != NULL)
         encoder->leave(code, cache);
     append_hit(encoder, code, cache, one);
-    uint8_t *at = code->bytes + branch;
-    uint32_t distance = (uint32_t)(code->size - branch);
-    write_word(code->arch, at, read_word(code->arch, at) | distance << encoder->guard_shift);
+    for (size_t i = 0; i < branches.count; i++)
+        land(encoder, code, branches.places[i], code->size);
+}
+
+static void append_table(const struct words_cache *encoder, struct words_code *code,
+                         const struct arch_cache *cache)
+{
+    uint64_t bits = encoder->return_instruction;
+    encoder->search(code, cache);
+    size_t branch = code->size - WORDS_BYTES;
+    if (encoder->leave != NULL)
+        encoder->leave(code, cache);
+    encoder->found(code, &cache->table.access);
+    bool is_encoded =
+        cache->is_called || encode_return(code->arch, cache, code->address + code->size, &bits);
+    assert(is_encoded);
+    (void)is_encoded;
+    words_append(code, (uint32_t)bits);
+    land(encoder, code, branch, code->size);
 }
 
 bool words_encode_cache(const struct words_cache *encoder, const struct cairn_arch *arch,
@@ -351,8 +421,12 @@ bool words_encode_cache(const struct words_cache *encoder, const struct cairn_ar
     for (size_t i = 0; i < cache->count; i++)
         append_case(encoder, &written, cache, &cache->cases[i]);
     size->case_bytes = written.size;
+    if (cache->table.address != 0)
+        append_table(encoder, &written, cache);
     if (encoder->leave != NULL)
         encoder->leave(&written, cache);
+    if (cache->miss_target != 0 && cache->passes_constant)
+        encoder->constant(&written, cache->argument, cache->constant);
     if (cache->miss_target != 0)
         encoder->jump(&written, cache, cache->miss_target);
     else
@@ -382,16 +456,15 @@ static bool append_inline_hit(const struct words_cache *encoder, struct words_co
         encoder->count(code, one->counter);
     if (encoder->leave != NULL)
         encoder->leave(code, cache);
-    if (one->action == ARCH_CACHE_CONSTANT) {
-        encoder->result(code, one);
-    } else if (one->action == ARCH_CACHE_JUMP) {
+    if (one->action == ARCH_CACHE_JUMP) {
+        append_argument(encoder, code, one);
         if (code->arch->calls_need_veneer ||
             !words_encode_branch(code->arch, ARCH_BRANCH_CALL, cache->site_end - WORDS_BYTES,
                                  one->target, WORDS_BYTES, &bits))
             return false;
         words_append(code, (uint32_t)bits);
     } else {
-        encoder->field(code, one);
+        append_effect(encoder, code, one);
     }
     return true;
 }
@@ -407,13 +480,17 @@ bool words_encode_inline(const struct words_cache *encoder, const struct cairn_a
     struct words_code head = {.arch = arch, .bytes = head_bytes, .address = inlined->address};
     size_t size = (size_t)(cache->site_end - inlined->address);
     assert(size <= ARCH_CACHE_INLINE_BYTES_MAX);
-    if (one->action == ARCH_CACHE_EXIT || has_literal(encoder, arch, one) ||
-        !append_inline_hit(encoder, &hit, cache, one))
+    if (one->action == ARCH_CACHE_EXIT ||
+        (one->action == ARCH_CACHE_STORE && one->epilogue.exit != 0) ||
+        has_literal(encoder, arch, one) || !append_inline_hit(encoder, &hit, cache, one))
         return false;
     if (encoder->begin != NULL)
         encoder->begin(&head, cache);
-    encoder->guard(&head, cache, one);
-    size_t branch = head.size - WORDS_BYTES;
+    struct branches branches;
+    append_conditions(encoder, &head, cache, one, &branches);
+    size_t branch = branches.places[branches.count - 1];
+    for (size_t i = 0; i + 1 < branches.count; i++)
+        land(encoder, &head, branches.places[i], head.size);
     if (encoder->leave != NULL)
         encoder->leave(&head, cache);
     inlined->miss_offset = head.size;

@@ -78,13 +78,25 @@ struct words_cache {
     /* Appends a guard, which ends with the branch that a miss takes, without its operand. */
     void (*guard)(struct words_code *code, const struct arch_cache *cache,
                   const struct arch_cache_case *one);
+    /* Append the second guard, and the check of the index, which end in the same way. */
+    void (*second)(struct words_code *code, const struct arch_cache_second *second);
+    void (*bounds)(struct words_code *code, const struct arch_cache *cache,
+                   const struct arch_cache_case *one);
     void (*count)(struct words_code *code, uint64_t counter);
+    /* Append the search in the table, which ends with the branch that a miss takes, without its
+     * operand; and the access to the field that was found. */
+    void (*search)(struct words_code *code, const struct arch_cache *cache);
+    void (*found)(struct words_code *code, const struct arch_cache_case *access);
     /* Appends what precedes the action of a hit and the end. */
     void (*leave)(struct words_code *code, const struct arch_cache *cache);
     /* Append the actions: a load or a store, a constant, a jump to a function, and a jump to the
      * exit with this data. */
     void (*field)(struct words_code *code, const struct arch_cache_case *one);
     void (*result)(struct words_code *code, const struct arch_cache_case *one);
+    /* Appends what follows a store, except for the jump to an exit. */
+    void (*epilogue)(struct words_code *code, const struct arch_cache_case *one);
+    /* Loads a constant into a general register. */
+    void (*constant)(struct words_code *code, uint32_t to, uint64_t value);
     void (*jump)(struct words_code *code, const struct arch_cache *cache, uint64_t target);
     void (*exit)(struct words_code *code, const struct arch_cache *cache, uint64_t data);
     /* Appends the literal of a constant, after the hit. */

@@ -351,6 +351,53 @@ static void bench_many(const struct bench_options *options, const struct bench_m
                                                 .limit = 30});
 }
 
+static bool make_no_ops(const struct bench_module *module)
+{
+    static struct cairn_site_change changes[SITES];
+    for (int i = 0; i < SITES; i++)
+        changes[i] =
+            (struct cairn_site_change){.site = module->sites[i], .kind = CAIRN_SITE_CHANGE_NOP};
+    return cairn_sites_change(changes, SITES, CAIRN_RELAXED, NULL) == CAIRN_OK;
+}
+
+/* Returns the time per site for breaking an assumption with which all sites are registered. */
+static double time_break(const struct bench_module *module, enum cairn_strength strength)
+{
+    cairn_assumption *assumption;
+    enum cairn_status status = cairn_assumption_create(module->runtime, &assumption, NULL);
+    if (status != CAIRN_OK)
+        return 0;
+    const void *target = (const void *)(uintptr_t)near_one;
+    for (int i = 0; i < SITES && status == CAIRN_OK; i++)
+        status = cairn_assumption_add(assumption, module->sites[i], target, NULL);
+    double begun = bench_now();
+    status |= cairn_assumption_break(assumption, strength, NULL);
+    double elapsed = bench_now() - begun;
+    cairn_assumption_destroy(assumption);
+    return status == CAIRN_OK ? elapsed / (double)SITES : 0;
+}
+
+static void bench_assumption(const struct bench_options *options, const struct bench_module *module)
+{
+    enum { REPEATS = 51 };
+    double samples[REPEATS];
+    double peer_samples[REPEATS];
+    enum cairn_strength strength = can_synchronise(module->runtime) ? CAIRN_SYNC : CAIRN_RELAXED;
+    for (int i = 0; i < REPEATS; i++) {
+        samples[i] = make_no_ops(module) ? time_break(module, strength) : 0;
+        bool is_ready = make_no_ops(module);
+        peer_samples[i] =
+            is_ready ? time_many(module, (const void *)(uintptr_t)near_one, strength) : 0;
+    }
+    bench_print(options, &(struct bench_figure){
+                             .name = "retarget.4096-sites.assumption",
+                             .value = bench_percentile(samples, REPEATS, 0.5),
+                             .unit = "ns",
+                             .peer = "cairn_sites_change",
+                             .peer_value = bench_percentile(peer_samples, REPEATS, 0.5),
+                         });
+}
+
 bool bench_patch(const struct bench_options *options)
 {
     static struct bench_module module;
@@ -377,6 +424,7 @@ bool bench_patch(const struct bench_options *options)
     bench_near(options, &module);
     bench_protected(options);
     bench_many(options, &module);
+    bench_assumption(options, &module);
     cairn_runtime_destroy(module.runtime);
     return true;
 }

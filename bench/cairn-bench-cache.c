@@ -1,6 +1,7 @@
 /*
  * cairn-bench-cache: the time to load 1,000 functions from a code cache, beside the time to compile
- * them at -O2, as one object and as one object for each function.
+ * them at -O2, as one object and as one object for each function; and the time of a queue for a job
+ * of a batch, beside one that is compiled alone.
  *
  * Each function has a loop, a call, branches and a patch point with live values, about 40
  * instructions. Compiling is LLVM's default<O2> and its code generator, from modules that are
@@ -21,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { FUNCTIONS = 1000, FUNCTION_TEXT_BYTES = 2048, ROUNDS = 5 };
 
@@ -226,11 +228,81 @@ static void measure(const char *name, int object_count)
     LLVMContextDispose(context);
 }
 
+/* ---- Queues ---- */
+
+enum { JOBS = 200 };
+
+static _Atomic int jobs_done;
+
+static LLVMModuleRef build(LLVMContextRef context, void *user, struct cairn_error *error)
+{
+    (void)error;
+    return parse(context, (int)(uintptr_t)user, 1);
+}
+
+static void count_done(const struct cairn_queue_result *result, void *user)
+{
+    (void)user;
+    if (result->error->status != CAIRN_OK)
+        fail(result->error->message);
+    jobs_done++;
+}
+
+/* Returns nanoseconds for each of JOBS functions that a queue's only thread compiles. */
+static double run_queue(uint32_t batch_limit)
+{
+    const struct cairn_queue_options chosen = {
+        .engine = {.optimisation_level = 2, .passes = "default<O2>"}, .batch_limit = batch_limit};
+    struct cairn_error error;
+    cairn_runtime *runtime;
+    cairn_queue *queue;
+    if (cairn_runtime_create(NULL, &runtime, &error) != CAIRN_OK ||
+        cairn_queue_create(runtime, &chosen, &queue, &error) != CAIRN_OK)
+        fail(error.message);
+    jobs_done = 0;
+    double begun = bench_now();
+    for (uintptr_t i = 0; i < JOBS; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "f%d", (int)i);
+        const struct cairn_queue_job job = {
+            .build = build, .done = count_done, .user = (void *)i, .function = name};
+        if (cairn_queue_add(queue, &job, NULL, &error) != CAIRN_OK)
+            fail(error.message);
+    }
+    while (jobs_done < JOBS)
+        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+    double took = bench_now() - begun;
+    cairn_queue_destroy(queue);
+    cairn_runtime_destroy(runtime);
+    return took / (double)JOBS;
+}
+
+/* Both are measured in turn, so that other load of the machine hits both. */
+static void measure_queues(void)
+{
+    enum { NANOSECONDS = 1000000 };
+    double batches[ROUNDS], single[ROUNDS];
+    for (int round = 0; round < ROUNDS; round++) {
+        batches[round] = run_queue(JOBS);
+        single[round] = run_queue(1);
+    }
+    bench_print(&options,
+                &(struct bench_figure){
+                    .name = "queue.job_of_a_batch",
+                    .value = bench_percentile(batches, ROUNDS, 0.5) / (double)NANOSECONDS,
+                    .unit = "ms",
+                    .peer = "compiled alone",
+                    .peer_value = bench_percentile(single, ROUNDS, 0.5) / (double)NANOSECONDS,
+                    .ratio_limit = 1.0,
+                });
+}
+
 int main(void)
 {
     bench_begin(&options);
     measure("cache.one_object_of_1000", 1);
     measure("cache.1000_objects", FUNCTIONS);
+    measure_queues();
     bench_end(&options);
     return 0;
 }

@@ -1,8 +1,8 @@
 /*
  * cairn-bench-deopt: the time to get from compiled code to a handler, read 16 live values, and
- * continue after the site or return to the caller. It is compared with C++'s throw and catch over
- * one frame, the usual way to leave a function early. With an argument, only figures whose names
- * begin with it are measured.
+ * continue after the site, return to the caller, or throw to a saved context. It is compared with
+ * C++'s throw and catch over one frame, the usual way to leave a function early. With an argument,
+ * only figures whose names begin with it are measured.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -204,9 +204,28 @@ static void only_return(struct cairn_exit_call *call, void *user)
     return_result(call);
 }
 
-/* ---- Measuring ---- */
-
 typedef int64_t compiled(void);
+
+/* ---- A throw ---- */
+
+static struct cairn_context protected_by;
+
+static void throw_to_context(struct cairn_exit_call *call, void *user)
+{
+    struct cairn_error error;
+    (void)user;
+    check(cairn_exit_resume(call, &protected_by, &error), &error);
+}
+
+static compiled *throwing;
+
+/* Calls the function, whose exit resumes at the context that is saved here. */
+static int64_t call_protected(void)
+{
+    return cairn_context_save(&protected_by) == 0 ? throwing() : 1;
+}
+
+/* ---- Measuring ---- */
 
 static double time_calls(compiled *function)
 {
@@ -238,6 +257,7 @@ struct wanted {
     cairn_exit_handler *handler;
     double limit;
     double ratio_limit;
+    compiled *caller; /* if it is not called directly */
 };
 
 static void measure(const struct bench *bench, const struct wanted *wanted)
@@ -249,8 +269,9 @@ static void measure(const struct bench *bench, const struct wanted *wanted)
     cairn_exit *exit = NULL;
     check(cairn_exit_create(bench->runtime, wanted->handler, NULL, &exit, &error), &error);
     check(cairn_site_call(bench->site, cairn_exit_target(exit), CAIRN_SYNC, &error), &error);
+    throwing = bench->function;
     for (int i = 0; i < SAMPLES; i++) {
-        values[i] = time_calls(bench->function);
+        values[i] = time_calls(wanted->caller != NULL ? wanted->caller : bench->function);
         peer_values[i] = time_throws();
     }
     check(cairn_site_nop(bench->site, CAIRN_SYNC, &error), &error);
@@ -271,12 +292,13 @@ static void measure_all(const struct bench *bench, const char *only)
 {
     const struct bench_options options = {.only = only};
     static const struct wanted all[] = {
-        {"deopt.continue.nothing-read", leave_alone, 0, 0},
-        {"deopt.continue.16-read-at-once", read_all_and_continue, 150, 0},
-        {"deopt.continue.16-read-one-by-one", read_each_and_continue, 0, 0},
-        {"deopt.return.nothing-read", only_return, 0, 0},
-        {"deopt.return.16-read-at-once", read_all_and_return, 0, 0.2},
-        {"deopt.return.16-read-one-by-one", read_each_and_return, 0, 0},
+        {"deopt.continue.nothing-read", leave_alone, 0, 0, NULL},
+        {"deopt.continue.16-read-at-once", read_all_and_continue, 150, 0, NULL},
+        {"deopt.continue.16-read-one-by-one", read_each_and_continue, 0, 0, NULL},
+        {"deopt.return.nothing-read", only_return, 0, 0, NULL},
+        {"deopt.return.16-read-at-once", read_all_and_return, 0, 0.2, NULL},
+        {"deopt.return.16-read-one-by-one", read_each_and_return, 0, 0, NULL},
+        {"deopt.throw", throw_to_context, 0, 0, call_protected},
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (bench_wants(&options, all[i].name))

@@ -31,7 +31,16 @@ static void check(enum cairn_status status, const struct cairn_error *error)
 
 /* ---- What is measured ---- */
 
-enum cases { NO_CASES, LOADS, LOADS_BY_WIDE_KEYS, STORES, CALLS };
+enum cases {
+    NO_CASES,
+    LOADS,
+    LOADS_BY_WIDE_KEYS,
+    STORES,
+    CALLS,
+    TRANSITIONS,
+    PROTOTYPES,
+    ELEMENTS
+};
 
 /* A loop, and the properties of its cache. `kind` 0 is a site with anyregcc. */
 struct subject {
@@ -54,6 +63,13 @@ static void missed(struct cairn_ic_miss *miss, void *user)
     check(cairn_ic_return(miss, &value, &error), &error);
 }
 
+static bool missed_lightly(const uint64_t *operands, uint64_t *result, void *user)
+{
+    (void)user;
+    *result = (uint64_t)ic_look_up((const struct ic_object *)(uintptr_t)operands[0]);
+    return true;
+}
+
 /* Loops with more branches take longer at some places in a cache line, so that they are at several.
  */
 enum { POSITIONS = 4, POSITION_PADDING = 16 };
@@ -70,6 +86,12 @@ enum {
     LOOKUP_CALLED,
     WRITTEN_STORE,
     STORE,
+    WRITTEN_TRANSITION,
+    TRANSITION,
+    WRITTEN_PROTOTYPE,
+    PROTOTYPE,
+    WRITTEN_ELEMENT,
+    ELEMENT,
     WRITTEN_CALL,
     WRITTEN_CALL_LAST = WRITTEN_CALL + POSITIONS - 1,
     CALL,
@@ -90,7 +112,10 @@ enum {
     LIST_FOUR,
     LIST_LOOKUP_FOUR,
     MISS,
+    LIGHT_MISS,
     MEGAMORPHIC,
+    MEGAMORPHIC_WIDE,
+    MEGAMORPHIC_MISS,
     MEGAMORPHIC_TARGET,
     SUBJECTS
 };
@@ -120,6 +145,27 @@ static struct subject subjects[SUBJECTS] = {
                        .kind = IC_LOOP_WRITTEN_STORE,
                        .shape_count = 1},
     [STORE] = {.name = "store", .kind = IC_LOOP_SITE_STORE, .shape_count = 1, .cases = STORES},
+    [WRITTEN_TRANSITION] = {.name = "guard and two stores in the IR",
+                            .kind = IC_LOOP_WRITTEN_TRANSITION,
+                            .shape_count = 1},
+    [TRANSITION] = {.name = "transition",
+                    .kind = IC_LOOP_SITE_FORM_STORE,
+                    .shape_count = 1,
+                    .cases = TRANSITIONS},
+    [WRITTEN_PROTOTYPE] = {.name = "guards of object and prototype in the IR",
+                           .kind = IC_LOOP_WRITTEN_PROTOTYPE,
+                           .shape_count = 1},
+    [PROTOTYPE] = {.name = "prototype",
+                   .kind = IC_LOOP_SITE_FORM,
+                   .shape_count = 1,
+                   .cases = PROTOTYPES},
+    [WRITTEN_ELEMENT] = {.name = "guard, bounds check and load in the IR",
+                         .kind = IC_LOOP_WRITTEN_ELEMENT,
+                         .shape_count = 1},
+    [ELEMENT] = {.name = "element",
+                 .kind = IC_LOOP_SITE_ELEMENT,
+                 .shape_count = 1,
+                 .cases = ELEMENTS},
     [WRITTEN_CALL] = {.name = "guard and direct call in the IR",
                       .kind = IC_LOOP_WRITTEN_CALL,
                       .shape_count = 1},
@@ -164,11 +210,23 @@ static struct subject subjects[SUBJECTS] = {
                           .is_c = true,
                           .is_along_list = true},
     [MISS] = {.name = "miss", .shape_count = 1, .is_slow = true},
+    [LIGHT_MISS] = {.name = "miss with a light handler",
+                    .shape_count = 1,
+                    .options = {.light_handler = missed_lightly},
+                    .is_slow = true},
     [MEGAMORPHIC] = {.name = "megamorphic",
                      .shape_count = IC_SHAPES,
                      .cases = LOADS,
-                     .options = {.case_limit = 1},
-                     .is_slow = true},
+                     .options = {.case_limit = 1, .has_table = true}},
+    [MEGAMORPHIC_WIDE] = {.name = "megamorphic by keys of 8 bytes",
+                          .shape_count = IC_SHAPES,
+                          .cases = LOADS_BY_WIDE_KEYS,
+                          .options = {.case_limit = 1, .has_table = true}},
+    [MEGAMORPHIC_MISS] = {.name = "megamorphic without a table",
+                          .shape_count = IC_SHAPES,
+                          .cases = LOADS,
+                          .options = {.case_limit = 1},
+                          .is_slow = true},
     [MEGAMORPHIC_TARGET] = {.name = "megamorphic",
                             .kind = IC_LOOP_SITE_C,
                             .shape_count = IC_SHAPES,
@@ -195,34 +253,41 @@ struct figure {
     int subject;
     int peer;
     double ratio_limit;
+    double limit; /* ns */
 };
 
 static const struct figure figures[] = {
-    {"ic.hit", HIT, WRITTEN, 1.1},
-    {"ic.hit-elsewhere", HIT_NARROW, WRITTEN, 2},
-    {"ic.call", CALL, WRITTEN_CALL, 1.15},
-    {"ic.two", TWO, WRITTEN_TWO, 1.5},
-    {"ic.hit-or-lookup", HIT, LOOKUP, 1.0 / 3},
-    {"ic.hit-or-call-of-lookup", HIT, LOOKUP_CALLED, 1.0 / 3},
-    {"ic.hit-by-8-byte-key", HIT_WIDE, WRITTEN, 0},
-    {"ic.hit-counted", HIT_COUNTED, WRITTEN, 0},
-    {"ic.hit-keeping-flags", HIT_KEEPING_FLAGS, WRITTEN, 0},
-    {"ic.hit-with-c-convention", HIT_C, WRITTEN, 0},
-    {"ic.store", STORE, WRITTEN_STORE, 0},
-    {"ic.four", FOUR, HIT_NARROW, 2.5},
-    {"ic.four-in-order", FOUR_IN_ORDER, HIT, 0},
-    {"ic.four-counted", FOUR_COUNTED, HIT, 0},
-    {"ic.four-with-c-convention", FOUR_C, HIT, 0},
-    {"ic.four-guards-in-ir", WRITTEN_FOUR, HIT, 0},
-    {"ic.four-or-guards-in-ir", FOUR, WRITTEN_FOUR, 0},
-    {"ic.four-or-lookup", FOUR, LOOKUP_FOUR, 0},
-    {"ic.list", LIST_HIT, LIST_WRITTEN, 0},
-    {"ic.list-or-lookup", LIST_HIT, LIST_LOOKUP, 1.0 / 3},
-    {"ic.list-four", LIST_FOUR, LIST_HIT, 0},
-    {"ic.list-four-or-lookup", LIST_FOUR, LIST_LOOKUP_FOUR, 0},
-    {"ic.miss", MISS, LOOKUP_CALLED, 0},
-    {"ic.megamorphic", MEGAMORPHIC, LOOKUP_CALLED, 0},
-    {"ic.megamorphic-target", MEGAMORPHIC_TARGET, LOOKUP_CALLED, 0},
+    {"ic.hit", HIT, WRITTEN, 1.1, 0},
+    {"ic.hit-elsewhere", HIT_NARROW, WRITTEN, 2, 0},
+    {"ic.call", CALL, WRITTEN_CALL, 1.15, 0},
+    {"ic.two", TWO, WRITTEN_TWO, 1.5, 0},
+    {"ic.hit-or-lookup", HIT, LOOKUP, 1.0 / 3, 0},
+    {"ic.hit-or-call-of-lookup", HIT, LOOKUP_CALLED, 1.0 / 3, 0},
+    {"ic.hit-by-8-byte-key", HIT_WIDE, WRITTEN, 0, 0},
+    {"ic.hit-counted", HIT_COUNTED, WRITTEN, 0, 0},
+    {"ic.hit-keeping-flags", HIT_KEEPING_FLAGS, WRITTEN, 0, 0},
+    {"ic.hit-with-c-convention", HIT_C, WRITTEN, 0, 0},
+    {"ic.store", STORE, WRITTEN_STORE, 0, 0},
+    {"ic.transition", TRANSITION, WRITTEN_TRANSITION, 0, 0},
+    {"ic.prototype", PROTOTYPE, WRITTEN_PROTOTYPE, 0, 0},
+    {"ic.element", ELEMENT, WRITTEN_ELEMENT, 0, 0},
+    {"ic.four", FOUR, HIT_NARROW, 2.5, 0},
+    {"ic.four-in-order", FOUR_IN_ORDER, HIT, 0, 0},
+    {"ic.four-counted", FOUR_COUNTED, HIT, 0, 0},
+    {"ic.four-with-c-convention", FOUR_C, HIT, 0, 0},
+    {"ic.four-guards-in-ir", WRITTEN_FOUR, HIT, 0, 0},
+    {"ic.four-or-guards-in-ir", FOUR, WRITTEN_FOUR, 0, 0},
+    {"ic.four-or-lookup", FOUR, LOOKUP_FOUR, 0, 0},
+    {"ic.list", LIST_HIT, LIST_WRITTEN, 0, 0},
+    {"ic.list-or-lookup", LIST_HIT, LIST_LOOKUP, 1.0 / 3, 0},
+    {"ic.list-four", LIST_FOUR, LIST_HIT, 0, 0},
+    {"ic.list-four-or-lookup", LIST_FOUR, LIST_LOOKUP_FOUR, 0, 0},
+    {"ic.miss", MISS, LOOKUP_CALLED, 0, 0},
+    {"ic.light-miss", LIGHT_MISS, LOOKUP_CALLED, 0, 60},
+    {"ic.megamorphic", MEGAMORPHIC, LOOKUP_CALLED, 3, 0},
+    {"ic.megamorphic-by-8-byte-key", MEGAMORPHIC_WIDE, LOOKUP_CALLED, 3, 0},
+    {"ic.megamorphic-miss", MEGAMORPHIC_MISS, LOOKUP_CALLED, 0, 0},
+    {"ic.megamorphic-target", MEGAMORPHIC_TARGET, LOOKUP_CALLED, 0, 0},
 };
 enum { FIGURES = sizeof figures / sizeof *figures };
 
@@ -254,10 +319,21 @@ static struct cairn_ic_case case_of(enum cases cases, size_t shape)
         made.action = CAIRN_IC_CALL;
         made.target = method;
     }
-    if (cases == STORES) {
+    if (cases == STORES || cases == TRANSITIONS) {
         made.action = CAIRN_IC_STORE;
         made.field.offset = IC_WRITTEN_OFFSET;
         made.operand = 1;
+    }
+    /* The shape stays the same, for the next pass. */
+    made.changes_key = cases == TRANSITIONS;
+    made.new_key = cases == TRANSITIONS ? made.guard.key : 0;
+    if (cases == PROTOTYPES)
+        made.holder =
+            (struct cairn_ic_holder){&ic_prototype, {.width = 4, .key = ic_prototype.shape}};
+    if (cases == ELEMENTS) {
+        made.field.offset = offsetof(struct ic_object, fields);
+        made.elements = (struct cairn_ic_elements){
+            .length_width = 4, .length_offset = offsetof(struct ic_object, flags), .index = 1};
     }
     return made;
 }
@@ -284,9 +360,7 @@ static cairn_ic *create_cache(const struct bench *bench, uint64_t id,
 
 static bool has_site(const struct subject *subject)
 {
-    return !subject->is_c &&
-           (subject->kind == IC_LOOP_SITE || subject->kind == IC_LOOP_SITE_C ||
-            subject->kind == IC_LOOP_SITE_STORE || subject->kind == IC_LOOP_SITE_NARROW);
+    return !subject->is_c && subject->kind < IC_LOOP_WRITTEN;
 }
 
 static void create_caches(const struct bench *bench)
@@ -379,11 +453,28 @@ static bool is_measured(const struct bench *bench, size_t subject, size_t set)
     return false;
 }
 
+static int64_t expected_of(enum ic_loop_kind kind, const struct ic_heap *heap)
+{
+    switch (kind) {
+    case IC_LOOP_SITE_STORE:
+    case IC_LOOP_SITE_FORM_STORE:
+    case IC_LOOP_WRITTEN_STORE:
+    case IC_LOOP_WRITTEN_TRANSITION:
+        return (int64_t)heap->count;
+    case IC_LOOP_SITE_FORM:
+    case IC_LOOP_WRITTEN_PROTOTYPE:
+        return (int64_t)heap->count * ic_prototype.fields[2];
+    case IC_LOOP_SITE_ELEMENT:
+    case IC_LOOP_WRITTEN_ELEMENT:
+        return heap->element_sum;
+    default:
+        return heap->sum;
+    }
+}
+
 static void run(size_t subject, const struct ic_heap *heap)
 {
-    enum ic_loop_kind kind = subjects[subject].kind;
-    bool stores = kind == IC_LOOP_WRITTEN_STORE || kind == IC_LOOP_SITE_STORE;
-    int64_t expected = stores ? (int64_t)heap->count : heap->sum;
+    int64_t expected = expected_of(subjects[subject].kind, heap);
     if (loops[subject](heap->order, (int64_t)heap->count) == expected)
         return;
     fprintf(stderr, "cairn-bench-ic: %s: wrong sum\n", subjects[subject].name);
@@ -440,7 +531,7 @@ static void average_positions(size_t first, size_t set)
     double logarithms = 0;
     for (size_t i = first; i < first + POSITIONS; i++)
         logarithms += log(results[i][set]);
-    results[first][set] = exp(logarithms / POSITIONS);
+    results[first][set] = exp(logarithms / (double)POSITIONS);
 }
 
 /* Measures the heaps in turn, too, in longer blocks. */
@@ -473,6 +564,7 @@ static void print_figure(const struct bench *bench, const struct figure *figure,
         .peer = subjects[figure->peer].name,
         .peer_value = peer_value,
         .ratio_limit = figure->ratio_limit,
+        .limit = figure->limit,
     };
     bench_print(&bench->options, &line);
 }
@@ -510,8 +602,10 @@ enum { ROUNDS = 200 };
 static void reset_caches(const struct bench *bench, cairn_ic *const *caches)
 {
     struct cairn_error error;
+    struct cairn_ic_change changes[ADDED];
     for (size_t i = 0; i < ADDED; i++)
-        check(cairn_ic_reset(caches[i], CAIRN_RELAXED, &error), &error);
+        changes[i] = (struct cairn_ic_change){.ic = caches[i], .kind = CAIRN_IC_CHANGE_RESET};
+    check(cairn_ics_change(changes, ADDED, CAIRN_RELAXED, &error), &error);
     cairn_runtime_quiesce(bench->runtime);
 }
 

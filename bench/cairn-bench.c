@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "bench/bench_entry.h"
 #include "bench/bench_load.h"
 #include "bench/bench_patch.h"
 #include "bench/bench_stackmap.h"
@@ -109,7 +110,7 @@ static int run(const struct arguments *arguments, const struct cairn_section *se
         fprintf(stderr, "cairn-bench: no table can be made of this section, or no memory\n");
         return 1;
     }
-    if (!bench_load(options) || !bench_patch(options))
+    if (!bench_load(options) || !bench_patch(options) || !bench_entry(options))
         return 1;
 #ifdef WITH_LLVM
     if (!bench_mcjit(options))

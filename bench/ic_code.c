@@ -46,22 +46,30 @@ static LLVMValueRef load_at(const struct building *building, LLVMValueRef pointe
 
 /* ---- Sites ---- */
 
+static uint32_t bytes_of(const struct building *building, enum ic_loop_kind kind)
+{
+    uint32_t bytes = cairn_patchpoint_inline_bytes(building->module);
+    if (kind == IC_LOOP_SITE_NARROW)
+        return cairn_patchpoint_minimum_bytes(building->module, false);
+    bool is_form = kind == IC_LOOP_SITE_FORM || kind == IC_LOOP_SITE_FORM_STORE ||
+                   kind == IC_LOOP_SITE_ELEMENT;
+    return is_form ? 2 * bytes : bytes;
+}
+
 static LLVMValueRef build_site(const struct building *building, const struct ic_loop *loop,
                                LLVMValueRef object, LLVMValueRef stored)
 {
     struct cairn_error error;
     LLVMValueRef arguments[] = {object, stored};
-    bool stores = loop->kind == IC_LOOP_SITE_STORE;
+    bool stores = loop->kind == IC_LOOP_SITE_STORE || loop->kind == IC_LOOP_SITE_FORM_STORE;
     const struct cairn_patchpoint patchpoint = {
         .id = loop->id,
-        .byte_count = loop->kind == IC_LOOP_SITE_NARROW
-                          ? cairn_patchpoint_minimum_bytes(building->module, false)
-                          : cairn_patchpoint_inline_bytes(building->module),
+        .byte_count = bytes_of(building, loop->kind),
         .result_type = stores ? NULL : building->int64,
         .calling_convention =
             loop->kind == IC_LOOP_SITE_C ? 0 : (uint32_t)CAIRN_CALLING_CONVENTION_ANYREG,
         .arguments = arguments,
-        .argument_count = stores ? 2 : 1,
+        .argument_count = stores || loop->kind == IC_LOOP_SITE_ELEMENT ? 2 : 1,
     };
     LLVMValueRef result = cairn_build_patchpoint(building->builder, &patchpoint, &error);
     if (result == NULL) {
@@ -141,6 +149,88 @@ static LLVMValueRef build_guards(const struct building *building, LLVMValueRef o
     return result;
 }
 
+/* ---- More than a guard and an access, in the IR ---- */
+
+static LLVMValueRef build_prototype(const struct building *building)
+{
+    LLVMValueRef address = constant(building, (uintptr_t)&ic_prototype);
+    return LLVMBuildIntToPtr(building->builder, address, building->bytes, "");
+}
+
+/* Builds the condition that is tested after the object's shape. */
+static LLVMValueRef build_second(const struct building *building, enum ic_loop_kind kind,
+                                 LLVMValueRef object, LLVMValueRef index)
+{
+    LLVMBuilderRef builder = building->builder;
+    if (kind == IC_LOOP_WRITTEN_PROTOTYPE) {
+        LLVMValueRef shape = load_at(building, build_prototype(building), 0, building->int32);
+        LLVMValueRef key = LLVMConstInt(building->int32, ic_prototype.shape, 0);
+        return LLVMBuildICmp(builder, LLVMIntEQ, shape, key, "");
+    }
+    size_t offset = offsetof(struct ic_object, flags);
+    LLVMValueRef length = load_at(building, object, offset, building->int32);
+    LLVMValueRef wide = LLVMBuildZExt(builder, length, building->int64, "");
+    return LLVMBuildICmp(builder, LLVMIntULT, index, wide, "");
+}
+
+static LLVMValueRef build_form_hit(const struct building *building, enum ic_loop_kind kind,
+                                   LLVMValueRef object, LLVMValueRef value)
+{
+    LLVMBuilderRef builder = building->builder;
+    if (kind == IC_LOOP_WRITTEN_PROTOTYPE)
+        return load_at(building, build_prototype(building), ic_offsets[0], building->int64);
+    if (kind == IC_LOOP_WRITTEN_ELEMENT) {
+        LLVMValueRef offset = LLVMBuildShl(builder, value, constant(building, 3), "");
+        LLVMValueRef first = constant(building, offsetof(struct ic_object, fields));
+        offset = LLVMBuildAdd(builder, offset, first, "");
+        LLVMValueRef place = place_at(building, object, offset, building->int64);
+        return LLVMBuildLoad2(builder, building->int64, place, "");
+    }
+    LLVMValueRef key = LLVMConstInt(building->int32, ic_shapes[0], 0);
+    LLVMValueRef place = place_at(building, object, constant(building, 0), building->int32);
+    LLVMValueRef result = build_hit(building, object, value, false, 0);
+    /* The shape stays the same, for the next pass. A store that is not volatile might be removed.
+     */
+    LLVMSetVolatile(LLVMBuildStore(builder, key, place), 1);
+    return result;
+}
+
+static LLVMValueRef build_form(const struct building *building, enum ic_loop_kind kind,
+                               LLVMValueRef object, LLVMValueRef value)
+{
+    LLVMBuilderRef builder = building->builder;
+    bool has_second = kind != IC_LOOP_WRITTEN_TRANSITION;
+    LLVMBasicBlockRef second = has_second ? append(building, "second") : NULL;
+    LLVMBasicBlockRef hit = append(building, "hit");
+    LLVMBasicBlockRef other = append(building, "other");
+    LLVMBasicBlockRef done = append(building, "done");
+    LLVMValueRef shape = load_at(building, object, 0, building->int32);
+    LLVMValueRef key = LLVMConstInt(building->int32, ic_shapes[0], 0);
+    LLVMValueRef is_equal = LLVMBuildICmp(builder, LLVMIntEQ, shape, key, "");
+    expect_true(building, LLVMBuildCondBr(builder, is_equal, has_second ? second : hit, other));
+    if (has_second) {
+        LLVMPositionBuilderAtEnd(builder, second);
+        LLVMValueRef is_second = build_second(building, kind, object, value);
+        expect_true(building, LLVMBuildCondBr(builder, is_second, hit, other));
+    }
+    LLVMPositionBuilderAtEnd(builder, hit);
+    LLVMValueRef results[] = {build_form_hit(building, kind, object, value), NULL};
+    LLVMBuildBr(builder, done);
+    LLVMPositionBuilderAtEnd(builder, other);
+    results[1] = build_call(building, object);
+    LLVMBuildBr(builder, done);
+    LLVMPositionBuilderAtEnd(builder, done);
+    LLVMValueRef result = LLVMBuildPhi(builder, building->int64, "");
+    LLVMBasicBlockRef from[] = {hit, other};
+    LLVMAddIncoming(result, results, from, 2);
+    return result;
+}
+
+static LLVMValueRef build_index(const struct building *building, LLVMValueRef i)
+{
+    return LLVMBuildAnd(building->builder, i, constant(building, IC_ELEMENTS - 1), "index");
+}
+
 /* ---- The loop ---- */
 
 /* Builds the access to one object. Returns the value that is added to the sum. */
@@ -158,6 +248,13 @@ static LLVMValueRef build_body(const struct building *building, const struct ic_
         return build_guards(building, object, i, false, 1);
     case IC_LOOP_WRITTEN_CALL:
         return build_guards(building, object, NULL, true, 1);
+    case IC_LOOP_WRITTEN_TRANSITION:
+    case IC_LOOP_WRITTEN_PROTOTYPE:
+        return build_form(building, loop->kind, object, i);
+    case IC_LOOP_WRITTEN_ELEMENT:
+        return build_form(building, loop->kind, object, build_index(building, i));
+    case IC_LOOP_SITE_ELEMENT:
+        return build_site(building, loop, object, build_index(building, i));
     case IC_LOOP_CALLED:
         return build_call(building, object);
     default:

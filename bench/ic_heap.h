@@ -34,7 +34,14 @@ struct ic_heap {
     struct ic_object **order;
     int64_t
         sum; /* sum of the property over all objects; in lists, the address of the first object */
+    int64_t element_sum; /* sum of field `i % IC_ELEMENTS` of object number i in the order */
 };
+
+/* Objects as arrays, whose elements are the fields and whose length is in the flags. */
+enum { IC_ELEMENTS = 4 };
+
+/* An object that has the property, at the offset of shape 0. */
+extern const struct ic_object ic_prototype;
 
 /* Creates a heap. Each object has a random one of the first `shape_count` shapes. */
 void ic_heap_create(struct ic_heap *heap, size_t count, uint32_t shape_count, bool is_list);

@@ -6,7 +6,8 @@
  *     cc inline_cache.c $(pkg-config --cflags --libs cairn-llvm)
  *
  * A loop adds up the property "x" of many objects: of one shape, then of two, of three and of ten.
- * Another loop writes the property.
+ * Another loop writes the property. Objects without the property inherit it from a prototype, and
+ * get it by a write.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -61,6 +62,12 @@ static const struct shape shapes[SHAPES] = {
     {{X, WIDTH}},
 };
 
+/* The shape of objects without the property, the one that they have once it is written, and the
+ * object that they inherit it from. */
+static const struct shape bare = {{Y}};
+static const struct shape *const bare_and_property = &shapes[4];
+static const struct object prototype = {&shapes[0], {1000}};
+
 /* The property that code reads. It is volatile so that a compiler cannot specialise the search. */
 static const volatile enum name property = X;
 
@@ -78,6 +85,8 @@ __attribute__((noinline)) static size_t find(const struct shape *shape)
  * hold. */
 static int64_t read_property(const struct object *object)
 {
+    if (object->shape == &bare)
+        object = &prototype;
     return object->fields[find(object->shape)];
 }
 
@@ -122,14 +131,24 @@ static struct cairn_ic_case case_for(const struct object *object, enum cairn_ic_
     };
 }
 
+/* Changes the case of the prototype to one for the objects that inherit its property. */
+static void inherit(struct cairn_ic_case *found)
+{
+    found->holder = (struct cairn_ic_holder){&prototype, found->guard};
+    found->guard.key = (uintptr_t)&bare;
+}
+
 /* Reads the property, and adds a case for the next object of this shape. */
 static void read_missed(struct cairn_ic_miss *miss, void *unused)
 {
     struct cairn_error error;
     const struct object *object = cairn_value_pointer(&miss->operands[0]);
     const struct cairn_value value = cairn_value_of_integer(64, read_property(object));
-    const struct cairn_ic_case found = case_for(object, CAIRN_IC_LOAD);
+    bool is_bare = object->shape == &bare;
+    struct cairn_ic_case found = case_for(is_bare ? &prototype : object, CAIRN_IC_LOAD);
     (void)unused;
+    if (is_bare)
+        inherit(&found);
     misses++;
     read_cache = miss->ic;
     check(cairn_ic_return(miss, &value, &error), &error);
@@ -140,8 +159,14 @@ static void write_missed(struct cairn_ic_miss *miss, void *unused)
 {
     struct cairn_error error;
     struct object *object = cairn_value_pointer(&miss->operands[0]);
-    const struct cairn_ic_case found = case_for(object, CAIRN_IC_STORE);
+    const struct shape *before = object->shape;
     (void)unused;
+    if (before == &bare)
+        object->shape = bare_and_property;
+    struct cairn_ic_case found = case_for(object, CAIRN_IC_STORE);
+    found.guard.key = (uintptr_t)before;
+    found.changes_key = object->shape != before;
+    found.new_key = found.changes_key ? (uintptr_t)object->shape : 0;
     object->fields[find(object->shape)] = cairn_value_signed(&miss->operands[1]);
     check(cairn_ic_add(miss->ic, &found, CAIRN_RELAXED, &error), &error);
 }
@@ -308,6 +333,23 @@ static bool write_objects(size_t shape_count)
     return true;
 }
 
+/* Objects without the property are read, and then get it by a transition. */
+static bool read_and_write_bare_objects(void)
+{
+    struct cairn_error error;
+    const struct cairn_ic_change reset = {.ic = read_cache, .kind = CAIRN_IC_CHANGE_RESET};
+    check(cairn_ics_change(&reset, 1, CAIRN_RELAXED, &error), &error);
+    make_objects(1);
+    for (size_t i = 0; i < OBJECTS; i++)
+        objects[i].shape = &bare;
+    misses = 0;
+    bool is_right = sum_by_cache() == OBJECTS * prototype.fields[0] && misses == 1;
+    write_all(order, OBJECTS);
+    for (size_t i = 0; i < OBJECTS; i++)
+        is_right &= objects[i].shape == bare_and_property && read_property(order[i]) == (int64_t)i;
+    return is_right;
+}
+
 /* ---- 6. A shape dies ---- */
 
 struct dead_shape {
@@ -317,12 +359,18 @@ struct dead_shape {
     size_t count;
 };
 
+static bool depends_on(const struct cairn_ic_case *described, uint64_t key)
+{
+    return described->guard.key == key || (described->changes_key && described->new_key == key) ||
+           (described->holder.object != NULL && described->holder.guard.key == key);
+}
+
 /* Collects a change for each case of the shape. A visitor must not make the changes itself. */
 static bool collect_cases(const struct cairn_ic_description *description, void *user)
 {
     struct dead_shape *dead = user;
     for (uint32_t i = 0; i < description->case_count; i++)
-        if (description->cases[i].guard.key == (uintptr_t)dead->shape)
+        if (depends_on(&description->cases[i], (uintptr_t)dead->shape))
             dead->changes[dead->count++] = (struct cairn_ic_change){
                 description->ic, CAIRN_IC_CHANGE_REMOVE, description->cases[i]};
     return true;
@@ -350,6 +398,7 @@ static bool run(cairn_runtime *runtime)
     is_right &= read_objects(3, CAIRN_IC_POLYMORPHIC);
     is_right &= read_objects(SHAPES, CAIRN_IC_MEGAMORPHIC);
     is_right &= write_objects(2);
+    is_right &= read_and_write_bare_objects();
     cairn_runtime_format_ics(runtime, report, sizeof report);
     printf("%s", report);
     is_right &= remove_shape(runtime, &shapes[1]);

@@ -154,8 +154,8 @@ static void check_record(cairn_module *module, struct cairn_record record)
     cairn_site *site = cairn_record_site(record);
     if (site != NULL)
         cairn_site_describe(site, &description);
-    uint64_t returns_to = cairn_record_return_address(record);
-    require(returns_to == 0 || cairn_table_find_return_address(record.table, returns_to, &found));
+    if (cairn_table_find_return_address(record.table, address, &found))
+        require(table_has_return_address(found.table, found.index));
 }
 
 static void check_module(cairn_module *module, uint64_t code)

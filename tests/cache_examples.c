@@ -155,6 +155,14 @@ static const struct cache_example_code examples[EXAMPLE_COUNT] = {
          .cases = {{GUARD(8, 0, UINT64_C(0x7F0000000001)), LOAD, FIELD(8, 8)},
                    {GUARD(8, 0, UINT64_C(0x7F0000000040)), LOAD, FIELD(16, 8)},
                    {GUARD(8, 0, UINT64_C(0x7F0000000080)), LOAD, FIELD(24, 8)}}},
+    [EXAMPLE_TABLE] = {.cache = {.table = {.address = UINT64_C(0x7E0000000040),
+                                           .bits = 6,
+                                           .multiplier = 0x61C88647,
+                                           .access = {GUARD(4, 8, 0), LOAD, FIELD(0, 8)}}}},
+    [EXAMPLE_TABLE_WIDE] = {.cache = {.table = {.address = UINT64_C(0x7E0000000040),
+                                                .bits = 6,
+                                                .multiplier = 0x61C88647,
+                                                .access = {GUARD(8, 8, 0), LOAD, FIELD(0, 8)}}}},
 };
 
 /* ---- Their code ---- */
@@ -318,9 +326,9 @@ const struct cache_example_lines cache_example_lines[EXAMPLE_COUNT] = {
                                       "jne 31\n"
                                       "movabsq $137805744801792, %r11\n"
                                       "incq (%r11)\n"
+                                      "movq 8(%rdi), %rsi\n"
                                       "popfq\n"
                                       "leaq 128(%rsp), %rsp\n"
-                                      "movq 8(%rdi), %rsi\n"
                                       "jmp 4054\n"
                                       "popfq\n"
                                       "leaq 128(%rsp), %rsp\n" JUMP_TO_EXIT("4038")},
@@ -410,6 +418,44 @@ const struct cache_example_lines cache_example_lines[EXAMPLE_COUNT] = {
                                          UINT64_C(0x7F0000000040), UINT64_C(0x900000002),
                                          UINT64_C(0x7F0000000080), UINT64_C(0x1100000002)},
                                 .data_count = 6},
+    [EXAMPLE_TABLE] = {.lines = "movl 8(%rdi), %r11d\n"
+                                "imulq $1640531527, %r11, %r11\n"
+                                "shrq $17, %r11\n"
+                                "andl $504, %r11d\n"
+                                "addq 51(%rip), %r11\n"
+                                "movq (%r11), %r11\n"
+                                "cmpl %r11d, 8(%rdi)\n"
+                                "jne 13\n"
+                                "shrq $32, %r11\n"
+                                "movq (%rdi,%r11), %rsi\n"
+                                "jmp 4045\n" JUMP_TO_EXIT("4038") "int3\n"
+                                                                  "int3\n"
+                                                                  "int3\n"
+                                                                  "int3\n",
+                       .data = {UINT64_C(0x7E0000000040)},
+                       .data_count = 1},
+    [EXAMPLE_TABLE_WIDE] = {.lines = "leaq 4089(%rip), %r11\n"
+                                     "pushq %r11\n"
+                                     "movq 8(%rdi), %r11\n"
+                                     "imulq $1640531527, %r11, %r11\n"
+                                     "shrq $17, %r11\n"
+                                     "andl $504, %r11d\n"
+                                     "addq 66(%rip), %r11\n"
+                                     "movq (%r11), %r11\n"
+                                     "pushq %rax\n"
+                                     "movq 8(%rdi), %rax\n"
+                                     "xorq %r11, %rax\n"
+                                     "shrq $48, %r11\n"
+                                     "rolq $16, %rax\n"
+                                     "cmpq %rax, %r11\n"
+                                     "popq %rax\n"
+                                     "leaq 8(%rsp), %rsp\n"
+                                     "jne 9\n"
+                                     "movq (%rdi,%r11), %rsi\n"
+                                     "jmp 4019\n" JUMP_TO_EXIT("4012") "int3\n"
+                                                                       "int3\n",
+                            .data = {UINT64_C(0x7E0000000040)},
+                            .data_count = 1},
 };
 
 void cache_example_get(enum cache_example example, struct cache_example_code *code)

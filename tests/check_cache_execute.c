@@ -162,18 +162,25 @@ enum {
     MIDDLE = 256,
     LAST_WORD = THING_BYTES - 8,
     POINTERS = 8,
-    POINTERS_AT = 192
+    POINTERS_AT = 192,
+    /* One length for each case, all of them at most LENGTH_MAX. */
+    LENGTHS_AT = POINTERS_AT + 8 * POINTERS,
+    LENGTH_MAX = 24,
+    LAST_ELEMENTS = THING_BYTES - 8 * LENGTH_MAX,
+    CARDS = 64
 };
 
 struct world {
     uint8_t things[2 * RECEIVERS][THING_BYTES]; /* the receivers come first */
     uint64_t counters[ARCH_CACHE_CASES_MAX];
+    uint8_t cards[CARDS];
 };
 
 static struct world world;
 static uint16_t receiver_registers[RECEIVERS];
 static int32_t receiver_origins[RECEIVERS];
 static int32_t pointer_origins[RECEIVERS][POINTERS];
+static uint16_t index_register;
 
 static int32_t random_origin(void)
 {
@@ -207,6 +214,9 @@ static void make_world(void)
             receiver_registers[i] = random_general();
         while (i > 0 && receiver_registers[i] == receiver_registers[0]);
     }
+    do
+        index_register = random_general();
+    while (index_register == receiver_registers[0] || index_register == receiver_registers[1]);
 }
 
 static uint64_t load(const uint8_t *from, uint8_t width)
@@ -269,7 +279,7 @@ static struct {
 } pages;
 
 /* Offsets in the code page. */
-enum { SITE_AT = ARCH_CACHE_BYTES_MAX, STUBS_AT = SITE_AT + 192, STUBS = 3 };
+enum { SITE_AT = ARCH_CACHE_BYTES_MAX, STUBS_AT = SITE_AT + 192, STUBS = 3, CODE_BYTES = 1 << 14 };
 
 /* The contents of the data page. */
 struct data {
@@ -284,6 +294,8 @@ static void set_up(void)
 {
     random_state = support_seed();
     pages.page = (size_t)sysconf(_SC_PAGESIZE);
+    if (pages.page < CODE_BYTES)
+        pages.page = CODE_BYTES;
     pages.code =
         mmap(NULL, 2 * pages.page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     ck_assert_ptr_ne(pages.code, MAP_FAILED);
@@ -526,6 +538,10 @@ static void make_registers(void)
     registers_make_pair(&trial.before, &unused);
     for (size_t i = 0; i < RECEIVERS; i++)
         set_register(&trial.before, receiver_registers[i], middle_of(i, receiver_origins[i]));
+    uint64_t index = random_one_in(6) ? random_number() : random_below(LENGTH_MAX + 2);
+    if (random_one_in(2)) /* as in a register of which only the low half is the index */
+        index = (uint32_t)index | random_u64() << 32;
+    set_register(&trial.before, index_register, index);
     make_stored_floats();
 }
 
@@ -543,22 +559,41 @@ static uint8_t *place_of(const struct arch_cache_case *of, int32_t offset)
     return world.things[receiver] + at;
 }
 
-static bool hits(const struct arch_cache_case *of)
+static uint64_t index_of(const struct arch_cache_case *of)
 {
-    return (load(place_of(of, of->key_offset), of->key_width) & of->mask) == of->key;
+    uint64_t index = get_register(of->elements.index);
+    return of->elements.is_narrow ? (uint32_t)index : index;
 }
 
-/* Returns the field in the expected memory. */
+static bool hits(const struct arch_cache_case *of)
+{
+    const struct arch_cache_second *second = &of->second;
+    const struct arch_cache_elements *elements = &of->elements;
+    const uint8_t *word = (const uint8_t *)(uintptr_t)second->word;
+    if ((load(place_of(of, of->key_offset), of->key_width) & of->mask) != of->key)
+        return false;
+    if (second->width != 0 && (load(word, second->width) & second->mask) != second->key)
+        return false;
+    return elements->length_width == 0 ||
+           index_of(of) < load(place_of(of, elements->length_offset), elements->length_width);
+}
+
+/* Returns a place in the expected memory. */
+static uint8_t *expected_place(uint64_t address)
+{
+    return (uint8_t *)&trial.expected_world + (address - (uintptr_t)&world);
+}
+
 static uint8_t *field_of(const struct arch_cache_case *of)
 {
     const struct arch_cache_field *field = &of->field;
-    uint8_t *place;
+    uint64_t base = of->holder != 0 ? of->holder : get_register(of->receiver);
     if (field->is_out_of_line)
-        place = (uint8_t *)(uintptr_t)(load(place_of(of, field->pointer_offset), 8) +
-                                       (uint64_t)(int64_t)field->offset);
-    else
-        place = place_of(of, field->offset);
-    return (uint8_t *)&trial.expected_world + (place - (uint8_t *)&world);
+        base = load((uint8_t *)(uintptr_t)(base + (uint64_t)(int64_t)field->pointer_offset), 8);
+    base += (uint64_t)(int64_t)field->offset;
+    if (of->elements.length_width != 0)
+        base += index_of(of) * field->width;
+    return expected_place(base);
 }
 
 static void expect_result(const struct arch_cache_case *of, uint64_t value, uint8_t width)
@@ -587,6 +622,15 @@ static void expect_store(const struct arch_cache_case *of)
     if (is_widened(of->value, of->field.width))
         value = narrowed(value);
     store(field_of(of), value, of->field.width);
+    const struct arch_cache_epilogue *epilogue = &of->epilogue;
+    if (epilogue->key_width != 0)
+        store(expected_place((uintptr_t)place_of(of, of->key_offset)), epilogue->key,
+              epilogue->key_width);
+    if (epilogue->marks_card)
+        *expected_place(epilogue->cards + (get_register(of->receiver) >> epilogue->card_shift)) =
+            epilogue->card;
+    if (epilogue->exit != 0)
+        trial.expected_way = WAY_MISS;
 }
 
 static void expect_hit(const struct arch_cache_case *of)
@@ -606,6 +650,8 @@ static void expect_hit(const struct arch_cache_case *of)
         break;
     case ARCH_CACHE_JUMP:
         trial.expected_way = of->target == stub_function(0) ? 0 : 1;
+        if (of->passes_constant)
+            set_register(&trial.expected, of->argument, of->constant);
         break;
     case ARCH_CACHE_EXIT:
         trial.expected_way = WAY_MISS;
@@ -620,6 +666,44 @@ static void expect_function(void)
         trial.expected.general[arch->toc_register] = data()->descriptors[trial.expected_way][1];
 }
 
+/* ---- The table ---- */
+
+static uint64_t table_words[1 << ARCH_CACHE_TABLE_BITS_MAX];
+
+static uint64_t table_key(void)
+{
+    const struct arch_cache_case *access = &trial.cache.table.access;
+    return load(place_of(access, access->key_offset), access->key_width);
+}
+
+static uint64_t *table_word(void)
+{
+    const struct arch_cache_table *table = &trial.cache.table;
+    return &table_words[arch_cache_table_slot(table_key(), table->multiplier, table->bits)];
+}
+
+static bool is_in_table(void)
+{
+    unsigned bit = arch_cache_table_offset_bit(trial.cache.table.access.key_width);
+    return (*table_word() & ((UINT64_C(1) << bit) - 1)) == table_key();
+}
+
+static bool expect_table(void)
+{
+    struct arch_cache_case access = trial.cache.table.access;
+    if (trial.cache.table.address == 0 || !is_in_table())
+        return false;
+    access.field.offset = (int32_t)(*table_word() >> arch_cache_table_offset_bit(access.key_width));
+    expect_hit(&access);
+    return true;
+}
+
+/* With keys of 8 bytes, x86-64 pushes words. */
+static bool may_push(void)
+{
+    return trial.cache.table.address != 0 && trial.cache.table.access.key_width == 8;
+}
+
 static void expect(void)
 {
     trial.result = no_register;
@@ -631,7 +715,11 @@ static void expect(void)
             expect_function();
             return;
         }
+    if (expect_table())
+        return;
     trial.expected_way = trial.cache.miss_target == 0 ? WAY_MISS : STUBS - 1;
+    if (trial.cache.miss_target != 0 && trial.cache.passes_constant)
+        set_register(&trial.expected, trial.cache.argument, trial.cache.constant);
     expect_function();
 }
 
@@ -693,7 +781,7 @@ static void run(void)
                   trial.expected_way);
     if (trial.way != WAY_HIT)
         compare_exit();
-    else if (registers_has_red_zone())
+    else if (registers_has_red_zone() && !may_push())
         ck_assert_mem_eq(trial.after.below, trial.before.below, sizeof trial.after.below);
     compare_registers(&trial.after, "afterwards");
     ck_assert_uint_eq(trial.after.general[registers_stack_pointer()], registers_sp);
@@ -745,6 +833,84 @@ static void make_field(struct arch_cache_case *of)
     field->is_signed = !is_vector(of->value) && random_one_in(2);
 }
 
+/* The second guard compares a word of any object. Two in three hold. */
+static void make_second(struct arch_cache_case *of)
+{
+    struct arch_cache_second *second = &of->second;
+    const uint8_t *word = world.things[random_below(2 * RECEIVERS)] + random_below(POINTERS_AT - 7);
+    second->width = random_width();
+    second->word = (uintptr_t)word;
+    second->mask = random_mask(second->width);
+    second->key = (random_one_in(3) ? random_number() : load(word, second->width)) & second->mask;
+}
+
+/* Makes the field that of an object at a constant address. */
+static void make_holder(struct arch_cache_case *of)
+{
+    struct arch_cache_field *field = &of->field;
+    size_t holder = random_below(RECEIVERS);
+    size_t pointer = random_below(POINTERS);
+    int32_t origin = random_origin();
+    of->holder = middle_of(holder, origin);
+    field->pointer_offset = offset_of(origin, POINTERS_AT + 8 * pointer);
+    field->offset = offset_of(field->is_out_of_line ? pointer_origins[holder][pointer] : origin,
+                              random_below(LAST_WORD + 1));
+}
+
+static void make_elements(struct arch_cache_case *of, size_t index)
+{
+    struct arch_cache_elements *elements = &of->elements;
+    int32_t origin = receiver_origins[receiver_of(of)];
+    size_t pointer = random_below(POINTERS);
+    elements->index = index_register;
+    elements->is_narrow = random_one_in(2);
+    elements->length_width = random_width();
+    elements->length_offset = offset_of(origin, LENGTHS_AT + 8 * index);
+    store(place_of(of, elements->length_offset), random_below(LENGTH_MAX + 1),
+          elements->length_width);
+    of->field.pointer_offset = offset_of(origin, POINTERS_AT + 8 * pointer);
+    if (of->field.is_out_of_line)
+        origin = pointer_origins[receiver_of(of)][pointer];
+    of->field.offset = offset_of(origin, random_below(LAST_ELEMENTS + 1));
+}
+
+static void make_epilogue(struct arch_cache_case *of)
+{
+    enum { SHIFT_MIN = 5, SHIFTS = 8 };
+    struct arch_cache_epilogue *epilogue = &of->epilogue;
+    size_t receiver = receiver_of(of);
+    if (random_one_in(2) && of->mask == all_bits(of->key_width))
+        epilogue->key_width = of->key_width;
+    epilogue->key = random_number() & all_bits(of->key_width);
+    epilogue->marks_card = random_one_in(2);
+    epilogue->card_shift = (uint8_t)(SHIFT_MIN + random_below(SHIFTS));
+    epilogue->card = random_one_in(2) ? 0 : (uint8_t)random_u64();
+    epilogue->cards = (uintptr_t)&world.cards[random_below(CARDS)] -
+                      (middle_of(receiver, receiver_origins[receiver]) >> epilogue->card_shift);
+    if (random_one_in(4))
+        epilogue->exit = (uintptr_t)&data()->miss;
+}
+
+/* Adds further conditions and actions to one case in three. */
+static void extend_case(struct arch_cache_case *of, size_t index)
+{
+    if (!random_one_in(3))
+        return;
+    if (random_one_in(2))
+        make_second(of);
+    if (of->action == ARCH_CACHE_LOAD && random_one_in(2))
+        make_holder(of);
+    else if (of->action <= ARCH_CACHE_STORE && random_one_in(2))
+        make_elements(of, index);
+    if (of->action == ARCH_CACHE_STORE)
+        make_epilogue(of);
+    if (of->action == ARCH_CACHE_JUMP) {
+        of->passes_constant = true;
+        of->argument = random_general();
+        of->constant = random_number();
+    }
+}
+
 static void make_action(struct arch_cache_case *of)
 {
     of->value = random_one_in(3) ? random_vector(trial.level) : random_general();
@@ -763,7 +929,41 @@ static void make_case(size_t index)
     struct arch_cache_case *of = &trial.cases[index];
     make_guard(of);
     make_action(of);
+    extend_case(of, index);
     of->counter = random_one_in(3) ? (uintptr_t)&world.counters[index] : 0;
+}
+
+/* Adds a table to one cache in two. Its words are random, except for that of the key, in most
+ * cases. A store of 4 bytes from a vector register would need a register that holds a float. */
+static void make_table(void)
+{
+    struct arch_cache_table *table = &trial.cache.table;
+    struct arch_cache_case *access = &table->access;
+    if (trial.cache.keeps_flags || random_one_in(2))
+        return;
+    make_guard(access);
+    make_action(access);
+    access->key_width = random_one_in(2) ? 4 : 8;
+    access->mask = all_bits(access->key_width);
+    access->action = random_one_in(2) ? ARCH_CACHE_LOAD : ARCH_CACHE_STORE;
+    access->field.is_out_of_line = false;
+    access->field.is_signed = access->field.is_signed && access->action == ARCH_CACHE_LOAD;
+    if (is_vector(access->value) && access->action == ARCH_CACHE_STORE)
+        access->field.width = 8;
+    if (access->key_width == 8 && !random_one_in(4))
+        store(place_of(access, access->key_offset), random_u64() >> 16, 8);
+    table->address = (uintptr_t)table_words;
+    table->bits = 6 + (unsigned)random_below(ARCH_CACHE_TABLE_BITS_MAX - 5);
+    table->multiplier = ((uint32_t)random_u64() & INT32_MAX) | 1;
+    fill_random(table_words, sizeof table_words);
+    if (is_in_table())
+        *table_word() ^= 1;
+    int64_t offset = offset_of(receiver_origins[receiver_of(access)], random_below(LAST_WORD + 1));
+    bool fits =
+        offset >= 0 && (access->key_width == 4 || (offset <= UINT16_MAX && table_key() >> 48 == 0));
+    if (fits && !random_one_in(4))
+        *table_word() =
+            (uint64_t)offset << arch_cache_table_offset_bit(access->key_width) | table_key();
 }
 
 static void begin_cache(size_t count)
@@ -777,6 +977,9 @@ static void begin_cache(size_t count)
     trial.cache.may_select = random_one_in(2);
     if (trial.cache.is_called && random_one_in(3))
         trial.cache.miss_target = stub_function(STUBS - 1);
+    trial.cache.passes_constant = random_one_in(2);
+    trial.cache.argument = random_general();
+    trial.cache.constant = random_number();
     make_world();
 }
 
@@ -788,6 +991,7 @@ START_TEST(random_caches_have_the_results_of_the_model)
         begin_cache(random_below(random_one_in(8) ? ARCH_CACHE_CASES_MAX + 1 : 5));
         for (size_t i = 0; i < trial.cache.count; i++)
             make_case(i);
+        make_table();
         make_registers();
         write_code();
         run();
@@ -879,7 +1083,7 @@ static void make_one_differ(void)
 {
     size_t index = random_below(trial.cache.count);
     struct arch_cache_case *of = &trial.cases[index];
-    switch (random_below(9)) {
+    switch (random_below(11)) {
     case 0:
         make_other_pointer(of);
         break;
@@ -904,6 +1108,12 @@ static void make_one_differ(void)
         break;
     case 7:
         make_other_word(of);
+        break;
+    case 8:
+        make_second(of);
+        break;
+    case 9:
+        make_elements(of, index);
         break;
     default:
         make_guard(of);

@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "runtime_support.h"
+#include "llvm/engine.h"
 
 #include "llvm_engine_support.h"
 
@@ -268,7 +269,7 @@ START_TEST(sites_are_bound_before_the_host_sees_the_module)
     cairn_engine *engine;
     seen_before_publication = 0;
     ck_assert_ok(cairn_engine_create(runtime, end_module(&ir), &options, &engine, NULL));
-    ck_assert_ok(cairn_engine_finalise(engine, NULL));
+    ck_assert_ok(engine_finalise(engine, NULL));
     ck_assert_uint_eq(seen_before_publication, 1);
     cairn_engine_destroy(engine);
 }
@@ -297,12 +298,15 @@ START_TEST(options_that_differ_in_unused_bytes_are_equal)
     memset(&same, 0xFF, sizeof same);
     same.handler = reading.handler;
     same.user = reading.user;
+    same.light_handler = NULL;
     same.megamorphic_handler = NULL;
     same.megamorphic_target = NULL;
     same.case_limit = 0;
     same.dispatch = reading.dispatch;
     same.counts_hits = false;
     same.keeps_flags = false;
+    same.passes_user = false;
+    same.has_table = false;
     struct ir ir = begin_module("padding");
     add_loop(&ir, "f");
     begin_function(&ir, "g");
@@ -312,6 +316,64 @@ START_TEST(options_that_differ_in_unused_bytes_are_equal)
     cairn_engine *engine = create_engine(end_module(&ir));
     ck_assert_int_eq(load(engine, "g")(&first, NULL), 100);
     cairn_engine_destroy(engine);
+}
+END_TEST
+
+/* ---- Megamorphic targets that leave ---- */
+
+/* No property has this value. */
+static const int64_t leave = INT64_MIN;
+
+static int64_t read_or_leave(const struct object *object, void *user)
+{
+    ck_assert_ptr_eq(user, &misses);
+    return object->shape < 2 ? property_of(object) : leave;
+}
+
+static void leave_function(struct cairn_exit_call *call, void *user)
+{
+    const struct cairn_value result = cairn_value_of_integer(64, 77);
+    ++*(unsigned *)user;
+    ck_assert_ok(cairn_exit_return(call, &result, 1, NULL));
+}
+
+START_TEST(a_megamorphic_target_leaves_through_a_guard)
+{
+    const struct cairn_ic_options options = {
+        .handler = read_missed,
+        .user = &misses,
+        .case_limit = 1,
+        .megamorphic_target = (const void *)(uintptr_t)read_or_leave,
+        .passes_user = true,
+    };
+    const struct object third = {2, {0, 0}};
+    unsigned left = 0;
+    cairn_exit *the_exit;
+    ck_assert_ok(cairn_exit_create(runtime, leave_function, &left, &the_exit, NULL));
+    struct ir ir = begin_module("leaving");
+    begin_function(&ir, "f");
+    LLVMValueRef object = LLVMGetParam(ir.function, 0);
+    struct cairn_patchpoint patchpoint = read_of(&ir, &object, &options);
+    patchpoint.calling_convention = CAIRN_CALLING_CONVENTION_C;
+    LLVMValueRef value = build(&ir, &patchpoint);
+    LLVMValueRef none = LLVMConstInt(ir.word, (uint64_t)leave, 1);
+    LLVMValueRef stays = LLVMBuildICmp(ir.builder, LLVMIntNE, value, none, "");
+    const struct cairn_encoded_frame frame = {.position = 1, .locals = &object, .local_count = 1};
+    const struct cairn_guard guard = {
+        .id = READ + 1, .exit = the_exit, .frames = &frame, .frame_count = 1};
+    ck_assert_ptr_nonnull(cairn_build_guard(ir.builder, stays, &guard, NULL));
+    LLVMBuildRet(ir.builder, value);
+    cairn_engine *engine = create_engine(end_module(&ir));
+    compiled *f = load(engine, "f");
+    for (unsigned i = 1; i <= 3; i++) {
+        ck_assert_int_eq(f(&first, NULL), 100);
+        ck_assert_int_eq(f(&second, NULL), 200);
+        ck_assert_uint_eq(misses, 2);
+        ck_assert_int_eq(f(&third, NULL), 77);
+        ck_assert_uint_eq(left, i);
+    }
+    cairn_engine_destroy(engine);
+    cairn_exit_destroy(the_exit);
 }
 END_TEST
 
@@ -353,7 +415,7 @@ static void expect_not_loaded(LLVMModuleRef one, LLVMModuleRef other, enum cairn
     cairn_engine *engine = create_engine(one);
     if (other != NULL)
         add(engine, other);
-    ck_assert_int_eq(cairn_engine_finalise(engine, &error), status);
+    ck_assert_int_eq(engine_finalise(engine, &error), status);
     assert_says(&error, text);
     ck_assert_uint_eq(statistics().module_count, modules);
     cairn_engine_destroy(engine);
@@ -428,6 +490,21 @@ START_TEST(a_site_that_cannot_have_a_cache_is_refused_with_its_function)
     LLVMBuildRet(ir.builder, build(&ir, &patchpoint));
     expect_not_loaded(end_module(&ir), NULL, CAIRN_ERROR_UNSUPPORTED,
                       "site 5 of 'many' cannot have an inline cache: ");
+}
+END_TEST
+
+START_TEST(a_cache_bound_to_a_stack_map_is_refused_with_both_kinds)
+{
+    struct ir ir = begin_module("kinds");
+    begin_function(&ir, "f");
+    LLVMValueRef object = LLVMGetParam(ir.function, 0);
+    const struct cairn_patchpoint patchpoint = read_of(&ir, &object, &reading);
+    LLVMValueRef site = build(&ir, &patchpoint);
+    ck_assert_ptr_nonnull(cairn_build_stackmap(ir.builder, READ, 16, NULL, 0, NULL));
+    LLVMInstructionEraseFromParent(site); /* the declarations have one shape */
+    LLVMBuildRet(ir.builder, LLVMConstNull(ir.word));
+    expect_not_loaded(end_module(&ir), NULL, CAIRN_ERROR_UNMANAGED,
+                      "is a stackmap's: inline caches are for patch points");
 }
 END_TEST
 
@@ -518,10 +595,12 @@ static void add_tests(TCase *tests)
     tcase_add_test(tests, sites_are_bound_before_the_host_sees_the_module);
     tcase_add_test(tests, equal_bindings_of_an_id_are_one);
     tcase_add_test(tests, options_that_differ_in_unused_bytes_are_equal);
+    tcase_add_test(tests, a_megamorphic_target_leaves_through_a_guard);
     tcase_add_test(tests, a_cache_of_a_site_with_a_target_is_refused);
     tcase_add_test(tests, an_id_with_two_caches_is_refused_with_both_names);
     tcase_add_test(tests, an_id_with_a_cache_and_an_assumption_is_refused_with_both_names);
     tcase_add_test(tests, a_site_that_cannot_have_a_cache_is_refused_with_its_function);
+    tcase_add_test(tests, a_cache_bound_to_a_stack_map_is_refused_with_both_kinds);
     tcase_add_test(tests, metadata_that_is_not_a_binding_is_refused);
     tcase_add_test(tests, only_engines_load_modules_with_bound_sites);
     tcase_add_test(tests, a_bound_site_gets_no_new_id);

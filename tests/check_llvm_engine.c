@@ -5,6 +5,7 @@
  */
 #include "runtime/module.h"
 #include "tests/llvm_engine_support.h"
+#include "llvm/engine.h"
 
 #include "tests/machine.h"
 
@@ -111,7 +112,7 @@ END_TEST
 START_TEST(module_without_functions_loads)
 {
     cairn_engine *engine = create_engine(LLVMModuleCreateWithNameInContext("empty", context));
-    ck_assert_ok(cairn_engine_finalise(engine, NULL));
+    ck_assert_ok(engine_finalise(engine, NULL));
     add(engine, parse_constant("f", 5));
     ck_assert_int_eq(get(engine, "f")(0), 5);
     cairn_engine_destroy(engine);

@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "tests/llvm_engine_support.h"
+#include "llvm/engine.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -74,7 +75,7 @@ START_TEST(engine_goes_on_after_an_unresolved_symbol)
     ck_assert_int_eq(get(engine, "before")(0), 5);
     add(engine, parse_call("f", "nobody_defines_this"));
     ck_assert_ptr_null(cairn_engine_function(engine, "f", &error));
-    ck_assert_int_eq(cairn_engine_finalise(engine, &error), CAIRN_ERROR_NOT_FOUND);
+    ck_assert_int_eq(engine_finalise(engine, &error), CAIRN_ERROR_NOT_FOUND);
     add(engine, parse_constant("later", 6));
     ck_assert_int_eq(get(engine, "later")(0), 6);
     ck_assert_ptr_null(cairn_engine_function(engine, "f", &error));
@@ -222,7 +223,7 @@ START_TEST(error_in_a_module_without_functions_fails_the_finalisation)
     cairn_engine *engine = create_engine(
         support_parse_valid(other, "module asm \".nosuchdirective\"\n@data = global i32 1\n"));
     struct cairn_error error = {0};
-    ck_assert_int_eq(cairn_engine_finalise(engine, &error), CAIRN_ERROR_LLVM);
+    ck_assert_int_eq(engine_finalise(engine, &error), CAIRN_ERROR_LLVM);
     assert_says(&error, "directive");
     ck_assert_uint_eq(statistics().module_count, 0);
     add(engine, parse_constant("f", 5));
@@ -235,7 +236,7 @@ END_TEST
 START_TEST(data_of_a_module_without_functions_is_loaded)
 {
     cairn_engine *engine = create_engine(support_parse_valid(context, "@data = global i64 40\n"));
-    ck_assert_ok(cairn_engine_finalise(engine, NULL));
+    ck_assert_ok(engine_finalise(engine, NULL));
     ck_assert_uint_eq(statistics().module_count, 1);
     const int64_t *data = cairn_engine_function(engine, "data", NULL);
     ck_assert_ptr_nonnull(data);
@@ -325,7 +326,7 @@ START_TEST(bad_arguments_are_refused)
     struct cairn_engine_options options = {.optimisation_level = 4};
     ck_assert_int_eq(cairn_engine_create(runtime, module, &options, &engine, NULL),
                      CAIRN_ERROR_ARGUMENT);
-    ck_assert_int_eq(cairn_engine_finalise(NULL, NULL), CAIRN_ERROR_ARGUMENT);
+    ck_assert_int_eq(engine_finalise(NULL, NULL), CAIRN_ERROR_ARGUMENT);
     ck_assert_int_eq(cairn_engine_add_module(NULL, module, NULL), CAIRN_ERROR_ARGUMENT);
     ck_assert_ptr_null(cairn_engine_function(NULL, "f", NULL));
     ck_assert_ptr_null(cairn_engine_site(NULL, 1, NULL));

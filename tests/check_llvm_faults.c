@@ -9,6 +9,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "llvm_support.h"
+#include "llvm/engine.h"
 
 #include "arch/arch.h"
 #include "record/fault_table.h"
@@ -125,7 +126,7 @@ static enum cairn_status load_module(struct cairn_error *error)
         LLVMDisposeModule(module);
         return status;
     }
-    return cairn_engine_finalise(loaded.engine, error);
+    return engine_finalise(loaded.engine, error);
 }
 
 static void begin(void)

@@ -8,6 +8,7 @@
 #include "tests/fork_support.h"
 #include "tests/ic_support.h"
 #include "tests/mode_support.h"
+#include "llvm/engine.h"
 
 #include "code/state.h"
 #include "runtime/runtime.h"
@@ -199,7 +200,7 @@ static void change_in_child(struct world *world, int function)
     cairn_runtime_quiesce(world->runtime);
     set_all(world, 6, CAIRN_RELAXED);
     expect(get(world, function, SHAPE) == 6);
-    expect(cairn_ic_reset(world->caches[function], CAIRN_RELAXED, NULL) == CAIRN_OK);
+    expect(ic_reset(world->caches[function], CAIRN_RELAXED, NULL) == CAIRN_OK);
     expect(get(world, function, SHAPE) == MISSED);
 }
 
@@ -283,7 +284,7 @@ static void change_both_in_child(struct world *world)
         expect(get(world, KEPT, SHAPE) == 1 + i);
         expect(get(world, KEPT, OTHER_SHAPE) == MISSED);
         if (i % 5 == 0)
-            expect(cairn_ic_reset(world->caches[KEPT], CAIRN_RELAXED, NULL) == CAIRN_OK);
+            expect(ic_reset(world->caches[KEPT], CAIRN_RELAXED, NULL) == CAIRN_OK);
     }
     stop_changing(world, thread);
 }
@@ -344,12 +345,12 @@ static enum cairn_status enter_add(struct world *world)
 static enum cairn_status enter_remove(struct world *world)
 {
     struct cairn_ic_case added = constant(SHAPE, 0);
-    return cairn_ic_remove(world->caches[0], &added.guard, CAIRN_RELAXED, NULL);
+    return ic_remove(world->caches[0], &added.guard, CAIRN_RELAXED, NULL);
 }
 
 static enum cairn_status enter_reset(struct world *world)
 {
-    return cairn_ic_reset(world->caches[0], CAIRN_RELAXED, NULL);
+    return ic_reset(world->caches[0], CAIRN_RELAXED, NULL);
 }
 
 static enum cairn_status enter_order(struct world *world)
@@ -454,7 +455,7 @@ static enum cairn_status enter_engine_function(struct world *world)
 
 static enum cairn_status enter_engine_finalise(struct world *world)
 {
-    return cairn_engine_finalise(world->engine, NULL);
+    return engine_finalise(world->engine, NULL);
 }
 
 static enum cairn_status enter_engine_add(struct world *world)
@@ -503,8 +504,8 @@ static const struct entry {
 } entries[] = {
     {"cairn_ic_create", enter_create},
     {"cairn_ic_add", enter_add},
-    {"cairn_ic_remove", enter_remove},
-    {"cairn_ic_reset", enter_reset},
+    {"the removal of a case", enter_remove},
+    {"the reset of a cache", enter_reset},
     {"the order of cases", enter_order},
     {"cairn_ic_destroy", enter_destroy},
     {"cairn_ic_describe", enter_describe},
@@ -518,7 +519,7 @@ static const struct entry {
     {"a hit", enter_hit},
     {"a miss", enter_miss},
     {"cairn_engine_function", enter_engine_function},
-    {"cairn_engine_finalise", enter_engine_finalise},
+    {"engine_finalise", enter_engine_finalise},
     {"cairn_engine_add_module", enter_engine_add},
     {"cairn_engine_create", enter_engine_create},
     {"cairn_engine_destroy", enter_engine_destroy},

@@ -200,7 +200,8 @@ START_TEST(errors_say_why_sites_cannot_have_a_cache)
 {
     const struct cairn_ic_options options = {.handler = missed, .user = &seen};
     ic_load_with(&program, runtime, &get, 1, IC_FIRST_SITE, other_sites);
-    expect_no_cache(site(1), &options, CAIRN_ERROR_UNMANAGED, "");
+    expect_no_cache(site(1), &options, CAIRN_ERROR_UNMANAGED,
+                    "is a stackmap's: inline caches are for patch points");
     expect_no_cache(site(2), &options, CAIRN_ERROR_UNSUPPORTED, "convention");
     expect_no_cache(site(4), &options, CAIRN_ERROR_UNMANAGED, "");
 }

@@ -221,7 +221,7 @@ static int change_in_child(void)
         return 2;
     if (get(0, SHAPE) != FIELD || get(0, SHAPE + 1) != FIELD)
         return 3;
-    if (cairn_ic_reset(caches[0], CAIRN_RELAXED, &error) != CAIRN_OK || get(0, SHAPE) != 1)
+    if (ic_reset(caches[0], CAIRN_RELAXED, &error) != CAIRN_OK || get(0, SHAPE) != 1)
         return 4;
     cairn_runtime_quiesce(runtime);
     return get(0, SHAPE) == 1 ? 0 : 5;

@@ -214,6 +214,47 @@ START_TEST(a_handler_may_return_from_the_function)
 }
 END_TEST
 
+/* Continues without the compiled function: it would have stored what the site returns. */
+static void interpret(struct ic_access *access, int64_t integer)
+{
+    const uint64_t result = 70000 + (uint64_t)integer;
+    memcpy(access->result, &result, sizeof result);
+}
+
+static cairn_signature *interpret_signature;
+
+static void deoptimise(struct cairn_ic_miss *miss, void *user)
+{
+    const struct cairn_value arguments[] = {cairn_value_of_pointer(&access_0), miss->operands[1]};
+    struct cairn_error error = {0};
+    ck_assert_ptr_eq(user, &seen);
+    seen.megamorphic_misses++;
+    ic_assert_done(cairn_exit_enter(miss->call, interpret_signature,
+                                    (const void *)(uintptr_t)interpret, arguments, 2, &error),
+                   error);
+}
+
+START_TEST(a_megamorphic_handler_may_leave_by_deoptimisation)
+{
+    const struct cairn_type types[] = {POINTER, INTEGER(64)};
+    struct cairn_value value = cairn_value_of_integer(64, 9);
+    ck_assert_ok(cairn_signature_create(NULL, NULL, 0, types, 2, &interpret_signature, NULL));
+    load_one(getters[_i],
+             (struct cairn_ic_options){.case_limit = 1, .megamorphic_handler = deoptimise});
+    add_constants(ic, 2);
+    ic_set_operand(&access_0, 1, &value);
+    for (unsigned i = 1; i <= 3; i++) {
+        ck_assert_uint_eq(run_shape(i), 70009);
+        ck_assert_uint_eq(seen.megamorphic_misses, i);
+    }
+    ck_assert_uint_eq(seen.misses, 0);
+    reset();
+    add_constant(1, 101);
+    expect_hit(1, 101);
+    cairn_signature_destroy(interpret_signature);
+}
+END_TEST
+
 static void say_nothing(struct cairn_ic_miss *miss, void *user)
 {
     (void)user;
@@ -337,6 +378,7 @@ int main(void)
     tcase_add_test(tests, handlers_get_the_cache_and_the_frame);
     tcase_add_loop_test(tests, a_handler_adds_the_case_that_was_missing, 0, 2);
     tcase_add_loop_test(tests, a_handler_may_reach_the_same_site, 0, 2);
+    tcase_add_loop_test(tests, a_megamorphic_handler_may_leave_by_deoptimisation, 0, 2);
     tcase_add_loop_test(tests, a_handler_may_return_from_the_function, 0, 2);
     tcase_add_test(tests, the_code_continues_after_a_handler_that_returns_nothing);
     tcase_add_test(tests, a_result_of_another_type_is_refused);

@@ -73,7 +73,7 @@ static void remove_shape(uint32_t shape)
 {
     struct cairn_error error = {0};
     struct cairn_ic_guard guard = shape_guard(shape);
-    ic_assert_done(cairn_ic_remove(ic, &guard, CAIRN_RELAXED, &error), error);
+    ic_assert_done(ic_remove(ic, &guard, CAIRN_RELAXED, &error), error);
 }
 
 /* Makes the cache one case for this shape with one change. */
@@ -481,7 +481,7 @@ static int run_child(void)
         return 2;
     if (run_shape(1) != 101 || run_shape(3) != 303 || run_shape(2) != ANSWER)
         return 3;
-    if (cairn_ic_reset(ic, CAIRN_RELAXED, &error) != CAIRN_OK || run_shape(1) != ANSWER)
+    if (ic_reset(ic, CAIRN_RELAXED, &error) != CAIRN_OK || run_shape(1) != ANSWER)
         return 4;
     cairn_runtime_quiesce(runtime);
     if (cairn_ic_add(ic, &added, CAIRN_RELAXED, &error) != CAIRN_OK)

@@ -123,9 +123,8 @@ static void change(uint64_t number)
         .field = {.offset = offsetof(struct object, field), .width = sizeof(uint64_t)},
     };
     const struct cairn_ic_guard removed = guard_of((uint32_t)((number / 2 + SHAPES - 3) % SHAPES));
-    enum cairn_status status = number % 2 == 0
-                                   ? cairn_ic_add(ic, &added, CAIRN_RELAXED, &error)
-                                   : cairn_ic_remove(ic, &removed, CAIRN_RELAXED, &error);
+    enum cairn_status status = number % 2 == 0 ? cairn_ic_add(ic, &added, CAIRN_RELAXED, &error)
+                                               : ic_remove(ic, &removed, CAIRN_RELAXED, &error);
     if (status != CAIRN_OK)
         ck_abort_msg("%s", error.message);
 }
@@ -259,7 +258,7 @@ static void change_randomly(cairn_ic **ics, uint64_t *seed)
     } else if (choice < 5) {
         ic_assert_done(cairn_ic_add(ics[place], &added, CAIRN_RELAXED, &error), error);
     } else {
-        enum cairn_status status = cairn_ic_remove(ics[place], &added.guard, CAIRN_RELAXED, &error);
+        enum cairn_status status = ic_remove(ics[place], &added.guard, CAIRN_RELAXED, &error);
         ck_assert(status == CAIRN_OK || status == CAIRN_ERROR_NOT_FOUND);
     }
 }

@@ -106,8 +106,8 @@ static void expect_all(cairn_ic *ic, enum cairn_status status)
     const struct cairn_ic_case added = constant_case(9);
     ck_assert_int_eq(cairn_ic_add(ic, &added, CAIRN_RELAXED, &error), status);
     ck_assert_int_eq(cairn_ic_add(ic, &added, CAIRN_SYNC, &error), status);
-    ck_assert_int_eq(cairn_ic_remove(ic, &added.guard, CAIRN_RELAXED, &error), status);
-    ck_assert_int_eq(cairn_ic_reset(ic, CAIRN_RELAXED, &error), status);
+    ck_assert_int_eq(ic_remove(ic, &added.guard, CAIRN_RELAXED, &error), status);
+    ck_assert_int_eq(ic_reset(ic, CAIRN_RELAXED, &error), status);
     ck_assert_int_eq(ic_order(ic, CAIRN_RELAXED, &error), status);
     ck_assert_int_eq(cairn_ic_destroy(ic, CAIRN_RELAXED, &error), status);
     ck_assert_int_eq(cairn_ic_destroy(ic, CAIRN_SYNC, &error), status);
@@ -201,7 +201,7 @@ START_TEST(a_cache_of_a_retired_module_refuses_changes_and_is_destroyed)
     cairn_module *module = record_module(description.record);
     cairn_module_retire(module);
     ck_assert_int_eq(cairn_ic_add(caches[0], &added, CAIRN_RELAXED, &error), CAIRN_ERROR_STATE);
-    ck_assert_int_eq(cairn_ic_reset(caches[0], CAIRN_RELAXED, &error), CAIRN_ERROR_STATE);
+    ck_assert_int_eq(ic_reset(caches[0], CAIRN_RELAXED, &error), CAIRN_ERROR_STATE);
     check(0, 1, true);
     ck_assert_ok(cairn_ic_destroy(caches[0], CAIRN_SYNC, &error));
     expect_all(caches[0], CAIRN_ERROR_STATE);
@@ -547,10 +547,10 @@ START_TEST(a_change_whose_barrier_fails_leaves_the_caches)
             status = cairn_ic_add(caches[0], &third, CAIRN_SYNC, NULL);
             break;
         case 1:
-            status = cairn_ic_remove(caches[0], &first.guard, CAIRN_SYNC, NULL);
+            status = ic_remove(caches[0], &first.guard, CAIRN_SYNC, NULL);
             break;
         case 2:
-            status = cairn_ic_reset(caches[0], CAIRN_SYNC, NULL);
+            status = ic_reset(caches[0], CAIRN_SYNC, NULL);
             break;
         case 3:
             status = ic_order(caches[0], CAIRN_SYNC, NULL);

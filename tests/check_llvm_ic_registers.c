@@ -264,8 +264,11 @@ enum { SHAPES = 5, FIELDS = 8 };
 struct object {
     uint64_t fields[FIELDS];
     uint32_t shape;
+    uint64_t wide_shape;
     uint64_t *outside;
 };
+
+static uint64_t wide_shape(uint32_t shape) { return UINT64_C(0x7F0000001000) + 64 * shape; }
 
 /* The property of shape `shape`. */
 static unsigned field_of(uint32_t shape) { return (shape * 5 + 1) % FIELDS; }
@@ -297,6 +300,21 @@ static void missed(struct cairn_ic_miss *miss, void *user)
                       "operand %u, in %s, has not arrived", i, register_name(miss, i));
     if (function->result.kind != CAIRN_TYPE_VOID)
         ic_assert_done(cairn_ic_return(miss, &answer, &error), error);
+}
+
+/* Makes half of the accesses. */
+static bool missed_lightly(const uint64_t *operands, uint64_t *result, void *user)
+{
+    const struct ic_function *function = user;
+    for (uint32_t i = 0; i < function->operand_count; i++)
+        ck_assert_msg(memcmp(&operands[i], access_0.operands[i], 8) == 0,
+                      "operand %u has not arrived", i);
+    if (below(2) == 0)
+        return false;
+    misses++;
+    if (function->result.kind != CAIRN_TYPE_VOID)
+        memcpy(result, answer.bytes, sizeof *result);
+    return true;
 }
 
 static uint64_t called_with;
@@ -378,7 +396,7 @@ static void run(const struct ic_function *function, uint32_t index, struct objec
 
 static struct object random_object(uint32_t shape, uint64_t *outside)
 {
-    struct object object = {.shape = shape, .outside = outside};
+    struct object object = {.shape = shape, .wide_shape = wide_shape(shape), .outside = outside};
     for (int i = 0; i < FIELDS; i++) {
         struct cairn_value number = ic_random_value(CAIRN_DOUBLE, &random_state);
         memcpy(&object.fields[i], number.bytes, sizeof object.fields[i]);
@@ -446,6 +464,7 @@ static void create(const struct ic_function *function, uint32_t index)
     struct ic_function *user = (struct ic_function *)(uintptr_t)function;
     const struct cairn_ic_options options = {
         .handler = missed,
+        .light_handler = below(2) == 0 ? missed_lightly : NULL,
         .user = user,
         .case_limit = SHAPES + 3,
         .dispatch = (enum cairn_ic_dispatch)below(2),
@@ -473,12 +492,45 @@ static void run_function(const struct ic_function *function, uint32_t index)
     run_miss(function, index, SHAPES + 3);
 }
 
+/* Hits and misses of a megamorphic cache's table, with keys of 4 and of 8 bytes. */
+static void run_table(const struct ic_function *function, uint32_t index, bool is_wide)
+{
+    struct cairn_error error = {0};
+    struct cairn_ic_options options = {
+        .handler = missed,
+        .user = (struct ic_function *)(uintptr_t)function,
+        .case_limit = 1,
+        .has_table = true,
+    };
+    ic_assert_done(cairn_ic_destroy(ic, CAIRN_RELAXED, &error), error);
+    ic_assert_done(cairn_ic_create(program.sites[index], &options, &ic, &error), error);
+    for (uint32_t shape = 1; shape <= SHAPES; shape++) {
+        struct cairn_ic_case added = {
+            .guard = {.offset = offsetof(struct object, shape), .width = 4, .key = shape},
+            .action = returns(function) ? CAIRN_IC_LOAD : CAIRN_IC_STORE,
+            .field = {.offset = (int32_t)(field_of(shape) * sizeof(uint64_t)), .width = 8},
+            .operand = 1,
+        };
+        if (is_wide)
+            added.guard = (struct cairn_ic_guard){.offset = offsetof(struct object, wide_shape),
+                                                  .width = 8,
+                                                  .key = wide_shape(shape)};
+        ic_assert_done(cairn_ic_add(ic, &added, CAIRN_RELAXED, &error), error);
+    }
+    ck_assert_int_eq(cairn_ic_state(ic), CAIRN_IC_MEGAMORPHIC);
+    for (uint32_t shape = 1; shape <= SHAPES; shape++)
+        run_hit(function, index, shape, false);
+    run_miss(function, index, SHAPES + 1);
+}
+
 static void run_functions(const struct ic_function *functions, uint32_t count)
 {
     ic_load(&program, runtime, functions, count, IC_FIRST_SITE);
     for (uint32_t i = 0; i < count; i++) {
         note_registers(&functions[i], program.sites[i]);
         run_function(&functions[i], i);
+        run_table(&functions[i], i, false);
+        run_table(&functions[i], i, true);
         cairn_runtime_quiesce(runtime);
     }
     ic_unload(&program);

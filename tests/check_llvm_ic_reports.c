@@ -79,7 +79,9 @@ static const char report[] =
     "    [operand 0 + 0] 4 bytes = 0x54: call 0x, 0 hits\n"
     "site 101 at 0x: monomorphic, 1 of 1 cases\n"
     "    [operand 0 - 4] 8 bytes = 0xffffffffffffffff: store operand 1, 4 bytes at 24\n"
-    "site 102 at 0x: megamorphic, 0 of 1 cases\n";
+    "site 102 at 0x: megamorphic, 0 of 1 cases\n"
+    "    [operand 0 + 0] 4 bytes = 0x1: constant 0x65, 0 additions\n"
+    "    [operand 0 + 0] 4 bytes = 0x2: constant 0x66, 1 additions\n";
 
 START_TEST(a_report_has_a_line_for_each_cache_and_each_case)
 {

@@ -52,7 +52,7 @@ static void add_and_remove(bool is_spread)
     cairn_runtime_quiesce(runtime);
     for (uint32_t i = CAIRN_IC_CASE_LIMIT_MAX; i-- > 0;) {
         struct cairn_ic_guard guard = shape_guard(spread(i, is_spread));
-        ic_assert_done(cairn_ic_remove(ic, &guard, CAIRN_RELAXED, &error), error);
+        ic_assert_done(ic_remove(ic, &guard, CAIRN_RELAXED, &error), error);
         check_all(i, is_spread);
     }
     cairn_runtime_quiesce(runtime);
@@ -167,6 +167,91 @@ START_TEST(a_cache_becomes_megamorphic_at_its_limit_until_it_is_reset)
 }
 END_TEST
 
+static void expect_seen(uint32_t place, uint64_t constant, uint64_t hits, uint64_t additions)
+{
+    struct cairn_ic_description description;
+    cairn_ic_describe(ic, &description);
+    ck_assert_uint_lt(place, description.seen_count);
+    ck_assert_uint_eq(description.cases[place].constant, constant);
+    ck_assert_uint_eq(description.hits[place], hits);
+    ck_assert_uint_eq(description.additions[place], additions);
+}
+
+static void expect_seen_count(uint32_t count, uint64_t others)
+{
+    struct cairn_ic_description description;
+    cairn_ic_describe(ic, &description);
+    ck_assert_uint_eq(description.seen_count, count);
+    ck_assert_uint_eq(description.other_additions, others);
+}
+
+START_TEST(a_megamorphic_cache_reports_what_it_has_seen)
+{
+    load_one(&get, (struct cairn_ic_options){.case_limit = 2, .counts_hits = true});
+    answer(ANSWER);
+    for (int i = 0; i < 2; i++) {
+        add_constants(ic, 2);
+        run_often(1, 4);
+        run_often(2, 7);
+        expect_seen_count(2, 0);
+        expect_seen(1, 102, 7, 0);
+        add_constant(3, 103);
+        add_constant(2, 102);
+        add_constant(3, 203); /* the guard is that of a case that it has */
+        expect_state(CAIRN_IC_MEGAMORPHIC, 0);
+        expect_seen_count(3, 0);
+        expect_seen(0, 101, 4, 0);
+        expect_seen(1, 102, 7, 1);
+        expect_seen(2, 203, 0, 2);
+        for (uint32_t shape = 4; shape < CAIRN_IC_CASE_LIMIT_MAX + 4; shape++)
+            add_constant(shape, 100 + shape);
+        expect_seen_count(CAIRN_IC_CASE_LIMIT_MAX, 3);
+        expect_seen(CAIRN_IC_CASE_LIMIT_MAX - 1, 100 + CAIRN_IC_CASE_LIMIT_MAX, 0, 1);
+        cairn_runtime_quiesce(runtime); /* which may make the code again */
+        expect_seen_count(CAIRN_IC_CASE_LIMIT_MAX, 3);
+        reset();
+        expect_seen_count(0, 0);
+    }
+}
+END_TEST
+
+START_TEST(a_list_that_fails_leaves_what_was_seen)
+{
+    const struct cairn_ic_case good[] = {constant_case(5, 1), constant_case(6, 2)};
+    struct cairn_ic_case bad = constant_case(7, 3);
+    load_one(&get, (struct cairn_ic_options){.case_limit = 1});
+    add_constants(ic, 2);
+    bad.guard.width = 3;
+    const struct cairn_ic_change changes[] = {ic_resetting(ic), ic_adding(ic, &good[0]),
+                                              ic_adding(ic, &good[1]), ic_adding(ic, &bad)};
+    ck_assert_int_eq(cairn_ics_change(changes, 4, CAIRN_RELAXED, NULL), CAIRN_ERROR_ARGUMENT);
+    expect_seen_count(2, 0);
+    expect_seen(0, 101, 0, 0);
+    expect_seen(1, 102, 0, 1);
+    ck_assert_ok(cairn_ics_change(changes, 3, CAIRN_RELAXED, NULL));
+    expect_seen_count(2, 0);
+    expect_seen(0, 1, 0, 0);
+    expect_seen(1, 2, 0, 1);
+}
+END_TEST
+
+static enum cairn_status add_one_more(struct cairn_error *error)
+{
+    const struct cairn_ic_case added = constant_case(2, 102);
+    return cairn_ic_add(ic, &added, CAIRN_RELAXED, error);
+}
+
+static void expect_one_case(void) { expect_state(CAIRN_IC_MONOMORPHIC, 1); }
+
+START_TEST(becoming_megamorphic_fails_with_each_allocation)
+{
+    load_one(&get, (struct cairn_ic_options){.case_limit = 1});
+    add_constant(1, 101);
+    fail_each_allocation(add_one_more, expect_one_case);
+    expect_state(CAIRN_IC_MEGAMORPHIC, 0);
+}
+END_TEST
+
 START_TEST(without_a_megamorphic_handler_the_handler_is_called)
 {
     load_one(&get, (struct cairn_ic_options){.case_limit = 1});
@@ -239,7 +324,7 @@ START_TEST(a_case_is_removed_and_the_others_stay_in_order)
     load_one(&get, no_options);
     for (uint32_t shape = 1; shape <= 4; shape++)
         add_constant(shape, 100 + shape);
-    ic_assert_done(cairn_ic_remove(ic, &second, CAIRN_RELAXED, &error), error);
+    ic_assert_done(ic_remove(ic, &second, CAIRN_RELAXED, &error), error);
     expect_state(CAIRN_IC_POLYMORPHIC, 3);
     expect_hit(1, 101);
     expect_miss(2);
@@ -304,7 +389,7 @@ START_TEST(counts_of_a_case_are_kept_by_changes_of_others)
     run_often(2, 11);
     add_constant(3, 3);
     run_often(2, 11);
-    ic_assert_done(cairn_ic_remove(ic, &first, CAIRN_RELAXED, &error), error);
+    ic_assert_done(ic_remove(ic, &first, CAIRN_RELAXED, &error), error);
     run_often(2, 11);
     cairn_ic_describe(ic, &description);
     ck_assert_uint_eq(description.cases[0].guard.key, 2);
@@ -397,6 +482,9 @@ int main(void)
                         OPTIONS);
     tcase_add_loop_test(tests, guards_look_at_the_operand_that_they_name, 0, 2);
     tcase_add_loop_test(tests, a_cache_becomes_megamorphic_at_its_limit_until_it_is_reset, 0, 2);
+    tcase_add_test(tests, a_megamorphic_cache_reports_what_it_has_seen);
+    tcase_add_test(tests, a_list_that_fails_leaves_what_was_seen);
+    tcase_add_test(tests, becoming_megamorphic_fails_with_each_allocation);
     tcase_add_test(tests, without_a_megamorphic_handler_the_handler_is_called);
     tcase_add_test(tests, the_usual_limit_is_the_one_in_the_header);
     tcase_add_test(tests, a_case_with_the_same_guard_replaces_the_other);

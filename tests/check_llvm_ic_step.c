@@ -20,7 +20,7 @@
 #include <string.h>
 #include <ucontext.h>
 
-enum { TRAP_FLAG = 0x100, MANY = 200, SHAPES = 4, LIMIT = 3 };
+enum { TRAP_FLAG = 0x100, MANY = 200, LARGE = 120, SHAPES = 4, LIMIT = 3, FIELDS = 6 };
 
 /* ---- States ---- */
 
@@ -35,12 +35,37 @@ static const uint32_t shapes_of[DEEDS][LIMIT + 1] = {
     [MEGAMORPHIC] = {1, 2, 3, 4},
 };
 
+/* What the cases of most states do. A site that is called after some states never holds a case
+ * again, so calls need a new site for each call of the function. */
+static enum forms { CONSTANTS, CALLS, READS, WRITES } forms;
+
+/* Stores to different fields, some of which change the shape, mark a card or call a barrier. What
+ * the function returns is then the state of the object, its card and the barrier. */
+enum { CARD_SHIFT = 9, STORED = 900, INDEX = 4 };
+static unsigned char card;
+static unsigned barrier_calls;
+
+static bool changes_shape(enum deed deed) { return deed == ONE || deed == TWO; }
+
+static uint64_t written_state(uint32_t shape, unsigned fields, bool is_marked, unsigned calls)
+{
+    return shape + 100 * fields + (is_marked ? 10000 : 0) + 100000 * calls;
+}
+
 static uint64_t result_of(enum deed deed, uint32_t shape)
 {
+    bool hits = false;
     for (uint32_t i = 0; deed != MEGAMORPHIC && i < LIMIT; i++)
-        if (shapes_of[deed][i] == shape)
-            return deed == SELECTED ? 10 + shape : 100 * (unsigned)deed + shape;
-    return ANSWER;
+        hits |= shapes_of[deed][i] == shape;
+    if (forms == WRITES)
+        return hits ? written_state(shape + (changes_shape(deed) ? 10 : 0), 1U << deed, deed == TWO,
+                                    deed == OTHERS)
+                    : written_state(shape, 0, false, 0);
+    if (!hits)
+        return ANSWER;
+    if (forms == READS && deed == TWO)
+        return 10 + INDEX;
+    return deed == SELECTED ? 10 + shape : 100 * (unsigned)deed + shape;
 }
 
 /* Compiled functions that return what cases for shape 1 do. */
@@ -48,17 +73,62 @@ static const char functions[] = "define i64 @call101(ptr %r, i64 %i) { ret i64 1
                                 "define i64 @call201(ptr %r, i64 %i) { ret i64 201 }\n"
                                 "define i64 @call301(ptr %r, i64 %i) { ret i64 301 }\n";
 
-/* Whether cases for shape 1 call. The site is called then after some states, and never holds a case
- * again, so each call of the function needs a new site. */
-static bool calls;
+static struct object prototypes[DEEDS][SHAPES + 1];
+
+static struct cairn_ic_case make_read(enum deed deed, uint32_t shape)
+{
+    struct cairn_ic_case made = load_case(shape, deed == TWO ? 0 : 2);
+    struct object *prototype = &prototypes[deed][shape];
+    if (deed == TWO) {
+        made.elements = (struct cairn_ic_elements){
+            .length_width = 4, .length_offset = offsetof(struct object, flags), .index = 1};
+    } else {
+        prototype->shape = 70 + shape;
+        prototype->fields[2] = result_of(deed, shape);
+        made.holder = (struct cairn_ic_holder){prototype, shape_guard(prototype->shape)};
+    }
+    return made;
+}
+
+static void count_barrier(void *receiver, uint64_t value, void *user)
+{
+    (void)receiver;
+    barrier_calls += value == STORED && user == &card;
+}
+
+static struct cairn_ic_case make_write(const struct object *object, enum deed deed, uint32_t shape)
+{
+    struct cairn_ic_case made = load_case(shape, (unsigned)deed);
+    made.action = CAIRN_IC_STORE;
+    made.operand = 1;
+    made.changes_key = changes_shape(deed);
+    made.new_key = made.changes_key ? shape + 10 : 0;
+    if (deed == TWO)
+        made.barrier = (struct cairn_ic_barrier){
+            .kind = CAIRN_IC_BARRIER_CARD,
+            .card_shift = CARD_SHIFT,
+            .card = 1,
+            .cards = (uintptr_t)&card - ((uintptr_t)object >> CARD_SHIFT),
+        };
+    if (deed == OTHERS)
+        made.barrier = (struct cairn_ic_barrier){
+            .kind = CAIRN_IC_BARRIER_CALL, .function = count_barrier, .user = &card};
+    return made;
+}
+
+static struct object object;
 
 static struct cairn_ic_case make_case(enum deed deed, uint32_t shape)
 {
     struct cairn_ic_case made = constant_case(shape, result_of(deed, shape));
     char name[16];
+    if (forms == WRITES)
+        return make_write(&object, deed, shape);
     if (deed == SELECTED)
         return load_case(shape, shape);
-    if (calls && shape == 1 && deed != MEGAMORPHIC) {
+    if (forms == READS && deed != MEGAMORPHIC)
+        return make_read(deed, shape);
+    if (forms == CALLS && shape == 1 && deed != MEGAMORPHIC) {
         snprintf(name, sizeof name, "call%u", (unsigned)result_of(deed, shape));
         made.action = CAIRN_IC_CALL;
         made.target = ic_find(&program, name);
@@ -66,9 +136,10 @@ static struct cairn_ic_case make_case(enum deed deed, uint32_t shape)
     return made;
 }
 
+static struct cairn_error error_of_change;
+
 static enum cairn_status perform(enum deed deed)
 {
-    struct cairn_error error;
     struct cairn_ic_case added;
     struct cairn_ic_change changes[LIMIT + 2] = {ic_resetting(ic)};
     size_t count = 1;
@@ -77,7 +148,7 @@ static enum cairn_status perform(enum deed deed)
         added = make_case(deed, shape);
         changes[count++] = ic_adding(ic, &added);
     }
-    return cairn_ics_change(changes, count, CAIRN_RELAXED, &error);
+    return cairn_ics_change(changes, count, CAIRN_RELAXED, &error_of_change);
 }
 
 /* ---- Stepping ---- */
@@ -131,19 +202,44 @@ static void stepped(int signal, siginfo_t *info, void *context)
     step.has_reached |= pc == step.site.instruction_address;
 }
 
-static uint64_t run_stepping(const struct object *object)
+static void make_object(uint32_t shape)
+{
+    const struct cairn_value index = cairn_value_of_integer(64, forms == WRITES ? STORED : INDEX);
+    object = (struct object){.shape = shape, .flags = FIELDS, .fields = {10, 11, 12, 13, 14, 15}};
+    card = 0;
+    barrier_calls = 0;
+    ic_set_operand(&access_0, 1, &index);
+}
+
+/* Returns what the function has done. */
+static uint64_t effect(uint64_t result)
+{
+    unsigned fields = 0;
+    for (unsigned i = 0; i < FIELDS; i++)
+        fields |= object.fields[i] == STORED ? 1U << i : 0;
+    return forms == WRITES ? written_state(object.shape, fields, card == 1, barrier_calls) : result;
+}
+
+static uint64_t run_once(uint32_t shape)
+{
+    make_object(shape);
+    return effect(run_function(0, &object));
+}
+
+static uint64_t run_stepping(uint32_t shape)
 {
     uint64_t result;
     step.steps = 0;
     step.inside = false;
     step.has_reached = false;
     step.is_changed = false;
-    ic_set_pointer(&access_0, 0, object);
+    make_object(shape);
+    ic_set_pointer(&access_0, 0, &object);
     __asm__ volatile("pushfq; orq $0x100, (%%rsp); popfq" ::: "memory", "cc");
     program.functions[0](&access_0);
     __asm__ volatile("pushfq; andq $~0x100, (%%rsp); popfq" ::: "memory", "cc");
     memcpy(&result, access_0.result, sizeof result);
-    return result;
+    return effect(result);
 }
 
 /* ---- All pairs of states ---- */
@@ -164,30 +260,34 @@ static void load_site(void)
 {
     if (program.engine != NULL)
         ic_unload(&program);
-    ic_load_with(&program, runtime, calls ? &get_by_c : &get, 1, IC_FIRST_SITE, functions);
+    struct ic_function function = forms == CALLS ? get_by_c : get;
+    if (forms == READS || forms == WRITES)
+        function.byte_count = LARGE;
+    if (forms == WRITES)
+        function.result.kind = CAIRN_TYPE_VOID;
+    ic_load_with(&program, runtime, &function, 1, IC_FIRST_SITE, functions);
     ic = create(program.sites[0], (struct cairn_ic_options){.case_limit = LIMIT});
     cairn_site_describe(program.sites[0], &step.site);
 }
 
 static void stop_everywhere(enum deed from, uint32_t shape)
 {
-    const struct object object = {.shape = shape, .fields = {10, 11, 12, 13, 14, 15}};
     for (step.stop_at = 0; step.stop_at < MANY; step.stop_at++) {
-        if (calls)
+        if (forms == CALLS)
             load_site();
         ck_assert_int_eq(perform(from), CAIRN_OK);
         cairn_runtime_quiesce(runtime); /* the first case is in the site's bytes if it can be */
-        ck_assert_uint_eq(run_function(0, &object), result_of(from, shape));
-        uint64_t result = run_stepping(&object);
-        ck_assert(!step.has_failed);
+        ck_assert_uint_eq(run_once(shape), result_of(from, shape));
+        uint64_t result = run_stepping(shape);
+        ck_assert_msg(!step.has_failed, "%s", error_of_change.message);
         if (!step.is_changed)
             break;
         ck_assert_msg(is_expected(from, shape, result),
                       "from %d to %d, shape %u, stopped at %d: %llu", (int)from, (int)step.to,
                       shape, step.stop_at, (unsigned long long)result);
-        ck_assert_uint_eq(run_function(0, &object), result_of(step.to, shape));
+        ck_assert_uint_eq(run_once(shape), result_of(step.to, shape));
         cairn_runtime_quiesce(runtime);
-        ck_assert_uint_eq(run_function(0, &object), result_of(step.to, shape));
+        ck_assert_uint_eq(run_once(shape), result_of(step.to, shape));
     }
     ck_assert_int_ge(step.stop_at, 3);
     ck_assert_int_lt(step.stop_at, MANY);
@@ -211,7 +311,8 @@ static void begin(enum cairn_code_mode mode, bool through_all)
     ic_assert_done(cairn_runtime_create(&options, &runtime, &error), error);
     load_site();
     step.through_all = through_all;
-    answer(ANSWER);
+    if (forms != WRITES)
+        answer(ANSWER);
     sigaction(SIGTRAP, &action, NULL);
 }
 
@@ -224,12 +325,47 @@ END_TEST
 
 START_TEST(the_cache_has_calls)
 {
-    calls = true;
+    forms = CALLS;
     begin(site_modes[_i], false);
     for (enum deed from = EMPTY; from <= TWO; from++)
         for (step.to = EMPTY; step.to < DEEDS; step.to++)
             for (uint32_t shape = 1; shape <= 2; shape++)
                 stop_everywhere(from, shape);
+}
+END_TEST
+
+/* Shape 1 is that of the first case or the second one; shape 4 misses. */
+static void stop_between_states_of_forms(void)
+{
+    for (enum deed from = EMPTY; from < DEEDS; from++)
+        for (step.to = EMPTY; step.to < DEEDS; step.to++)
+            for (uint32_t shape = 1; shape <= SHAPES; shape += SHAPES - 1)
+                stop_everywhere(from, shape);
+}
+
+START_TEST(the_cache_has_holders_and_elements)
+{
+    forms = READS;
+    begin(site_modes[_i], false);
+    stop_between_states_of_forms();
+}
+END_TEST
+
+START_TEST(the_cache_has_transitions_and_barriers)
+{
+    forms = WRITES;
+    begin(site_modes[_i], false);
+    stop_between_states_of_forms();
+}
+END_TEST
+
+START_TEST(forms_go_through_all_states)
+{
+    forms = _i == 0 ? READS : WRITES;
+    begin(site_modes[site_first_mode()], true);
+    for (enum deed from = ONE; from <= TWO; from++)
+        for (step.to = EMPTY; step.to < DEEDS; step.to++)
+            stop_everywhere(from, 1);
 }
 END_TEST
 
@@ -249,6 +385,10 @@ int main(void)
     tcase_add_loop_test(tests, the_cache_changes_once, site_first_mode(), SITE_MODES);
     tcase_add_loop_test(tests, the_cache_has_calls, site_first_mode(), SITE_MODES);
     tcase_add_loop_test(tests, the_cache_goes_through_all_states, site_first_mode(), SITE_MODES);
+    tcase_add_loop_test(tests, the_cache_has_holders_and_elements, site_first_mode(), SITE_MODES);
+    tcase_add_loop_test(tests, the_cache_has_transitions_and_barriers, site_first_mode(),
+                        SITE_MODES);
+    tcase_add_loop_test(tests, forms_go_through_all_states, 0, 2);
     suite_add_tcase(suite, tests);
     return support_main(suite);
 }

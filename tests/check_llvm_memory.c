@@ -6,6 +6,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "llvm_support.h"
+#include "llvm/engine.h"
 
 #include "tests/allocator_support.h"
 #include "tests/machine.h"
@@ -112,7 +113,7 @@ static enum cairn_status use_engine(struct attempt *attempt)
     if (status == CAIRN_OK)
         status = add(attempt);
     if (status == CAIRN_OK)
-        status = cairn_engine_finalise(attempt->engine, &attempt->error);
+        status = engine_finalise(attempt->engine, &attempt->error);
     return status;
 }
 
@@ -183,7 +184,7 @@ START_TEST(engine_that_lacked_memory_for_a_module_takes_it_later)
     }
     ck_assert_uint_gt(failures, 1);
     attempt.allocator.fail_at = 0;
-    ck_assert_ok(cairn_engine_finalise(attempt.engine, NULL));
+    ck_assert_ok(engine_finalise(attempt.engine, NULL));
     check_it_works(&attempt);
     end(&attempt);
 }
@@ -197,10 +198,10 @@ START_TEST(engine_goes_on_after_a_finalisation_without_memory)
         struct attempt attempt;
         begin(&attempt, CAIRN_CODE_MODE_AUTOMATIC);
         ck_assert_ok(create(&attempt));
-        ck_assert_ok(cairn_engine_finalise(attempt.engine, NULL));
+        ck_assert_ok(engine_finalise(attempt.engine, NULL));
         ck_assert_ok(add(&attempt));
         attempt.allocator.fail_at = attempt.allocator.calls + failures + 1;
-        enum cairn_status status = cairn_engine_finalise(attempt.engine, &attempt.error);
+        enum cairn_status status = engine_finalise(attempt.engine, &attempt.error);
         attempt.allocator.fail_at = 0;
         failed = status != CAIRN_OK;
         if (failed) {

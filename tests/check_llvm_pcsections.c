@@ -7,6 +7,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "llvm_support.h"
+#include "llvm/engine.h"
 
 #include "arch/arch.h"
 #include "record/pc_table.h"
@@ -589,7 +590,7 @@ static enum cairn_status load(struct loaded *loaded, LLVMModuleRef module,
         LLVMDisposeModule(module);
         return status;
     }
-    return cairn_engine_finalise(loaded->engine, error);
+    return engine_finalise(loaded->engine, error);
 }
 
 START_TEST(instructions_that_share_a_node_get_an_entry_each)
@@ -669,7 +670,7 @@ START_TEST(several_sections_of_one_name_are_one_module_s)
     LLVMModuleRef second = build_module(loaded.context, 1, 1);
     ck_assert_ok(cairn_engine_create(loaded.runtime, first, &options, &loaded.engine, &error));
     ck_assert_ok(cairn_engine_add_module(loaded.engine, second, &error));
-    ck_assert_ok(cairn_engine_finalise(loaded.engine, &error));
+    ck_assert_ok(engine_finalise(loaded.engine, &error));
     cairn_module *module = module_of(&loaded, "f0");
     ck_assert_ptr_eq(module, module_of(&loaded, "f1"));
     const cairn_pc_table *table = cairn_module_pc_table(module);

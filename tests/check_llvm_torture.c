@@ -189,8 +189,9 @@ static void change_cache(cairn_ic *ic, const struct object *object)
         .field = {.offset = (int32_t)(offsetof(struct object, fields) +
                                       field_of(object) * sizeof *object->fields),
                   .width = sizeof *object->fields}};
+    const struct cairn_ic_change reset = {.ic = ic, .kind = CAIRN_IC_CHANGE_RESET};
     if (below(8) == 0)
-        expect(is_expected(cairn_ic_reset(ic, CAIRN_RELAXED, NULL)));
+        expect(is_expected(cairn_ics_change(&reset, 1, CAIRN_RELAXED, NULL)));
     else
         expect(is_expected(cairn_ic_add(ic, &added, CAIRN_RELAXED, NULL)));
 }

@@ -10,7 +10,8 @@
 #     // expect static error: TEXT             a static error of this line; there may be more
 #     // expect static error at LINE: TEXT
 #
-# Runs in the build folder, or with CAIRN_LOX=PROGRAM another program.
+# Runs in the build folder, or with CAIRN_LOX=PROGRAM another program. CAIRN_TEST_ROUNDS is the number of random
+# programs; there are fewer in repeated builds, whose programs are slow.
 #
 # SPDX-License-Identifier: MIT
 use strict;
@@ -22,9 +23,12 @@ use lib $FindBin::Bin;
 use CommandTest;
 
 my $programs = abs_path("$FindBin::Bin/../examples/lox");
-my @lox = (split(' ', $ENV{CAIRN_TEST_RUNNER} // ''), $ENV{CAIRN_LOX} // abs_path('examples/lox/lox'));
-plan skip_all => 'examples/lox is not built' if !defined $lox[-1] || !-x $lox[-1];
 my $is_emulated = ($ENV{CAIRN_TEST_RUNNER} // '') ne '';
+my $is_repeated = ($ENV{CAIRN_TEST_REPEATED} // '') ne '';
+# The program and not libtool's script, which takes longer.
+my ($built) = map { abs_path($_) } grep { -x } $is_emulated ? () : 'examples/lox/.libs/lox', 'examples/lox/lox';
+my @lox = (split(' ', $ENV{CAIRN_TEST_RUNNER} // ''), $ENV{CAIRN_LOX} // $built);
+plan skip_all => 'examples/lox is not built' if !defined $lox[-1] || !-x $lox[-1];
 
 # Each is tested with all programs.
 my %modes = (
@@ -83,37 +87,51 @@ sub expectation {
     return (0, $out, '');
 }
 
-# Tests a program. The stack is compared if there are expectations for it.
-sub check_program {
-    my ($name, $text, @options) = @_;
-    my ($status, $out, $err, @stack) = expectation($text);
-    my $path = spit('program.lox', $text);
-    my ($got_status, $got_out, $got_err) = run_with('/dev/null', @lox, @limit, @options, $path);
-    if ($status == 70) {
-        is substr($got_err, 0, length $err), $err, "$name: message and line";
-        is_deeply [$got_err =~ m/^\[line \d+\] (in .*)$/mg], \@stack, "$name: stack" if @stack;
-    } else {
-        is $got_err, $err, "$name: standard error";
+# Tests programs, given as [NAME, TEXT]. Their stacks are compared if there are expectations for them.
+sub check_programs {
+    my ($programs, @options) = @_;
+    my @paths = map { spit("program$_.lox", $programs->[$_][1]) } 0 .. $#$programs;
+    my @results = run_all(map { ['/dev/null', @lox, @limit, @options, $_] } @paths);
+    for my $i (0 .. $#results) {
+        my ($name, $text) = @{$programs->[$i]};
+        my ($status, $out, $err, @stack) = expectation($text);
+        my ($got_status, $got_out, $got_err) = @{$results[$i]};
+        if ($status == 70) {
+            is substr($got_err, 0, length $err), $err, "$name: message and line";
+            is_deeply [$got_err =~ m/^\[line \d+\] (in .*)$/mg], \@stack, "$name: stack" if @stack;
+        } else {
+            is $got_err, $err, "$name: standard error";
+        }
+        is $got_out, $out, "$name: output";
+        is $got_status, $status, "$name: exit status";
     }
-    is $got_out, $out, "$name: output";
-    is $got_status, $status, "$name: exit status";
 }
 
+# Programs with static errors do not run, so their mode does not matter.
+my @programs = map { programs($_) } glob "$programs/tests/*.lox";
+my ($wrong, $right) = map {
+    my $is_wrong = $_;
+    [grep { ((expectation($_->[1]))[0] == 65) == $is_wrong } @programs]
+} 1, 0;
+subtest 'programs with static errors' => sub { check_programs($wrong) };
 for my $mode (sort keys %modes) {
-    subtest "programs, $mode" => sub {
-        check_program(@$_, @{$modes{$mode}}) for map { programs($_) } glob "$programs/tests/*.lox";
-    };
+    subtest "programs, $mode" => sub { check_programs($right, @{$modes{$mode}}) };
 }
 
 # ---- Random programs ----
 
+# Each program is run in half of the modes, because compiling takes most of the time.
 subtest 'random programs' => sub {
-    my $rounds = $ENV{CAIRN_TEST_ROUNDS} // 60;
+    my $rounds = $ENV{CAIRN_TEST_ROUNDS} // ($is_repeated ? 8 : 40);
     my ($errors, $number) = (0, int rand 1_000_000_000);
-    for (1 .. $rounds) {
+    my @halves = (
+        [grep { exists $modes{$_} } qw(interpreted small hot compiled loops_collected)],
+        [grep { exists $modes{$_} } qw(interpreted collected hot compiled_collected loops)],
+    );
+    for my $round (1 .. $rounds) {
         my $program = "perl $programs/tests/random.pl " . ++$number;
         my $path = spit('random.lox', scalar `$program`);
-        my @names = sort keys %modes;
+        my @names = @{$halves[$round % 2]};
         my @results = run_all(map { ['/dev/null', @lox, @limit, @{$modes{$_}}, $path] } @names);
         like $results[0][0], qr/^(0|70)$/, "exit status: $program" or diag $results[0][2];
         $errors += $results[0][0] != 0;
@@ -156,7 +174,8 @@ subtest 'large programs' => sub {
         0, qr/\AC3000 instance\n\z/, $none);
     check_text('many locals', '{' . join('', map { "var v$_ = $_;" } 1 .. 10_000) . 'print v9999; fun f() { return v77; } print f();}',
         0, qr/\A9999\n77\n\z/, $none);
-    check_text('too many locals', '{' . join('', map { "var v$_;" } 1 .. 20_000) . '}', 65, $none, qr/Too many local variables/);
+    check_text('too many locals', '{' . join('', map { "var v$_;" } 1 .. 16_400) . '} print;', 65, $none,
+        qr/\A(\[line 1\] Error at 'v\d+': Too many local variables in function\.\n)+\[line 1\] Error at ';': Expect expression\.\n\z/);
     check_text('many captures', 'fun f() {' . join('', map { "var v$_ = $_;" } 1 .. 1000) . 'fun g() { return v1'
             . join('', map { " + v$_" } 2 .. 1000) . '; } return g; } print f()();', 0, qr/\A500500\n\z/, $none);
     my $arguments = join ', ', ('1') x 255;
@@ -188,6 +207,8 @@ subtest 'deep programs' => sub {
     check_text('initialisers', 'class C { init() { C(); } } C();', 70, $none, qr/\AStack overflow\.\n\[line 1\] in init\(\)\n/);
     check_text('a long stack', 'fun f(n) { if (n == 0) nil(); f(n - 1); } f(300);', 70, $none,
         qr/\ACan only call functions and classes\.\n(\[line 1\] in f\(\)\n)+\.\.\. \d+ more calls \.\.\.\n/);
+    check_text('many frames with many locals', 'fun f(n) { if (n == 0) return 0; var a; {' . join('', map { "var v$_;" } 1 .. 200)
+            . ' a = 1 + f(n - 1); } return a; } print f(99999);', 0, qr/\A99999\n\z/, $none);
     check_text('large frames', 'fun f(n) {' . join('', map { "var v$_;" } 1 .. 2000) . ' return f(n + 1); } f(0);', 70,
         $none, qr/\AStack overflow\.\n/);
 };
@@ -249,11 +270,30 @@ subtest 'the command' => sub {
     like $err, qr/\Acollections: \d+ minor, \d+ major; old objects: \d+ bytes\n(compiled: .*\n)?\z/, '--statistics';
 };
 
+# ---- Code that is compiled again and again ----
+
+subtest 'code that was left is freed' => sub {
+    plan skip_all => 'there is no compiler' if !$has_compiler;
+    my ($functions, $classes) = (12, 4);
+    my $text = join '', map { "class C$_ { init() { this.a$_ = 0; this.x = $_; } }\n" } 1 .. $classes;
+    for my $f (1 .. $functions) {
+        $text .= "fun f$f(o) { return o.x; }\n";
+        $text .= join '', map { "f$f(C$_()); print f$f(C$_());\n" } 1 .. $classes;
+    }
+    my ($status, $out, $err) =
+        run_with('/dev/null', @lox, '--jit=always', '--statistics', spit('again.lox', $text));
+    is $status, 0, 'exit status';
+    is $out, join("\n", 1 .. $classes, '') x $functions, 'output';
+    my ($compiled, $kept) = $err =~ m{^compiled: (\d+) .* in memory: (\d+);}m;
+    cmp_ok $compiled, '>=', $classes * $functions, 'each shape compiles each function again';
+    cmp_ok $kept, '<=', $functions + $classes + 4, 'one version of each is in memory, and what is about to be freed';
+};
+
 # ---- Benchmark programs, for what they print ----
 
 subtest 'benchmark programs' => sub {
-    plan skip_all => 'too slow under emulation' if $is_emulated;
-    check_program(@$_) for map { programs($_) } glob "$programs/bench/*.lox";
+    plan skip_all => 'too slow under emulation and with sanitizers' if $is_emulated || $is_repeated;
+    check_programs([map { programs($_) } glob "$programs/bench/*.lox"]);
 };
 
 done_testing;

@@ -419,8 +419,7 @@ START_TEST(return_addresses_are_found_exactly)
         ck_assert(cairn_table_find_return_address(table, address + i % 15, &record) == known);
         if (known)
             ck_assert_uint_eq(record.index, i);
-        ck_assert_uint_eq(cairn_record_return_address((struct cairn_record){table, i}),
-                          known ? address + i % 15 : 0);
+        ck_assert(table_has_return_address(table, i) == known);
         ck_assert(!cairn_table_find_return_address(table, address + 15, &record));
     }
     cairn_table_destroy(table);

@@ -130,7 +130,7 @@ void add(const struct cairn_ic_case *added)
 void reset(void)
 {
     struct cairn_error error = {0};
-    ic_assert_done(cairn_ic_reset(ic, CAIRN_RELAXED, &error), error);
+    ic_assert_done(ic_reset(ic, CAIRN_RELAXED, &error), error);
 }
 
 /* ---- Objects ---- */

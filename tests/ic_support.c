@@ -520,6 +520,19 @@ struct cairn_ic_change ic_resetting(cairn_ic *ic)
     return (struct cairn_ic_change){.ic = ic, .kind = CAIRN_IC_CHANGE_RESET};
 }
 
+enum cairn_status ic_remove(cairn_ic *ic, const struct cairn_ic_guard *guard,
+                            enum cairn_strength strength, struct cairn_error *error)
+{
+    const struct cairn_ic_change change = ic_removing(ic, guard);
+    return cairn_ics_change(&change, 1, strength, error);
+}
+
+enum cairn_status ic_reset(cairn_ic *ic, enum cairn_strength strength, struct cairn_error *error)
+{
+    const struct cairn_ic_change change = ic_resetting(ic);
+    return cairn_ics_change(&change, 1, strength, error);
+}
+
 enum cairn_status ic_order(cairn_ic *ic, enum cairn_strength strength, struct cairn_error *error)
 {
     const struct cairn_ic_change change = {.ic = ic, .kind = CAIRN_IC_CHANGE_ORDER};

@@ -144,6 +144,9 @@ uint32_t ic_case_count(cairn_ic *ic);
 struct cairn_ic_change ic_adding(cairn_ic *ic, const struct cairn_ic_case *added);
 struct cairn_ic_change ic_removing(cairn_ic *ic, const struct cairn_ic_guard *guard);
 struct cairn_ic_change ic_resetting(cairn_ic *ic);
+enum cairn_status ic_remove(cairn_ic *ic, const struct cairn_ic_guard *guard,
+                            enum cairn_strength strength, struct cairn_error *error);
+enum cairn_status ic_reset(cairn_ic *ic, enum cairn_strength strength, struct cairn_error *error);
 enum cairn_status ic_order(cairn_ic *ic, enum cairn_strength strength, struct cairn_error *error);
 
 /* Reset the caches of a module that are not empty, and remove all cases with the key from all

@@ -132,6 +132,58 @@ exit_entry:
     .cfi_endproc
     .size exit_entry, . - exit_entry
 
+/* The entry of exits with a light handler, reached like exit_entry. The frame is an ordinary one.
+ * The context's x16 holds the address of the data. */
+    .p2align 6
+    .type light_entry, %function
+light_entry:
+    .cfi_startproc
+    BTI_JC
+    stp     x29, x30, [sp, #-16]!
+    .cfi_adjust_cfa_offset 16
+    .cfi_offset 29, -16
+    .cfi_offset 30, -8
+    mov     x29, sp
+    .cfi_def_cfa x29, 16
+    sub     x17, sp, #CONTEXT_BYTES
+    and     sp, x17, #-CONTEXT_ALIGNMENT
+    general stp, sp
+    stp     x0, x1, [sp, #CONTEXT_X(0)]
+    ldr     x0, [x29]
+    str     x0, [sp, #CONTEXT_X(29)]
+    str     x16, [sp, #CONTEXT_X(16)]
+    mrs     x0, nzcv
+    str     x0, [sp, #CONTEXT_FLAGS]
+    all_q   stp, sp
+    ldr     x1, [x16, #ARCH_EXIT_USER]
+    ldr     x3, [x16, #ARCH_EXIT_LIGHT]
+    mov     x0, sp
+    blr     x3
+    and     w17, w0, #0xff
+    all_q   ldp, sp
+    ldr     x0, [sp, #CONTEXT_FLAGS]
+    msr     nzcv, x0
+    mov     x16, x29
+    .cfi_def_cfa x16, 16
+    general ldp, sp
+    ldp     x0, x1, [sp, #CONTEXT_X(0)]
+    .cfi_same_value 29
+    ldr     x30, [x16, #8]
+    .cfi_same_value 30
+    cbz     w17, 1f
+    .cfi_remember_state
+    add     sp, x16, #16
+    .cfi_def_cfa sp, 0
+    ret
+1:  .cfi_restore_state
+    ldr     x17, [sp, #CONTEXT_X(16)]
+    add     sp, x16, #16
+    .cfi_def_cfa sp, 0
+    mov     x16, x17
+    b       exit_entry
+    .cfi_endproc
+    .size light_entry, . - light_entry
+
     .section .data.rel.ro, "aw", %progbits
     .p2align 3
     .globl arch_exit_entry
@@ -140,6 +192,12 @@ exit_entry:
 arch_exit_entry:
     .xword exit_entry
     .size arch_exit_entry, . - arch_exit_entry
+    .globl arch_light_entry
+    .hidden arch_light_entry
+    .type arch_light_entry, %object
+arch_light_entry:
+    .xword light_entry
+    .size arch_light_entry, . - arch_light_entry
 
 /* ---- Resume ---- */
 

@@ -182,6 +182,35 @@ static void append_guard(struct words_code *code, const struct arch_cache *cache
     words_append(code, UINT32_C(0xB5000010)); /* cbnz x16 */
 }
 
+static void append_second(struct words_code *code, const struct arch_cache_second *second)
+{
+    append_constant(code, X16, second->word);
+    append_access(code, load_of(X16, second->width, false), second->width, X16, 0);
+    if (second->mask != bits_of_width(second->width))
+        append_mask(code, second->mask);
+    append_comparison(code, second->key);
+    words_append(code, UINT32_C(0xB5000010)); /* cbnz x16 */
+}
+
+/* Makes bit 63 of x16 the complement of: the index, which is not negative, is less than the
+ * length. */
+static void append_bounds(struct words_code *code, const struct arch_cache *cache,
+                          const struct arch_cache_case *one)
+{
+    const struct arch_cache_elements *elements = &one->elements;
+    uint32_t index = number(elements->index);
+    (void)cache;
+    append_access(code, load_of(X16, elements->length_width, false), elements->length_width,
+                  number(one->receiver), elements->length_offset);
+    if (elements->is_narrow) {
+        words_append(code, UINT32_C(0x2A0003F1) | index << 16); /* mov w17, index */
+        index = X17;
+    }
+    words_append(code, UINT32_C(0xCB100010) | index << 5); /* sub x16, index, x16 */
+    words_append(code, UINT32_C(0xAA300010) | index << 5); /* orn x16, index, x16 */
+    words_append(code, UINT32_C(0xB7F80010));              /* tbnz x16, #63 */
+}
+
 /* ---- Hits ---- */
 
 static void append_count(struct words_code *code, uint64_t counter)
@@ -192,19 +221,60 @@ static void append_count(struct words_code *code, uint64_t counter)
     words_append(code, UINT32_C(0xF9000211)); /* str x17, [x16] */
 }
 
+/* Loads the sum of a base and the index, in units of the field's width, into x16. */
+static void append_element(struct words_code *code, const struct arch_cache_case *one,
+                           uint32_t base)
+{
+    uint32_t shift = (uint32_t)__builtin_ctz(one->field.width);
+    /* add x16, base, index, uxtw or lsl # */
+    uint32_t add = one->elements.is_narrow ? UINT32_C(0x8B204010) : UINT32_C(0x8B000010);
+    words_append(code, add | number(one->elements.index) << 16 | shift << 10 | base << 5);
+}
+
 static void append_field(struct words_code *code, const struct arch_cache_case *one)
 {
     const struct arch_cache_field *field = &one->field;
     uint32_t base = number(one->receiver);
+    int32_t offset = field->offset;
+    int32_t pointer_offset = field->pointer_offset;
+    if (one->holder != 0) {
+        int32_t *first = field->is_out_of_line ? &pointer_offset : &offset;
+        append_constant(code, X16, one->holder + (uint64_t)(int64_t)*first);
+        *first = 0;
+        base = X16;
+    }
     if (field->is_out_of_line) {
         append_access(code, load_of(X16, sizeof(uint64_t), false), sizeof(uint64_t), base,
-                      field->pointer_offset);
+                      pointer_offset);
+        base = X16;
+    }
+    if (one->elements.length_width != 0) {
+        append_element(code, one, base);
         base = X16;
     }
     uint32_t access = one->action == ARCH_CACHE_STORE
                           ? access_of(one->value, field->width, 0)
                           : load_of(one->value, field->width, field->is_signed);
-    append_access(code, access, field->width, base, field->offset);
+    append_access(code, access, field->width, base, offset);
+}
+
+static void append_epilogue(struct words_code *code, const struct arch_cache_case *one)
+{
+    const struct arch_cache_epilogue *epilogue = &one->epilogue;
+    uint32_t receiver = number(one->receiver);
+    if (epilogue->key_width != 0) {
+        append_constant(code, X16, epilogue->key);
+        append_access(code, access_of(X16, epilogue->key_width, 0), epilogue->key_width, receiver,
+                      one->key_offset);
+    }
+    if (epilogue->marks_card) {
+        append_constant(code, X17, epilogue->cards);
+        /* add x16, x17, receiver, lsr # */
+        words_append(code,
+                     UINT32_C(0x8B400230) | receiver << 16 | (uint32_t)epilogue->card_shift << 10);
+        append_constant(code, X17, epilogue->card);
+        words_append(code, UINT32_C(0x39000211)); /* strb w17, [x16] */
+    }
 }
 
 /* Loads the constant. A vector register is loaded through x16: in most cases this is no longer than
@@ -262,14 +332,68 @@ static void append_exit(struct words_code *code, const struct arch_cache *cache,
     words_append(code, UINT32_C(0xD61F0220)); /* br x17 */
 }
 
+/* ---- The table ---- */
+
+/* Appends `lsr x16, x16, #`. */
+static void append_shift(struct words_code *code, unsigned count)
+{
+    words_append(code, UINT32_C(0xD340FE10) | count << 16);
+}
+
+/* Leaves the field's offset in x16. The key is loaded twice; the second one is compared with that
+ * of the word, together with zeros in place of the offset. */
+static void append_search(struct words_code *code, const struct arch_cache *cache)
+{
+    const struct arch_cache_table *table = &cache->table;
+    const struct arch_cache_case *access = &table->access;
+    const uint32_t receiver = number(access->receiver);
+    const uint32_t first = ARCH_CACHE_TABLE_SHIFT;
+    append_access(code, load_of(X16, access->key_width, false), access->key_width, receiver,
+                  access->key_offset);
+    append_constant(code, X17, table->multiplier);
+    words_append(code, UINT32_C(0x9B117E10)); /* mul x16, x16, x17 */
+    /* ubfx x16, x16, #first, #bits */
+    words_append(code, UINT32_C(0xD3400210) | first << 16 | (first + table->bits - 1) << 10);
+    append_address(code, X17, table->address);
+    words_append(code, UINT32_C(0xF8707A30)); /* ldr x16, [x17, x16, lsl #3] */
+    append_access(code, load_of(X17, access->key_width, false), access->key_width, receiver,
+                  access->key_offset);
+    if (access->key_width == sizeof(uint64_t)) {
+        words_append(code, UINT32_C(0xCA100231)); /* eor x17, x17, x16 */
+        append_shift(code, arch_cache_table_offset_bit(access->key_width));
+        words_append(code, UINT32_C(0xCAD1C211)); /* eor x17, x16, x17, ror #48 */
+    } else {
+        words_append(code, UINT32_C(0x4A100231)); /* eor w17, w17, w16 */
+        append_shift(code, arch_cache_table_offset_bit(access->key_width));
+    }
+    words_append(code, UINT32_C(0xB5000011)); /* cbnz x17 */
+}
+
+static void append_found(struct words_code *code, const struct arch_cache_case *access)
+{
+    const struct arch_cache_field *field = &access->field;
+    uint32_t operation = access->action == ARCH_CACHE_STORE
+                             ? access_of(access->value, field->width, 0)
+                             : load_of(access->value, field->width, field->is_signed);
+    /* add x16, receiver, x16 */
+    words_append(code, UINT32_C(0x8B100010) | number(access->receiver) << 5);
+    append_access(code, operation, field->width, X16, 0);
+}
+
 static const struct words_cache encoder = {
     .return_instruction = UINT32_C(0xD65F03C0), /* ret */
     .guard_shift = 3,
     .guard_inversion = UINT32_C(0x01000000), /* cbz */
     .guard = append_guard,
+    .second = append_second,
+    .bounds = append_bounds,
     .count = append_count,
+    .search = append_search,
+    .found = append_found,
     .field = append_field,
     .result = append_result,
+    .epilogue = append_epilogue,
+    .constant = append_constant,
     .jump = append_jump,
     .exit = append_exit,
     .is_free = is_free,

@@ -140,11 +140,8 @@
 #define SAVED_R11 112
 #define SAVED_R0 120
 
-    .text
-    .p2align 6
-    .type exit_entry, @function
-exit_entry:
-    .cfi_startproc
+/* Makes the frame and fills the context. */
+.macro arrive
     stdu    %r1, -(RED_ZONE + SAVED)(%r1)
     .cfi_def_cfa_offset RED_ZONE + SAVED
     std     %r11, SAVED_R11(%r1)
@@ -194,23 +191,55 @@ exit_entry:
 3:  mffs    %f0
     stfd    %f0, HEADER + CONTEXT_FPSCR(%r1)
     cfi_context DWARF_R1, HEADER
+.endm
+
+/* Calls the function at `offset` in the data of the exit, whose address is in r12. */
+.macro call_handler offset
     addi    %r3, %r1, HEADER
     ld      %r4, ARCH_EXIT_USER(%r12)
 #if _CALL_ELF == 2
-    ld      %r12, ARCH_EXIT_HANDLER(%r12)
+    ld      %r12, \offset(%r12)
     mtctr   %r12
 #else
-    ld      %r11, ARCH_EXIT_HANDLER(%r12)
+    ld      %r11, \offset(%r12)
     ld      %r0, 0(%r11)
     ld      %r2, 8(%r11)
     mtctr   %r0
     ld      %r11, 16(%r11)
 #endif
     bctrl
+.endm
+
+    .text
+    .p2align 6
+    .type exit_entry, @function
+exit_entry:
+    .cfi_startproc
+    arrive
+    call_handler ARCH_EXIT_HANDLER
     addi    %r3, %r1, HEADER
     b       resume
     .cfi_endproc
     .size exit_entry, . - exit_entry
+
+/* The entry of exits with a light handler. The context holds all that other exits save, which
+ * takes little time here, and its r12 holds the address of the data. */
+    .p2align 6
+    .type light_entry, @function
+light_entry:
+    .cfi_startproc
+    arrive
+    std     %r12, HEADER + CONTEXT_R(12)(%r1)
+    call_handler ARCH_EXIT_LIGHT
+    andi.   %r3, %r3, 0xff
+    addi    %r3, %r1, HEADER
+    bne     resume
+    ld      %r12, HEADER + CONTEXT_R(12)(%r1)
+    call_handler ARCH_EXIT_HANDLER
+    addi    %r3, %r1, HEADER
+    b       resume
+    .cfi_endproc
+    .size light_entry, . - light_entry
 
 /* Check the values of `present` that the exits build from immediates. */
 #if ~CONTEXT_PRESENT_AT_EXIT != 0x1000
@@ -228,6 +257,12 @@ exit_entry:
 arch_exit_entry:
     .quad exit_entry
     .size arch_exit_entry, . - arch_exit_entry
+    .globl arch_light_entry
+    .hidden arch_light_entry
+    .type arch_light_entry, @object
+arch_light_entry:
+    .quad light_entry
+    .size arch_light_entry, . - arch_light_entry
 
 /* ---- Resume ---- */
 

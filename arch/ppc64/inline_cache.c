@@ -35,6 +35,7 @@ enum {
 #define MTLR_R11 UINT32_C(0x7D6803A6)
 #define MFLR_R11 UINT32_C(0x7D6802A6)
 #define MTLR_R12 UINT32_C(0x7D8803A6)
+#define MFLR_R12 UINT32_C(0x7D8802A6)
 #define BDNZ UINT32_C(0x42000000)
 #define ADDI UINT32_C(0x38000000)
 #define ADDIS UINT32_C(0x3C000000)
@@ -263,7 +264,7 @@ static bool keeps_r11(const struct arch_cache *cache)
     for (size_t i = 0; i < cache->operand_count; i++)
         if (cache->operands[i] == R11) {
             assert(!cache->is_called);
-            return cache->count > 0;
+            return cache->count > 0 || cache->table.address != 0;
         }
     return false;
 }
@@ -293,6 +294,52 @@ static void append_guard(struct words_code *code, const struct arch_cache *cache
     words_append(code, BDNZ);
 }
 
+static void append_second(struct words_code *code, const struct arch_cache_second *second)
+{
+    append_constant(code, R12, second->word);
+    append_access(code, &loads[second->width], R11, R12, 0);
+    if (second->mask != bits_of_width(second->width))
+        append_mask(code, second->mask);
+    append_comparison(code, second->key);
+    words_append(code, MTCTR_R11);
+    words_append(code, BDNZ);
+}
+
+/* Rotations to the left that clear the bits before number `first`, counted from the most
+ * significant bit. rldic also clears the lowest bits, as many as it rotates. */
+#define RLDICL UINT32_C(0x78000000)
+#define RLDIC UINT32_C(0x78000008)
+
+static void append_rotate(struct words_code *code, uint32_t opcode, uint32_t to, uint32_t from,
+                          uint32_t bits, uint32_t first)
+{
+    words_append(code, opcode | target(from) | base_of(to) | (bits & 31) << 11 | (bits & 32) >> 4 |
+                           (first & 31) << 6 | (first & 32));
+}
+
+/* Makes r11 equal to 1 if the index, which is not negative, is less than the length; otherwise
+ * 0. */
+static void append_bounds(struct words_code *code, const struct arch_cache *cache,
+                          const struct arch_cache_case *one)
+{
+    const struct arch_cache_elements *elements = &one->elements;
+    uint32_t index = number(elements->index);
+    append_restore_r11(code, cache);
+    append_access(code, &loads[elements->length_width], R12, number(one->receiver),
+                  elements->length_offset);
+    if (elements->is_narrow) {
+        append_rotate(code, RLDICL, R11, index, 0, 32);
+        index = R11;
+    }
+    /* subf r12, r12, index; orc r11, index, r12 */
+    words_append(code, UINT32_C(0x7C000050) | target(R12) | base_of(R12) | index_of(index));
+    words_append(code, UINT32_C(0x7C000338) | target(index) | base_of(R11) | index_of(R12));
+    append_rotate(code, RLDICL, R11, R11, 1, 63);
+    words_append(code, UINT32_C(0x68000001) | target(R11) | base_of(R11)); /* xori r11, r11, 1 */
+    words_append(code, MTCTR_R11);
+    words_append(code, BDNZ);
+}
+
 /* ---- Hits ---- */
 
 static void append_count(struct words_code *code, uint64_t counter)
@@ -303,27 +350,79 @@ static void append_count(struct words_code *code, uint64_t counter)
     words_append(code, STORE | target(R11) | base_of(R12) | low);
 }
 
+/* Loads the sum of a base and the index, in units of the field's width, into r12. Where the base is
+ * in r12, changes r11: an operand there is also in LR. */
+static void append_element(struct words_code *code, const struct arch_cache_case *one,
+                           uint32_t base)
+{
+    uint32_t shift = (uint32_t)__builtin_ctz(one->field.width);
+    uint32_t index = base == R12 ? R11 : R12;
+    append_rotate(code, RLDIC, index, number(one->elements.index), shift,
+                  one->elements.is_narrow ? 32 - shift : 0);
+    /* add r12, base, index */
+    words_append(code, UINT32_C(0x7C000214) | target(R12) | base_of(base) | index_of(index));
+    if (index == R11 && one->action == ARCH_CACHE_STORE && one->value == R11)
+        words_append(code, MFLR_R11);
+}
+
 static void append_field(struct words_code *code, const struct arch_cache_case *one)
 {
     const struct arch_cache_field *field = &one->field;
     bool is_store = one->action == ARCH_CACHE_STORE;
     uint32_t value = number(one->value);
     uint32_t base = number(one->receiver);
+    int32_t offset = field->offset;
+    int32_t pointer_offset = field->pointer_offset;
+    if (one->holder != 0) {
+        int32_t *first = field->is_out_of_line ? &pointer_offset : &offset;
+        append_constant(code, R12, one->holder + (uint64_t)(int64_t)*first);
+        *first = 0;
+        base = R12;
+    }
     if (field->is_out_of_line) {
-        append_access(code, &loads[sizeof(uint64_t)], R12, base, field->pointer_offset);
+        append_access(code, &loads[sizeof(uint64_t)], R12, base, pointer_offset);
+        base = R12;
+    }
+    if (one->elements.length_width != 0) {
+        append_element(code, one, base);
         base = R12;
     }
     if (is_vector(one->value)) {
         const uint32_t *opcodes = is_store ? vector_stores : vector_loads;
-        append_vector_access(code, opcodes[field->width], value, base, field->offset);
+        append_vector_access(code, opcodes[field->width], value, base, offset);
         return;
     }
     const struct access *accesses = is_store ? stores : field->is_signed ? signed_loads : loads;
     if (!is_general(one->value))
         accesses = is_store ? float_stores : float_loads;
-    append_access(code, &accesses[field->width], value, base, field->offset);
+    append_access(code, &accesses[field->width], value, base, offset);
     if (accesses == signed_loads && field->width == 1) /* extsb */
         words_append(code, UINT32_C(0x7C000774) | target(value) | base_of(value));
+}
+
+/* Uses r11: an operand there is also in LR. */
+static void append_epilogue(struct words_code *code, const struct arch_cache_case *one)
+{
+    const struct arch_cache_epilogue *epilogue = &one->epilogue;
+    uint32_t receiver = number(one->receiver);
+    if (epilogue->key_width != 0) {
+        if (receiver == R11)
+            words_append(code, MFLR_R12);
+        append_constant(code, R11, epilogue->key);
+        append_access(code, &stores[epilogue->key_width], R11, receiver == R11 ? R12 : receiver,
+                      one->key_offset);
+    }
+    if (epilogue->marks_card) {
+        if (receiver == R11)
+            words_append(code, MFLR_R11);
+        uint32_t shift = epilogue->card_shift;
+        append_rotate(code, RLDICL, R11, receiver, (64 - shift) & 63, shift); /* srdi */
+        append_constant(code, R12, epilogue->cards);
+        /* add r12, r12, r11 */
+        words_append(code, UINT32_C(0x7C000214) | target(R12) | base_of(R12) | index_of(R11));
+        append_constant(code, R11, epilogue->card);
+        words_append(code, stores[1].opcode | target(R11) | base_of(R12));
+    }
 }
 
 /* Appends the literal after the case's code. Like the start of the code, it is aligned to 8. */
@@ -385,16 +484,78 @@ static void append_exit(struct words_code *code, const struct arch_cache *cache,
     code->size += code->arch->exit_bytes;
 }
 
+/* ---- The table ---- */
+
+#define MTCTR_R12 UINT32_C(0x7D8903A6)
+#define MFCTR_R12 UINT32_C(0x7D8902A6)
+
+/* Leaves the field's offset in r12. The key is loaded twice; the second one is compared with that
+ * of the word, together with zeros in place of the offset. CTR holds the word during the second
+ * load, which may need r12. */
+static void append_search(struct words_code *code, const struct arch_cache *cache)
+{
+    enum { SLOT_SHIFT = 3, REGISTER_BITS = 64 };
+    const struct arch_cache_table *table = &cache->table;
+    const struct arch_cache_case *one = &table->access;
+    const uint32_t receiver = number(one->receiver);
+    const uint32_t offset_bit = arch_cache_table_offset_bit(one->key_width);
+    if (cache->count > 0 && receiver == R11)
+        append_restore_r11(code, cache);
+    append_access(code, &loads[one->key_width], R11, receiver, one->key_offset);
+    append_constant(code, R12, table->multiplier);
+    /* mulld r11, r11, r12 */
+    words_append(code, UINT32_C(0x7C0001D2) | target(R11) | base_of(R11) | index_of(R12));
+    append_rotate(code, RLDICL, R11, R11, REGISTER_BITS - ARCH_CACHE_TABLE_SHIFT,
+                  REGISTER_BITS - table->bits);
+    append_rotate(code, RLDIC, R11, R11, SLOT_SHIFT, REGISTER_BITS - SLOT_SHIFT - table->bits);
+    ppc64_append_address(code, table->address, PPC64_ADD);
+    /* ldx r12, r12, r11 */
+    words_append(code, UINT32_C(0x7C00002A) | target(R12) | base_of(R12) | index_of(R11));
+    words_append(code, MTCTR_R12);
+    if (receiver == R11)
+        append_restore_r11(code, cache);
+    append_access(code, &loads[one->key_width], R11, receiver, one->key_offset);
+    words_append(code, MFCTR_R12);
+    words_append(code, UINT32_C(0x7D6B6278)); /* xor r11, r11, r12 */
+    append_rotate(code, RLDICL, R12, R12, REGISTER_BITS - offset_bit, offset_bit);
+    if (one->key_width == sizeof(uint64_t)) {
+        append_rotate(code, RLDICL, R11, R11, REGISTER_BITS - offset_bit, 0);
+        words_append(code, UINT32_C(0x7D6B6278)); /* xor r11, r11, r12 */
+    } else {
+        append_rotate(code, RLDICL, R11, R11, 0, offset_bit);
+    }
+    append_comparison(code, 0);
+    words_append(code, MTCTR_R11);
+    words_append(code, BDNZ);
+}
+
+static void append_found(struct words_code *code, const struct arch_cache_case *access)
+{
+    struct arch_cache_case at_r12 = *access;
+    /* add r12, receiver, r12 */
+    words_append(code, UINT32_C(0x7C000214) | target(R12) | base_of(number(access->receiver)) |
+                           index_of(R12));
+    at_r12.receiver = R12;
+    at_r12.field.offset = 0;
+    append_field(code, &at_r12);
+}
+
 static const struct words_cache encoder = {
     .return_instruction = UINT32_C(0x4E800020), /* blr */
     .guard_shift = 0,
     .guard_inversion = UINT32_C(0x00400000), /* bdz */
     .begin = append_keep_r11,
     .guard = append_guard,
+    .second = append_second,
+    .bounds = append_bounds,
     .count = append_count,
     .leave = append_restore_r11,
+    .search = append_search,
+    .found = append_found,
     .field = append_field,
     .result = append_result,
+    .epilogue = append_epilogue,
+    .constant = append_constant,
     .jump = append_jump,
     .exit = append_exit,
     .literal = append_literal,

@@ -445,6 +445,7 @@ const struct cairn_arch ppc64_elfv1_arch = {
     .byte_order = CAIRN_BIG_ENDIAN,
     .words = &elfv1_words,
     .veneer_bytes = ELFV1_VENEER_BYTES,
+    .veneer_save_bytes = sizeof(uint32_t),
     .framed_veneer_bytes = ELFV1_FRAMED_VENEER_BYTES,
     .veneer_frame = &elfv1_veneer_frame,
     .has_descriptors = true,

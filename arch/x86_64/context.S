@@ -71,6 +71,21 @@
     vzeroupper
 .endm
 
+.macro load_sse
+    load    movaps, xmm, FIRST_16
+.endm
+
+.macro load_avx
+    load    vmovaps, ymm, FIRST_16
+.endm
+
+.macro load_avx512
+    load    vmovaps, zmm, FIRST_16, LAST_16
+    .irp n, 0, 1, 2, 3, 4, 5, 6, 7
+    kmovq   CONTEXT_MASKS + \n * 8(%rdi), %k\n
+    .endr
+.endm
+
 /* ---- Exits ---- */
 
 /*
@@ -143,6 +158,88 @@ exit_entry:
     .cfi_endproc
     .size exit_entry, . - exit_entry
 
+/*
+ * The entry of exits with a light handler, reached like exit_entry, except that r11 and the flags
+ * are unspecified. The frame is an ordinary one, with rbp at the place of the data's address. The
+ * context's r11 holds that address.
+ */
+    .p2align 6
+    .type light_entry, @function
+light_entry:
+    .cfi_startproc
+    .cfi_def_cfa_offset 16
+    endbr64
+    mov     (%rsp), %r11
+    mov     %rbp, (%rsp)
+    .cfi_offset %rbp, -16
+    mov     %rsp, %rbp
+    .cfi_def_cfa_register %rbp
+    lea     -(RED_ZONE - 16 + CONTEXT_BYTES)(%rsp), %rsp
+    and     $-CONTEXT_ALIGNMENT, %rsp
+    mov     %rax, CONTEXT_RAX(%rsp)
+    mov     %rdx, CONTEXT_RDX(%rsp)
+    mov     %rcx, CONTEXT_RCX(%rsp)
+    mov     %rbx, CONTEXT_RBX(%rsp)
+    mov     %rsi, CONTEXT_RSI(%rsp)
+    mov     %rdi, CONTEXT_RDI(%rsp)
+    .irp n, 8, 9, 10, 11, 12, 13, 14, 15
+    mov     %r\n, CONTEXT_R(\n)(%rsp)
+    .endr
+    mov     (%rbp), %rax
+    mov     ARCH_EXIT_LEVEL(%r11), %rdx
+    mov     %rax, CONTEXT_RBP(%rsp)
+    mov     (%rdx), %edx
+    mov     %edx, CONTEXT_VECTOR_LEVEL(%rsp)
+    cmp     $CONTEXT_LEVEL_AVX, %edx
+    jb      1f
+    je      2f
+    save_avx512
+    jmp     3f
+1:  save_sse
+    jmp     3f
+2:  save_avx
+3:  mov     %rsp, %rdi
+    mov     ARCH_EXIT_USER(%r11), %rsi
+    call    *ARCH_EXIT_LIGHT(%r11)
+    mov     %rsp, %rdi
+    mov     %eax, %r11d
+    cmpl    $CONTEXT_LEVEL_AVX, CONTEXT_VECTOR_LEVEL(%rdi)
+    jb      1f
+    je      2f
+    load_avx512
+    jmp     3f
+1:  load_sse
+    jmp     3f
+2:  load_avx
+3:  mov     CONTEXT_RBP(%rdi), %rax
+    test    %r11b, %r11b
+    mov     CONTEXT_R(11)(%rdi), %r11
+    mov     %rax, (%rbp)
+    mov     CONTEXT_RAX(%rdi), %rax
+    mov     CONTEXT_RDX(%rdi), %rdx
+    mov     CONTEXT_RCX(%rdi), %rcx
+    mov     CONTEXT_RBX(%rdi), %rbx
+    mov     CONTEXT_RSI(%rdi), %rsi
+    .irp n, 8, 9, 10, 12, 13, 14, 15
+    mov     CONTEXT_R(\n)(%rdi), %r\n
+    .endr
+    mov     CONTEXT_RDI(%rdi), %rdi
+    jz      4f
+    .cfi_remember_state
+    leave
+    .cfi_def_cfa %rsp, 8
+    .cfi_same_value %rbp
+    ret
+4:  .cfi_restore_state
+    mov     %rbp, %rsp
+    .cfi_def_cfa_register %rsp
+    mov     (%rsp), %rbp
+    .cfi_same_value %rbp
+    mov     %r11, (%rsp)
+    jmp     exit_entry
+    .cfi_endproc
+    .size light_entry, . - light_entry
+
     .section .data.rel.ro, "aw", @progbits
     .p2align 3
     .globl arch_exit_entry
@@ -151,6 +248,12 @@ exit_entry:
 arch_exit_entry:
     .quad exit_entry
     .size arch_exit_entry, . - arch_exit_entry
+    .globl arch_light_entry
+    .hidden arch_light_entry
+    .type arch_light_entry, @object
+arch_light_entry:
+    .quad light_entry
+    .size arch_light_entry, . - arch_light_entry
 
 /* ---- Resume ---- */
 
@@ -182,16 +285,13 @@ resume:
     je      .Lload_avx
     cmpl    $0, CONTEXT_VECTOR_LEVEL(%rdi)
     je      .Lload_control
-    load    movaps, xmm, FIRST_16
+    load_sse
     jmp     .Lload_control
 .Lload_avx:
-    load    vmovaps, ymm, FIRST_16
+    load_avx
     jmp     .Lload_control
 .Lload_avx512:
-    load    vmovaps, zmm, FIRST_16, LAST_16
-    .irp n, 0, 1, 2, 3, 4, 5, 6, 7
-    kmovq   CONTEXT_MASKS + \n * 8(%rdi), %k\n
-    .endr
+    load_avx512
 
     /* Writing MXCSR takes longer than comparing it. */
 .Lload_control:

@@ -21,7 +21,7 @@
 enum {
     RED_ZONE_BYTES = 128,
     LITERAL_BYTES_MAX = 8,
-    LITERALS_MAX = 2 * ARCH_CACHE_CASES_MAX,
+    LITERALS_MAX = 4 * ARCH_CACHE_CASES_MAX + 1,
     /* With fewer cases, well-predicted branches are faster. */
     SELECTED_CASES_MIN = 3
 };
@@ -100,7 +100,7 @@ static unsigned vector(uint16_t dwarf)
 
 /* ---- Operands in memory ---- */
 
-enum place { PLACE_BASE, PLACE_BASE_AND_R11, PLACE_LITERAL, PLACE_R11 };
+enum place { PLACE_BASE, PLACE_BASE_AND_R11, PLACE_LITERAL, PLACE_REGISTER };
 
 struct operand {
     enum place place;
@@ -110,7 +110,12 @@ struct operand {
 };
 
 /* The register itself. */
-static const struct operand r11 = {.place = PLACE_R11, .base = R11};
+static const struct operand r11 = {.place = PLACE_REGISTER, .base = R11};
+
+static struct operand register_itself(unsigned reg)
+{
+    return (struct operand){.place = PLACE_REGISTER, .base = reg};
+}
 
 static struct operand memory_at(unsigned base, int32_t offset)
 {
@@ -127,7 +132,7 @@ static void put_operand(struct writer *writer, unsigned reg, struct operand oper
 {
     unsigned fields = (reg & 7) << 3;
     unsigned base = operand.base & 7;
-    if (operand.place == PLACE_R11) {
+    if (operand.place == PLACE_REGISTER) {
         put(writer, 0xC0 | fields | base, 1);
         return;
     }
@@ -244,6 +249,18 @@ static void put_jump(struct writer *writer, uint64_t target)
     put_relative(writer, target);
     for (size_t i = JUMP_BYTES; i < FAR_JUMP_BYTES; i++)
         put(writer, 0xCC, 1);
+}
+
+/* Writes a shift of r11. */
+enum { SHIFT_LEFT = 4, SHIFT_RIGHT = 5 };
+
+static void put_shift(struct writer *writer, unsigned extension, unsigned count)
+{
+    static const struct operation shift = {.opcode = 0xC1, .is_wide = true};
+    if (count == 0)
+        return;
+    put_operation(writer, &shift, extension, r11);
+    put(writer, count, 1);
 }
 
 /* Tables by log2 of the width. */
@@ -381,6 +398,65 @@ static void put_guard(struct writer *writer, const struct arch_cache_case *from)
         put_masked_guard(writer, &guard);
 }
 
+/* ---- Further conditions of a hit ---- */
+
+/* Writes the second guard, which also sets the zero flag if and only if it holds. */
+static void put_second_guard(struct writer *writer, const struct arch_cache_second *second)
+{
+    static const struct operation compare_byte = {.opcode = 0x80};
+    static const struct operation and = {.opcode = 0x23, .is_wide = true};
+    static const struct operation compare = {.opcode = 0x3B, .is_wide = true};
+    const struct operand word = memory_at(R11, 0);
+    uint8_t width = second->width;
+    while (width > 1 && second->mask <= all_bits(width / 2))
+        width /= 2;
+    bool is_wide = width == 8;
+    bool is_whole = second->mask == all_bits(width);
+    int64_t mask = sign_extended(second->mask, width);
+    int64_t key = is_wide ? (int64_t)second->key : (int64_t)(int32_t)(uint32_t)second->key;
+    put_address(writer, second->word);
+    if (is_whole && width == 1) {
+        put_operation(writer, &compare_byte, EXTENSION_CMP, word);
+        put(writer, second->key, 1);
+        return;
+    }
+    if (is_whole && width != 2 && fits_i32(key)) {
+        put_immediate(writer, EXTENSION_CMP, is_wide, key, word);
+        return;
+    }
+    put_load_r11(writer, width, word);
+    if (!is_whole && fits_i32(mask))
+        put_immediate(writer, EXTENSION_AND, is_wide, mask, r11);
+    else if (!is_whole)
+        put_operation(writer, &and, R11, memory_literal(second->mask));
+    if (fits_i32(key))
+        put_immediate(writer, EXTENSION_CMP, is_wide, key, r11);
+    else
+        put_operation(writer, &compare, R11, memory_literal(second->key));
+}
+
+/* Opcodes of short branches; the long ones are 0x0F and the opcode plus LONG. */
+enum { JB = 0x72, JAE = 0x73, JE = 0x74, JNE = 0x75, JBE = 0x76, JA = 0x77, LONG = 0x10 };
+
+/* Writes the check of the index. Returns the opcode of the branch that a miss takes. */
+static unsigned put_bounds(struct writer *writer, const struct arch_cache_case *one)
+{
+    static const struct operation move = {.opcode = 0x8B};
+    static const struct operation compare_with = {.opcode = 0x3B, .is_wide = true};
+    const struct arch_cache_elements *elements = &one->elements;
+    const struct operation compare = {.opcode = 0x39, .is_wide = !elements->is_narrow};
+    struct operand length = memory_at(general(one->receiver), elements->length_offset);
+    unsigned index = general(elements->index);
+    if (elements->is_narrow && elements->length_width == 8) {
+        put_operation(writer, &move, R11, register_itself(index));
+        put_operation(writer, &compare_with, R11, length);
+        return JAE;
+    }
+    put_load_r11(writer, elements->length_width, length);
+    put_operation(writer, &compare, index, r11);
+    return JBE;
+}
+
 /* ---- Flags ---- */
 
 /* Flags are saved on the stack, below the red zone: lea -RED_ZONE_BYTES(%rsp), %rsp; pushfq. */
@@ -461,6 +537,59 @@ static void put_count(struct writer *writer, const struct arch_cache_case *hit)
     put_operation(writer, &increment, EXTENSION_INC, memory_at(R11, 0));
 }
 
+/* Writes the access of an element. r11 becomes the distance from the first element or, if it is out
+ * of line or a vector register is accessed, the element's address without the offset. */
+static void put_element(struct writer *writer, const struct arch_cache_case *hit)
+{
+    static const struct operation add = {.opcode = 0x03, .is_wide = true};
+    const struct operation move = {.opcode = 0x8B, .is_wide = !hit->elements.is_narrow};
+    const struct arch_cache_field *field = &hit->field;
+    unsigned base = general(hit->receiver);
+    struct operand place = {.place = PLACE_BASE_AND_R11, .base = base, .offset = field->offset};
+    put_operation(writer, &move, R11, register_itself(general(hit->elements.index)));
+    put_shift(writer, SHIFT_LEFT, width_index(field->width));
+    if (field->is_out_of_line)
+        put_operation(writer, &add, R11, memory_at(base, field->pointer_offset));
+    else if (is_vector(hit->value))
+        put_operation(writer, &add, R11, register_itself(base));
+    if (field->is_out_of_line || is_vector(hit->value))
+        place = memory_at(R11, field->offset);
+    put_access(writer, hit, place);
+}
+
+/* Writes the load of a field of the holder. */
+static void put_holder_load(struct writer *writer, const struct arch_cache_case *hit)
+{
+    const struct arch_cache_field *field = &hit->field;
+    int64_t first = field->is_out_of_line ? field->pointer_offset : field->offset;
+    put_address(writer, hit->holder + (uint64_t)first);
+    if (field->is_out_of_line)
+        put_load_r11(writer, 8, memory_at(R11, 0));
+    put_access(writer, hit, memory_at(R11, field->is_out_of_line ? field->offset : 0));
+}
+
+/* Writes what follows a store. The card's address is computed in r11 alone: `cards` takes part in
+ * the shift. */
+static void put_epilogue(struct writer *writer, const struct arch_cache_case *hit)
+{
+    static const struct operation add = {.opcode = 0x03, .is_wide = true};
+    static const struct operation store_byte = {.opcode = 0xC6};
+    const struct arch_cache_epilogue *epilogue = &hit->epilogue;
+    unsigned base = general(hit->receiver);
+    if (epilogue->key_width != 0) {
+        put_constant(writer, R11, epilogue->key);
+        put_operation(writer, &stores[width_index(epilogue->key_width)], R11,
+                      memory_at(base, hit->key_offset));
+    }
+    if (epilogue->marks_card) {
+        put_address(writer, epilogue->cards << epilogue->card_shift);
+        put_operation(writer, &add, R11, register_itself(base));
+        put_shift(writer, SHIFT_RIGHT, epilogue->card_shift);
+        put_operation(writer, &store_byte, 0, memory_at(R11, 0));
+        put(writer, epilogue->card, 1);
+    }
+}
+
 /* Writes the action of a hit that goes on at the end of the site. */
 static void put_effect(struct writer *writer, const struct arch_cache_case *hit)
 {
@@ -473,39 +602,50 @@ static void put_effect(struct writer *writer, const struct arch_cache_case *hit)
             put_constant(writer, general(hit->value), hit->constant);
         return;
     }
-    if (hit->field.is_out_of_line) {
-        put_load_r11(writer, 8, memory_at(base, hit->field.pointer_offset));
-        base = R11;
+    if (hit->elements.length_width != 0) {
+        put_element(writer, hit);
+    } else if (hit->holder != 0) {
+        put_holder_load(writer, hit);
+    } else {
+        if (hit->field.is_out_of_line) {
+            put_load_r11(writer, 8, memory_at(base, hit->field.pointer_offset));
+            base = R11;
+        }
+        put_access(writer, hit, memory_at(base, hit->field.offset));
     }
-    put_access(writer, hit, memory_at(base, hit->field.offset));
+    if (hit->action == ARCH_CACHE_STORE)
+        put_epilogue(writer, hit);
+}
+
+static void put_argument(struct writer *writer, const struct arch_cache_case *hit)
+{
+    if (hit->passes_constant)
+        put_constant(writer, general(hit->argument), hit->constant);
 }
 
 static void put_hit(struct writer *writer, const struct arch_cache *cache,
                     const struct arch_cache_case *hit)
 {
+    bool has_effect = hit->action != ARCH_CACHE_JUMP && hit->action != ARCH_CACHE_EXIT;
     put_count(writer, hit);
+    if (has_effect)
+        put_effect(writer, hit);
     if (saves_flags(cache))
         put_restore_flags(writer);
-    switch (hit->action) {
-    case ARCH_CACHE_LOAD:
-    case ARCH_CACHE_STORE:
-    case ARCH_CACHE_CONSTANT:
-        put_effect(writer, hit);
-        break;
-    case ARCH_CACHE_JUMP:
+    if (hit->action == ARCH_CACHE_JUMP) {
+        put_argument(writer, hit);
         put_return_address(writer, cache);
         put_jump(writer, hit->target);
-        return;
-    case ARCH_CACHE_EXIT:
+    } else if (hit->action == ARCH_CACHE_EXIT) {
         put_exit(writer, cache, hit->target);
-        return;
+    } else if (hit->action == ARCH_CACHE_STORE && hit->epilogue.exit != 0) {
+        put_exit(writer, cache, hit->epilogue.exit);
+    } else {
+        put_return(writer, cache);
     }
-    put_return(writer, cache);
 }
 
 /* ---- Branches over hits ---- */
-
-enum { JE = 0x74, JNE = 0x75 };
 
 static size_t put_skip(struct writer *writer, unsigned opcode)
 {
@@ -521,14 +661,55 @@ static void land_skip(struct writer *writer, size_t skip)
     writer->code[skip - 1] = (uint8_t)distance;
 }
 
+static size_t put_long_skip(struct writer *writer, unsigned opcode)
+{
+    put(writer, 0x0F, 1);
+    put(writer, opcode + LONG, 1);
+    put(writer, 0, 4);
+    return writer->bytes;
+}
+
+static bool is_extended(const struct arch_cache_case *one)
+{
+    return one->second.width != 0 || one->elements.length_width != 0 ||
+           one->epilogue.key_width != 0 || one->epilogue.marks_card || one->epilogue.exit != 0 ||
+           one->holder != 0;
+}
+
+/* Writes a case with further conditions, or with a longer action. */
+static void put_extended_case(struct writer *writer, const struct arch_cache *cache,
+                              const struct arch_cache_case *one)
+{
+    size_t skips[3];
+    size_t count = 0;
+    put_guard(writer, one);
+    skips[count++] = put_long_skip(writer, JNE);
+    if (one->second.width != 0) {
+        put_second_guard(writer, &one->second);
+        skips[count++] = put_long_skip(writer, JNE);
+    }
+    if (one->elements.length_width != 0) {
+        unsigned opcode = put_bounds(writer, one);
+        skips[count++] = put_long_skip(writer, opcode);
+    }
+    put_hit(writer, cache, one);
+    for (size_t i = 0; i < count; i++)
+        put_at(writer, skips[i] - 4, writer->bytes - skips[i]);
+}
+
 /* If a hit only jumps to a function in reach, the guard's own branch does that. */
 static void put_case(struct writer *writer, const struct cairn_arch *arch,
                      const struct arch_cache *cache, const struct arch_cache_case *one)
 {
     enum { SAVED_BYTES = SHORT_BYTES + FAR_JUMP_BYTES - CONDITIONAL_BYTES };
+    if (is_extended(one)) {
+        put_extended_case(writer, cache, one);
+        return;
+    }
     put_guard(writer, one);
     if (one->action == ARCH_CACHE_JUMP && one->counter == 0 && cache->is_called &&
-        !saves_flags(cache) && reaches(writer, one->target, CONDITIONAL_BYTES)) {
+        !one->passes_constant && !saves_flags(cache) &&
+        reaches(writer, one->target, CONDITIONAL_BYTES)) {
         put(writer, 0x840F, 2); /* je */
         put_relative(writer, one->target);
         arch->fill_nops(arch, writer->code + writer->bytes, SAVED_BYTES);
@@ -550,7 +731,7 @@ static bool is_selectable(const struct arch_cache_case *first, const struct arch
     const struct arch_cache_field *y = &from->field;
     bool is_whole = from->key_width >= 4 && from->mask == all_bits(from->key_width);
     bool is_load = from->action == ARCH_CACHE_LOAD && !is_vector(from->value) &&
-                   from->counter == 0 && y->offset > INT32_MIN;
+                   from->counter == 0 && y->offset > INT32_MIN && !is_extended(from);
     bool same_pointer = x->is_out_of_line == y->is_out_of_line &&
                         (!x->is_out_of_line || x->pointer_offset == y->pointer_offset);
     return is_whole && is_load && same_pointer && first->receiver == from->receiver &&
@@ -682,6 +863,71 @@ static void put_wide_selection(struct writer *writer, const struct arch_cache *c
     put_at(writer, tagged_before - 4, writer->bytes - tagged_before);
 }
 
+/* ---- The table ---- */
+
+/* Compares the key of 4 bytes with that of the word in r11, and leaves the field's offset there.
+ * Returns the branch that a miss takes. */
+static size_t put_table_guard(struct writer *writer, const struct arch_cache_case *access)
+{
+    static const struct operation compare = {.opcode = 0x39};
+    put_operation(writer, &compare, R11, word_of(access));
+    size_t skip = put_skip(writer, JNE);
+    put_shift(writer, SHIFT_RIGHT, arch_cache_table_offset_bit(access->key_width));
+    return skip;
+}
+
+/* Does the same for a key of 8 bytes, which is compared together with zeros in place of the offset.
+ * Its place is rax, which is on the stack meanwhile, with the site's return address before it, so
+ * that the frame can be found. */
+static size_t put_wide_table_guard(struct writer *writer, const struct arch_cache *cache)
+{
+    static const struct operation load = {.opcode = 0x8B, .is_wide = true};
+    static const uint8_t push_rax[] = {0x50};
+    static const uint8_t compare[] = {
+        0x4C, 0x31, 0xD8,       /* xor %r11, %rax */
+        0x49, 0xC1, 0xEB, 48,   /* shr $48, %r11 */
+        0x48, 0xC1, 0xC0, 16,   /* rol $16, %rax */
+        0x49, 0x39, 0xC3, 0x58, /* cmp %rax, %r11; pop %rax */
+    };
+    static const uint8_t drop_return_address[] = {0x48, 0x8D, 0x64, 0x24,
+                                                  8}; /* lea 8(%rsp), %rsp */
+    put_bytes(writer, push_rax, sizeof push_rax);
+    put_operation(writer, &load, 0, word_of(&cache->table.access));
+    put_bytes(writer, compare, sizeof compare);
+    if (!cache->is_called)
+        put_bytes(writer, drop_return_address, sizeof drop_return_address);
+    return put_skip(writer, JNE);
+}
+
+/* Writes the search in the table: `imul` and `shr` make the slot's address of the key. */
+static void put_table(struct writer *writer, const struct arch_cache *cache)
+{
+    enum { SLOT_SHIFT = 3 };
+    static const struct operation multiply = {.opcode = 0x69, .is_wide = true};
+    static const struct operation add = {.opcode = 0x03, .is_wide = true};
+    static const struct operation lea = {.opcode = 0x8D, .is_wide = true};
+    const struct arch_cache_table *table = &cache->table;
+    const struct arch_cache_case *access = &table->access;
+    const struct operand field = {.place = PLACE_BASE_AND_R11, .base = general(access->receiver)};
+    const uint32_t places = ((UINT32_C(1) << table->bits) - 1) << SLOT_SHIFT;
+    bool is_wide = access->key_width == 8;
+    if (is_wide)
+        put_return_address(writer, cache);
+    put_load_r11(writer, access->key_width, word_of(access));
+    put_operation(writer, &multiply, R11, r11);
+    put(writer, table->multiplier, 4);
+    put_shift(writer, SHIFT_RIGHT, ARCH_CACHE_TABLE_SHIFT - SLOT_SHIFT);
+    put_immediate(writer, EXTENSION_AND, false, (int64_t)places, r11);
+    put_operation(writer, &add, R11, memory_literal(table->address));
+    put_load_r11(writer, 8, memory_at(R11, 0));
+    size_t skip = is_wide ? put_wide_table_guard(writer, cache) : put_table_guard(writer, access);
+    if (is_vector(access->value))
+        put_operation(writer, &lea, R11, field);
+    put_access(writer, access, is_vector(access->value) ? memory_at(R11, 0) : field);
+    put_return(writer, cache);
+    land_skip(writer, skip);
+}
+
 /* ---- A cache ---- */
 
 static void put_literals(struct writer *writer)
@@ -715,9 +961,14 @@ bool x86_64_encode_cache(const struct cairn_arch *arch, const struct arch_cache 
         break;
     }
     size_t cases_end = writer.bytes;
+    size_t case_literals = writer.literal_count;
     if (saves_flags(cache))
         put_restore_flags(&writer);
+    if (cache->table.address != 0)
+        put_table(&writer, cache);
     if (cache->miss_target != 0) {
+        if (cache->passes_constant)
+            put_constant(&writer, general(cache->argument), cache->constant);
         put_return_address(&writer, cache);
         put_jump(&writer, cache->miss_target);
     } else {
@@ -725,7 +976,7 @@ bool x86_64_encode_cache(const struct cairn_arch *arch, const struct arch_cache 
     }
     put_literals(&writer);
     size->bytes = writer.bytes;
-    size->case_bytes = cases_end + writer.literal_count * writer.literal_bytes;
+    size->case_bytes = cases_end + case_literals * writer.literal_bytes;
     assert(size->case_bytes <= cache->count * ARCH_CACHE_CASE_BYTES_MAX);
     assert(size->bytes - size->case_bytes <= ARCH_CACHE_END_BYTES_MAX);
     return !writer.is_out_of_reach;
@@ -740,14 +991,46 @@ bool x86_64_selects_cases(const struct arch_cache *cache)
 
 enum { WORD_BYTES = 8, MISS_BYTES = 6 };
 
+/* The opcodes of the branch that a miss takes: `jne`, or `jmp` with a prefix that has no effect. */
+enum { PREFIX_DS = 0x3E, MISS_IF_NOT_EQUAL = 0x850F, MISS_ALWAYS = 0xE9 << 8 | PREFIX_DS };
+
+static void put_miss(struct writer *writer, unsigned opcode, uint64_t target)
+{
+    put(writer, opcode, 2);
+    put_relative(writer, target);
+}
+
 bool x86_64_encode_miss(const struct cairn_arch *arch, uint64_t address, uint64_t target,
                         uint8_t *code)
 {
     struct writer writer = {.code = code, .address = address};
     (void)arch;
-    put(&writer, 0x850F, 2); /* jne */
-    put_relative(&writer, target);
+    put_miss(&writer, code[0] == PREFIX_DS ? (unsigned)MISS_ALWAYS : (unsigned)MISS_IF_NOT_EQUAL,
+             target);
     return !writer.is_out_of_reach;
+}
+
+/* Writes all conditions of a hit, up to the branch that a miss takes. Conditions before the last
+ * one branch to that branch. Returns the branch's opcode. */
+static unsigned put_conditions(struct writer *writer, const struct arch_cache_case *first)
+{
+    size_t skips[2];
+    size_t count = 0;
+    unsigned miss = MISS_IF_NOT_EQUAL;
+    put_guard(writer, first);
+    if (first->second.width != 0) {
+        skips[count++] = put_skip(writer, JNE);
+        put_second_guard(writer, &first->second);
+    }
+    if (first->elements.length_width != 0) {
+        skips[count++] = put_skip(writer, JNE);
+        put(writer, put_bounds(writer, first) ^ 1, 1); /* the inverse condition: over the branch */
+        put(writer, MISS_BYTES, 1);
+        miss = MISS_ALWAYS;
+    }
+    for (size_t i = 0; i < count; i++)
+        land_skip(writer, skips[i]);
+    return miss;
 }
 
 /* Returns the number of bytes to add to a guard so that the jump that follows it is in one word. */
@@ -762,15 +1045,15 @@ static size_t padding_of(const struct writer *guard)
 static void put_padding(struct writer *writer, const struct cairn_arch *arch,
                         const struct arch_cache_case *first)
 {
-    enum { PREFIX_DS = 0x3E, PREFIXES_MAX = 3 };
+    enum { PREFIXES_MAX = 3 };
     uint8_t bytes[ARCH_CACHE_CASE_BYTES_MAX];
     struct writer guard = {.code = bytes, .address = writer->address};
-    put_guard(&guard, first);
+    put_conditions(&guard, first);
     if (padding_of(&guard) > PREFIXES_MAX) {
         guard.bytes = 0;
         guard.literal_count = 0;
         guard.has_long_immediates = writer->has_long_immediates = true;
-        put_guard(&guard, first);
+        put_conditions(&guard, first);
     }
     size_t padding = padding_of(&guard);
     if (padding > PREFIXES_MAX) {
@@ -806,14 +1089,16 @@ bool x86_64_encode_inline(const struct cairn_arch *arch, const struct arch_cache
     struct writer writer = {.code = bytes, .address = inlined->address};
     size_t size = (size_t)(cache->site_end - inlined->address);
     assert(size <= ARCH_CACHE_INLINE_BYTES_MAX);
-    if (saves_flags(cache) || first->action == ARCH_CACHE_EXIT)
+    if (saves_flags(cache) || first->action == ARCH_CACHE_EXIT ||
+        (first->action == ARCH_CACHE_STORE && first->epilogue.exit != 0))
         return false;
     put_padding(&writer, arch, first);
-    put_guard(&writer, first);
+    unsigned miss = put_conditions(&writer, first);
     inlined->miss_offset = writer.bytes;
-    put(&writer, 0x850F, 2); /* jne */
-    put_relative(&writer, inlined->miss);
+    put_miss(&writer, miss, inlined->miss);
     put_count(&writer, first);
+    if (first->action == ARCH_CACHE_JUMP)
+        put_argument(&writer, first);
     if (first->action == ARCH_CACHE_JUMP)
         put_last_call(&writer, arch, first->target, size);
     else

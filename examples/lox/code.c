@@ -9,17 +9,22 @@
 #include <stdlib.h>
 
 static const char *const operation_names[] = {
-#define OPERATION(name) #name,
+#define OPERATION(name, effect) #name,
     OPERATIONS(OPERATION)
 #undef OPERATION
 };
 
-void *array_grow(void *items, uint32_t count, uint32_t *capacity, size_t item_size)
+const int stack_effects[] = {
+#define OPERATION(name, effect) (effect),
+    OPERATIONS(OPERATION)
+#undef OPERATION
+};
+
+void *array_grow(void *items, uint32_t count, size_t item_size)
 {
-    if (count < *capacity)
-        return items;
-    *capacity = *capacity < 8 ? 8 : 2 * *capacity;
-    items = realloc(items, *capacity * item_size);
+    bool is_full = count == 0 || (count >= 8 && (count & (count - 1)) == 0);
+    if (is_full)
+        items = realloc(items, (count == 0 ? 8 : 2 * (size_t)count) * item_size);
     if (items == NULL)
         heap_exhausted();
     return items;
@@ -35,31 +40,19 @@ struct function *function_new(void)
     return function;
 }
 
-void function_free(struct function *function)
-{
-    free(function->code);
-    free(function->constants);
-    free(function->sites);
-    free(function->functions);
-    free(function->lines);
-    free(function->compiled);
-    free(function);
-}
-
 static void line_add(struct function *function, uint32_t line)
 {
-    if (function->line_count > 0 && function->lines[function->line_count - 1].line == line)
+    uint32_t count = function->line_count;
+    if (count > 0 && function->lines[count - 1].line == line)
         return;
-    function->lines = array_grow(function->lines, function->line_count, &function->line_capacity,
-                                 sizeof *function->lines);
+    function->lines = array_grow(function->lines, count, sizeof *function->lines);
     function->lines[function->line_count++] =
         (struct line_run){.first = function->code_count, .line = line};
 }
 
 uint32_t code_add(struct function *function, instruction word, uint32_t line)
 {
-    function->code = array_grow(function->code, function->code_count, &function->code_capacity,
-                                sizeof *function->code);
+    function->code = array_grow(function->code, function->code_count, sizeof *function->code);
     line_add(function, line);
     function->code[function->code_count] = word;
     return function->code_count++;
@@ -67,64 +60,29 @@ uint32_t code_add(struct function *function, instruction word, uint32_t line)
 
 uint32_t constant_add(struct function *function, lox_value value)
 {
-    function->constants = array_grow(function->constants, function->constant_count,
-                                     &function->constant_capacity, sizeof *function->constants);
-    function->constants[function->constant_count] = value;
-    return function->constant_count++;
+    uint32_t count = function->constant_count++;
+    function->constants = array_grow(function->constants, count, sizeof *function->constants);
+    function->constants[count] = value;
+    return count;
 }
 
 uint32_t site_add(struct function *function, struct string *name, uint32_t argument_count)
 {
-    function->sites = array_grow(function->sites, function->site_count, &function->site_capacity,
-                                 sizeof *function->sites);
-    struct site *site = &function->sites[function->site_count];
-    *site = (struct site){.name = name, .argument_count = argument_count};
+    uint32_t count = function->site_count++;
+    function->sites = array_grow(function->sites, count, sizeof *function->sites);
+    function->sites[count] = (struct site){.name = name, .argument_count = argument_count};
     for (uint32_t i = 0; i < SITE_CASES; i++)
-        site->cases[i].key = NO_KEY;
-    return function->site_count++;
+        function->sites[count].cases[i].key = NO_KEY;
+    return count;
 }
 
 uint32_t function_add(struct function *function, struct function *inner)
 {
-    function->functions = array_grow(function->functions, function->function_count,
-                                     &function->function_capacity, sizeof(struct function *));
-    function->functions[function->function_count] = inner;
-    return function->function_count++;
+    uint32_t count = function->function_count++;
+    function->functions = array_grow(function->functions, count, sizeof(struct function *));
+    function->functions[count] = inner;
+    return count;
 }
-
-/* The values that each operation pushes, less those that it pops, without counted ones. */
-const int stack_effects[] = {
-    [OP_CONSTANT] = 1,
-    [OP_PUSH_NIL] = 1,
-    [OP_PUSH_TRUE] = 1,
-    [OP_PUSH_FALSE] = 1,
-    [OP_GET_LOCAL] = 1,
-    [OP_GET_CAPTURED] = 1,
-    [OP_GET_BOX] = 1,
-    [OP_GET_GLOBAL] = 1,
-    [OP_DEFINE_GLOBAL] = -1,
-    [OP_SET_PROPERTY] = -1,
-    [OP_GET_SUPER] = -1,
-    [OP_EQUAL] = -1,
-    [OP_NOT_EQUAL] = -1,
-    [OP_LESS] = -1,
-    [OP_LESS_EQUAL] = -1,
-    [OP_GREATER] = -1,
-    [OP_GREATER_EQUAL] = -1,
-    [OP_ADD] = -1,
-    [OP_SUBTRACT] = -1,
-    [OP_MULTIPLY] = -1,
-    [OP_DIVIDE] = -1,
-    [OP_PRINT] = -1,
-    [OP_POP_JUMP_IF_FALSE] = -1,
-    [OP_INVOKE_SUPER] = -1,
-    [OP_CLOSURE] = 1,
-    [OP_CLASS] = 1,
-    [OP_INHERIT] = -1,
-    [OP_END_CLASS] = -1,
-    [OP_RETURN] = -1,
-    [OP_HALT] = 0,
-};
 
 uint32_t values_popped(const struct function *function, instruction word)
 {

@@ -13,56 +13,58 @@
 
 #include "heap.h"
 
-/* Each operation with its operand and the effect on the stack, whose top is on the right. */
+/* Each operation; the values that it pushes, less those that it pops, without those that its
+ * operand counts (see values_popped); its operand, and the stack before and after it, top on the
+ * right. */
 #define OPERATIONS(X)                                                                              \
-    X(CONSTANT)          /* number of a constant   | → constant */                               \
-    X(PUSH_NIL)          /*                        | → nil */                                    \
-    X(PUSH_TRUE)         /*                        | → true */                                   \
-    X(PUSH_FALSE)        /*                        | → false */                                  \
-    X(POP)               /* count                  | that many values → */                       \
-    X(GET_LOCAL)         /* slot                   | → value */                                  \
-    X(SET_LOCAL)         /* slot                   | value → value */                            \
-    X(GET_CAPTURED)      /* slot of a box or value | → value */                                  \
-    X(SET_CAPTURED)      /* slot of a box or value | value → value */                            \
-    X(GET_BOX)           /* number of a box        | → value */                                  \
-    X(SET_BOX)           /* number of a box        | value → value */                            \
-    X(GET_GLOBAL)        /* number of a global     | → value */                                  \
-    X(SET_GLOBAL)        /* number of a global     | value → value */                            \
-    X(DEFINE_GLOBAL)     /* number of a global     | value → */                                  \
-    X(GET_PROPERTY)      /* site                   | object → value */                           \
-    X(SET_PROPERTY)      /* site                   | object value → value */                     \
-    X(GET_SUPER)         /* site                   | this class → bound method */                \
-    X(EQUAL)             /*                        | a b → a == b */                             \
-    X(NOT_EQUAL)         /*                        | a b → a != b */                             \
-    X(LESS)              /* seen operands          | a b → a < b */                              \
-    X(LESS_EQUAL)        /* seen operands          | a b → a <= b */                             \
-    X(GREATER)           /* seen operands          | a b → a > b */                              \
-    X(GREATER_EQUAL)     /* seen operands          | a b → a >= b */                             \
-    X(ADD)               /* seen operands          | a b → a + b */                              \
-    X(SUBTRACT)          /* seen operands          | a b → a - b */                              \
-    X(MULTIPLY)          /* seen operands          | a b → a * b */                              \
-    X(DIVIDE)            /* seen operands          | a b → a / b */                              \
-    X(NEGATE)            /* seen operands          | a → -a */                                   \
-    X(NOT)               /*                        | a → !a */                                   \
-    X(PRINT)             /*                        | value → */                                  \
-    X(JUMP)              /* words forward          | */                                            \
-    X(JUMP_IF_FALSE)     /* words forward          | value → value */                            \
-    X(JUMP_IF_TRUE)      /* words forward          | value → value */                            \
-    X(POP_JUMP_IF_FALSE) /* words forward          | value → */                                  \
-    X(LOOP)              /* words backward         | */                                            \
-    X(CALL)              /* site                   | callee arguments → result */                \
-    X(INVOKE)            /* site                   | object arguments → result */                \
-    X(INVOKE_SUPER)      /* site                   | this arguments class → result */            \
-    X(CLOSURE)           /* number of a function   | → closure; captures follow */               \
-    X(CLASS)             /* constant, the name     | → class */                                  \
-    X(INHERIT)           /*                        | superclass class → superclass */            \
-    X(METHOD)            /* number of a function   | class → class; captures follow */           \
-    X(END_CLASS)         /* fields set by methods  | class → */                                  \
-    X(RETURN)            /*                        | value → */                                  \
-    X(HALT)              /*                        | leaves the interpreter */
+    X(CONSTANT, 1)           /* number of a constant   | → constant */                           \
+    X(PUSH_NIL, 1)           /*                        | → nil */                                \
+    X(PUSH_TRUE, 1)          /*                        | → true */                               \
+    X(PUSH_FALSE, 1)         /*                        | → false */                              \
+    X(POP, 0)                /* count                  | that many values → */                   \
+    X(GET_LOCAL, 1)          /* slot                   | → value */                              \
+    X(SET_LOCAL, 0)          /* slot                   | value → value */                        \
+    X(GET_CAPTURED, 1)       /* slot of a box or value | → value */                              \
+    X(SET_CAPTURED, 0)       /* slot of a box or value | value → value */                        \
+    X(GET_BOX, 1)            /* number of a box        | → value */                              \
+    X(SET_BOX, 0)            /* number of a box        | value → value */                        \
+    X(GET_GLOBAL, 1)         /* number of a global     | → value */                              \
+    X(SET_GLOBAL, 0)         /* number of a global     | value → value */                        \
+    X(DEFINE_GLOBAL, -1)     /* number of a global     | value → */                              \
+    X(GET_PROPERTY, 0)       /* site                   | object → value */                       \
+    X(SET_PROPERTY, -1)      /* site                   | object value → value */                 \
+    X(GET_SUPER, -1)         /* site                   | this class → bound method */            \
+    X(EQUAL, -1)             /*                        | a b → a == b */                         \
+    X(NOT_EQUAL, -1)         /*                        | a b → a != b */                         \
+    X(LESS, -1)              /* seen operands          | a b → a < b */                          \
+    X(LESS_EQUAL, -1)        /* seen operands          | a b → a <= b */                         \
+    X(GREATER, -1)           /* seen operands          | a b → a > b */                          \
+    X(GREATER_EQUAL, -1)     /* seen operands          | a b → a >= b */                         \
+    X(ADD, -1)               /* seen operands          | a b → a + b */                          \
+    X(SUBTRACT, -1)          /* seen operands          | a b → a - b */                          \
+    X(MULTIPLY, -1)          /* seen operands          | a b → a * b */                          \
+    X(DIVIDE, -1)            /* seen operands          | a b → a / b */                          \
+    X(NEGATE, 0)             /* seen operands          | a → -a */                               \
+    X(NOT, 0)                /*                        | a → !a */                               \
+    X(PRINT, -1)             /*                        | value → */                              \
+    X(JUMP, 0)               /* words forward          | */                                        \
+    X(JUMP_IF_FALSE, 0)      /* words forward          | value → value */                        \
+    X(JUMP_IF_TRUE, 0)       /* words forward          | value → value */                        \
+    X(POP_JUMP_IF_FALSE, -1) /* words forward          | value → */                              \
+    X(LOOP, 0)               /* words backward         | */                                        \
+    X(CALL, 0)               /* site                   | callee arguments → result */            \
+    X(INVOKE, 0)             /* site                   | object arguments → result */            \
+    X(INVOKE_SUPER, -1)      /* site                   | this arguments class → result */        \
+    X(CLOSURE, 1)            /* number of a function   | → closure; captures follow */           \
+    X(CLASS, 1)              /* constant, the name     | → class */                              \
+    X(INHERIT, -1)           /*                        | superclass class → superclass */        \
+    X(METHOD, 0)             /* number of a function   | class → class; captures follow */       \
+    X(END_CLASS, 0)          /* fields set by methods  | class → class */                        \
+    X(RETURN, -1)            /*                        | value → */                              \
+    X(HALT, 0)               /*                        | leaves the interpreter */
 
 enum operation {
-#define OPERATION(name) OP_##name,
+#define OPERATION(name, effect) OP_##name,
     OPERATIONS(OPERATION)
 #undef OPERATION
 };
@@ -151,16 +153,15 @@ struct function {
     uint32_t function_count;
     struct line_run *lines;
     uint32_t line_count;
-    uint32_t code_capacity, constant_capacity, site_capacity, function_capacity, line_capacity;
 };
 
 /* ---- For the compiler; functions that add something return its number ---- */
 
-/* Returns the array with space for one item more; its capacity is doubled if needed. */
-void *array_grow(void *items, uint32_t count, uint32_t *capacity, size_t item_size);
+/* Returns an array that grew by this function only, with space for one item more. Its capacity is
+ * 8, or the power of two that is not below `count`. */
+void *array_grow(void *items, uint32_t count, size_t item_size);
 
 struct function *function_new(void);
-void function_free(struct function *function);
 uint32_t code_add(struct function *function, instruction word, uint32_t line);
 uint32_t constant_add(struct function *function, lox_value value);
 uint32_t site_add(struct function *function, struct string *name, uint32_t argument_count);
@@ -168,9 +169,9 @@ uint32_t function_add(struct function *function, struct function *inner);
 
 /* ---- For all ---- */
 
-/* The values that each operation pushes, less those that it pops, without the counted ones, which
- * values_popped returns. */
 extern const int stack_effects[];
+
+/* Returns how many of the values that an instruction pops its operand counts. */
 uint32_t values_popped(const struct function *function, instruction word);
 
 /* Returns the line of an instruction. */

@@ -66,21 +66,31 @@ uint64_t rt_print(uint64_t argument)
 
 uint64_t rt_undefined(uint64_t global) { return undefined_variable(compiled_vm, (uint32_t)global); }
 
-/* Pushes a new instance. */
 uint64_t rt_new_instance(uint64_t class)
 {
-    struct instance *instance =
+    const struct instance *instance =
         instance_new(&compiled_vm->heap, (const struct class *)(uintptr_t) class);
-    if (instance == NULL)
-        return out_of_memory(compiled_vm);
-    *compiled_vm->top++ = object_value(instance);
-    return 1;
+    return instance == NULL ? out_of_memory(compiled_vm) : object_value(instance);
 }
 
 uint64_t rt_remember(uint64_t object)
 {
     heap_remember(&compiled_vm->heap, (struct object *)(uintptr_t)object);
     return 1;
+}
+
+/* ---- Calls ---- */
+
+static struct waiting *all_waiting;
+
+struct waiting *new_waiting(uint32_t slot_count)
+{
+    struct waiting *made = calloc(1, sizeof *made + slot_count * sizeof *made->slots);
+    if (made == NULL)
+        heap_exhausted();
+    made->next = all_waiting;
+    all_waiting = made;
+    return made;
 }
 
 /* ---- Inline caches ---- */
@@ -119,7 +129,6 @@ static void finish_miss(struct cairn_ic_miss *miss, uint64_t result)
 static struct {
     void **objects;
     uint32_t count;
-    uint32_t capacity;
 } cached;
 
 void visit_cached(struct heap *heap, void *user)
@@ -133,13 +142,17 @@ void free_cached(void)
 {
     free(cached.objects);
     cached.objects = NULL;
-    cached.count = cached.capacity = 0;
+    cached.count = 0;
+    while (all_waiting != NULL) {
+        struct waiting *first = all_waiting;
+        all_waiting = first->next;
+        free(first);
+    }
 }
 
 static void keep(void *object)
 {
-    cached.objects =
-        array_grow(cached.objects, cached.count, &cached.capacity, sizeof *cached.objects);
+    cached.objects = array_grow(cached.objects, cached.count, sizeof *cached.objects);
     cached.objects[cached.count++] = object;
 }
 

@@ -50,10 +50,8 @@ struct unit {
     uint32_t stack_depth; /* slots in use at the end of the code */
     struct local *locals; /* by slot */
     uint32_t local_count;
-    uint32_t local_capacity;
     struct capture *captures;
     uint32_t capture_count;
-    uint32_t capture_capacity;
 };
 
 /* A class that is being compiled. */
@@ -83,6 +81,15 @@ struct compiler {
 
 /* ---- Errors ---- */
 
+/* Prints the text, but only the first line of a string that has several. */
+static void print_token(const struct token *token)
+{
+    const char *end = memchr(token->text, '\n', token->size);
+    fputs(" at '", stderr);
+    fwrite(token->text, 1, end != NULL ? (size_t)(end - token->text) : token->size, stderr);
+    fputc('\'', stderr);
+}
+
 static void error_at(struct compiler *c, const struct token *token, const char *message)
 {
     if (c->is_panicking || c->is_stopped)
@@ -93,7 +100,7 @@ static void error_at(struct compiler *c, const struct token *token, const char *
     if (token->type == TOKEN_END)
         fputs(" at end", stderr);
     else if (token->type != TOKEN_ERROR)
-        fprintf(stderr, " at '%.*s'", (int)token->size, token->text);
+        print_token(token);
     fprintf(stderr, ": %s\n", message);
 }
 
@@ -140,25 +147,16 @@ static void expect(struct compiler *c, enum token_type type, const char *message
         error_at(c, &c->current, message);
 }
 
-/* Goes on to the next statement after an error. */
+/* What begins a statement: see below. */
+static void (*const statements[TOKEN_TYPES])(struct compiler *c);
+
+/* Goes on to the next statement or declaration after an error. */
 static void synchronize(struct compiler *c)
 {
     c->is_panicking = false;
-    while (c->current.type != TOKEN_END && c->previous.type != TOKEN_SEMICOLON) {
-        switch (c->current.type) {
-        case TOKEN_CLASS:
-        case TOKEN_FUN:
-        case TOKEN_VAR:
-        case TOKEN_FOR:
-        case TOKEN_IF:
-        case TOKEN_WHILE:
-        case TOKEN_PRINT:
-        case TOKEN_RETURN:
-            return;
-        default:
-            advance(c);
-        }
-    }
+    while (!check(c, TOKEN_END) && c->previous.type != TOKEN_SEMICOLON &&
+           (check(c, TOKEN_LEFT_BRACE) || statements[c->current.type] == NULL))
+        advance(c);
 }
 
 /* Must be called where the grammar is recursive, and `nesting` be decremented after it. */
@@ -268,18 +266,16 @@ static void emit_default_return(struct compiler *c)
 
 /* ---- Local variables ---- */
 
-static uint32_t add_local(struct compiler *c, const struct string *name)
+static void add_local(struct compiler *c, const struct string *name)
 {
     struct unit *unit = c->unit;
     if (unit->local_count == LOCALS_MAX) {
-        stop(c, "Too many local variables in function.");
-        return 0;
+        error(c, "Too many local variables in function.");
+        return;
     }
-    unit->locals =
-        array_grow(unit->locals, unit->local_count, &unit->local_capacity, sizeof *unit->locals);
-    unit->locals[unit->local_count] = (struct local){
+    unit->locals = array_grow(unit->locals, unit->local_count, sizeof *unit->locals);
+    unit->locals[unit->local_count++] = (struct local){
         .name = name, .depth = unit->scope_depth, .start = unit->function->code_count};
-    return unit->local_count++;
 }
 
 /* Adds a local variable that is not ready; at the top level, does nothing. */
@@ -363,8 +359,7 @@ static uint32_t add_capture(struct unit *unit, struct capture capture)
         if (unit->captures[i].index == capture.index &&
             unit->captures[i].is_local == capture.is_local)
             return i;
-    unit->captures = array_grow(unit->captures, unit->capture_count, &unit->capture_capacity,
-                                sizeof *unit->captures);
+    unit->captures = array_grow(unit->captures, unit->capture_count, sizeof *unit->captures);
     unit->captures[unit->capture_count] = capture;
     return unit->capture_count++;
 }
@@ -759,6 +754,7 @@ static void class_declaration(struct compiler *c)
         method(c);
     expect(c, TOKEN_RIGHT_BRACE, "Expect '}' after class body.");
     emit(c, OP_END_CLASS, class.field_count);
+    emit(c, OP_POP, 1);
     if (class.has_superclass)
         end_scope(c);
     c->class = class.enclosing;
@@ -920,37 +916,38 @@ static void for_statement(struct compiler *c)
     end_scope(c);
 }
 
+static void block_statement(struct compiler *c)
+{
+    begin_scope(c);
+    block(c);
+    end_scope(c);
+}
+
+static void (*const statements[TOKEN_TYPES])(struct compiler *c) = {
+    [TOKEN_CLASS] = class_declaration,    [TOKEN_FUN] = function_declaration,
+    [TOKEN_VAR] = var_declaration,        [TOKEN_PRINT] = print_statement,
+    [TOKEN_FOR] = for_statement,          [TOKEN_IF] = if_statement,
+    [TOKEN_RETURN] = return_statement,    [TOKEN_WHILE] = while_statement,
+    [TOKEN_LEFT_BRACE] = block_statement,
+};
+
 static void statement(struct compiler *c)
 {
+    bool is_declaration = check(c, TOKEN_CLASS) || check(c, TOKEN_FUN) || check(c, TOKEN_VAR);
     nest(c);
-    if (match(c, TOKEN_PRINT)) {
-        print_statement(c);
-    } else if (match(c, TOKEN_FOR)) {
-        for_statement(c);
-    } else if (match(c, TOKEN_IF)) {
-        if_statement(c);
-    } else if (match(c, TOKEN_RETURN)) {
-        return_statement(c);
-    } else if (match(c, TOKEN_WHILE)) {
-        while_statement(c);
-    } else if (match(c, TOKEN_LEFT_BRACE)) {
-        begin_scope(c);
-        block(c);
-        end_scope(c);
-    } else {
+    if (is_declaration || statements[c->current.type] == NULL) {
         expression_statement(c);
+    } else {
+        advance(c);
+        statements[c->previous.type](c);
     }
     c->nesting--;
 }
 
 static void declaration(struct compiler *c)
 {
-    if (match(c, TOKEN_CLASS))
-        class_declaration(c);
-    else if (match(c, TOKEN_FUN))
-        function_declaration(c);
-    else if (match(c, TOKEN_VAR))
-        var_declaration(c);
+    if (match(c, TOKEN_CLASS) || match(c, TOKEN_FUN) || match(c, TOKEN_VAR))
+        statements[c->previous.type](c);
     else
         statement(c);
     if (c->is_panicking)

@@ -3,11 +3,12 @@
  * of LLVM. The code relies on what the sites have seen: a guard tests it, and otherwise leaves to
  * the interpreter, with a frame state that says what the slots hold.
  *
- * - A slot is clean if the stack in memory holds its value. Before whatever can collect or fail,
- *   all slots are written (flush), and what can have moved is read again after it (reload). So the
- *   collector finds everything on the stack, and no native frame holds a pointer meanwhile.
- * - Calls are inlined. The frames of inlined functions exist only in frame states, until something
- *   needs them (save_frames).
+ * - A slot is clean if the stack in memory holds its value. Before calls, all slots that can be
+ *   objects that move are written, and a record of which these are (wait); before functions of C
+ *   that use the stack, all slots (save). What can have moved is read again after it (reload). So
+ *   the collector finds everything on the stack, and no native frame holds a pointer meanwhile.
+ * - Calls are inlined. The frames of inlined functions exist only in frame states and in the
+ * records of calls, until something needs them (save_frames).
  * - At the head of a loop all slots get phis, whose types are those of the values from before the
  *   loop; a guard at the back edge keeps numbers numbers.
  *
@@ -36,6 +37,7 @@ struct value {
     LLVMValueRef truth;  /* an i1; NULL if it may be something else */
     const void *identity;
     bool is_object;
+    bool is_new; /* in the young generation: nothing was allocated since that can collect */
     bool is_clean;
 };
 
@@ -354,13 +356,11 @@ static void expect_object(struct emitter *e, struct value *value)
 
 /* ---- The stack in memory ---- */
 
-static void flush(struct emitter *e)
+static void flush_slot(struct emitter *e, uint32_t i)
 {
-    for (uint32_t i = 0; i < e->height; i++) {
-        if (!e->slots[i].is_clean)
-            store(e, bits_of(e, &e->slots[i]), e->base, i * sizeof(lox_value));
-        e->slots[i].is_clean = true;
-    }
+    if (!e->slots[i].is_clean)
+        store(e, bits_of(e, &e->slots[i]), e->base, i * sizeof(lox_value));
+    e->slots[i].is_clean = true;
 }
 
 static void reload(struct emitter *e)
@@ -371,6 +371,7 @@ static void reload(struct emitter *e)
             continue;
         value->bits = load(e, e->i64, e->base, i * sizeof(lox_value));
         value->identity = NULL;
+        value->is_new = false;
     }
 }
 
@@ -385,10 +386,10 @@ static void save_frames(struct emitter *e)
         uint32_t next = a == e->top ? a->at + 1 : a->at;
         store(e, address_of(e, a->function->code + next), e->frame,
               at + offsetof(struct frame, at));
+        store(e, address_of(e, a->function), e->frame, at + offsetof(struct frame, function));
         if (a->parent == NULL)
             break;
         store(e, closure_of(e, a), e->frame, at + offsetof(struct frame, closure));
-        store(e, address_of(e, a->function), e->frame, at + offsetof(struct frame, function));
         store(e, at_offset(e, e->i8, e->base, a->base * sizeof(lox_value)), e->frame,
               at + offsetof(struct frame, base));
     }
@@ -397,12 +398,32 @@ static void save_frames(struct emitter *e)
 /* Before a function of C that uses the VM's state. */
 static void save(struct emitter *e)
 {
-    flush(e);
+    for (uint32_t i = 0; i < e->height; i++)
+        flush_slot(e, i);
     save_frames(e);
     store(e, at_offset(e, e->i8, e->frame, offset_of_frame(e->depth)),
           address_of(e, &e->input->vm->frame), 0);
     store(e, at_offset(e, e->i8, e->base, e->height * sizeof(lox_value)),
           address_of(e, &e->input->vm->top), 0);
+}
+
+/* Before all other calls: writes the slots that a collection must find, and a record of where they
+ * and the frames are. */
+static void wait(struct emitter *e)
+{
+    struct waiting *record = new_waiting(e->height);
+    uint32_t index = record->frame_count = e->depth + 1;
+    for (const struct activation *a = e->top; a != NULL; a = a->parent) {
+        record->frames[--index].function = a->function;
+        record->frames[index].at = a->function->code + (a == e->top ? a->at + 1 : a->at);
+    }
+    for (uint32_t i = 0; i < e->height; i++) {
+        if (is_immovable(&e->slots[i]))
+            continue;
+        flush_slot(e, i);
+        record->slots[record->slot_count++] = i;
+    }
+    store(e, word(e, (uintptr_t)record | 1), e->frame, offsetof(struct frame, at));
 }
 
 static void set_weights(const struct emitter *e, LLVMValueRef branch, bool is_likely)
@@ -490,6 +511,7 @@ static struct value merge_slot(struct emitter *e, struct target *target, uint32_
                    value->truth == merged.truth;
         are_numbers &= value->number != NULL;
         merged.is_object &= value->is_object;
+        merged.is_new &= value->is_new;
         merged.is_clean &= value->is_clean;
         if (value->identity != merged.identity)
             merged.identity = NULL;
@@ -497,7 +519,7 @@ static struct value merge_slot(struct emitter *e, struct target *target, uint32_
     if (is_same)
         return merged;
     if (target->is_loop)
-        merged.is_object = merged.is_clean = false, merged.identity = NULL;
+        merged.is_object = merged.is_new = merged.is_clean = false, merged.identity = NULL;
     are_numbers &= !target->is_loop || !e->input->function->compiled->avoids_loop_types;
     LLVMValueRef phi = LLVMBuildPhi(e->builder, are_numbers ? e->number : e->i64, "");
     merged.bits = are_numbers ? NULL : phi;
@@ -707,14 +729,16 @@ static void emit_get_global(struct emitter *e, uint32_t number)
         if (now == UNDEFINED)
             guard(e, compare(e, LLVMIntNE, bits, UNDEFINED));
         push_bits(e, bits);
-    } else if (!is_object(now)) {
-        push_constant(e, now);
-    } else {
-        struct value value = {.bits = load(e, e->i64, cell, 0), .is_object = true};
-        if (is_kind(now, KIND_CLOSURE) || is_kind(now, KIND_CLASS))
-            value.identity = as_object(now)->identity;
-        push(e, value);
+        return;
     }
+    push_constant(e, now);
+    if (!is_object(now))
+        return;
+    /* The address of an instance as a constant would be in the code at each access. */
+    if (is_kind(now, KIND_INSTANCE) || heap_is_young(&e->input->vm->heap, as_object(now)))
+        operand(e, 1)->bits = load(e, e->i64, cell, 0);
+    if (is_kind(now, KIND_CLOSURE) || is_kind(now, KIND_CLASS))
+        operand(e, 1)->identity = as_object(now)->identity;
 }
 
 static void emit_set_global(struct emitter *e, uint32_t number)
@@ -731,17 +755,18 @@ static void emit_stored(struct emitter *e, LLVMValueRef object, struct value *va
     if (value->number != NULL || value->truth != NULL ||
         (is_constant(value) && !is_object(constant_of(value))))
         return;
+    LLVMValueRef bits = bits_of(e, value);
+    LLVMBasicBlockRef test = new_block(e);
+    LLVMBasicBlockRef remember = new_block(e);
+    LLVMBasicBlockRef next = new_block(e);
+    LLVMBuildCondBr(e->builder, compare(e, LLVMIntUGE, bits, OBJECT_TAG), test, next);
+    begin(e, test);
     LLVMValueRef flags = load(e, e->i8, object, offsetof(struct object, flags));
     LLVMValueRef watched =
         LLVMBuildAnd(e->builder, flags, LLVMConstInt(e->i8, FLAG_WATCHED, 0), "");
-    LLVMValueRef bits = bits_of(e, value);
-    LLVMBasicBlockRef remember = new_block(e);
-    LLVMBasicBlockRef test = new_block(e);
-    LLVMBasicBlockRef next = new_block(e);
     set_weights(
-        e, LLVMBuildCondBr(e->builder, LLVMBuildIsNull(e->builder, watched, ""), next, test), true);
-    begin(e, test);
-    LLVMBuildCondBr(e->builder, compare(e, LLVMIntUGE, bits, OBJECT_TAG), remember, next);
+        e, LLVMBuildCondBr(e->builder, LLVMBuildIsNull(e->builder, watched, ""), next, remember),
+        true);
     begin(e, remember);
     call_entry(e, rt_remember, LLVMBuildPtrToInt(e->builder, object, e->i64, ""));
     LLVMBuildBr(e->builder, next);
@@ -904,19 +929,42 @@ static void emit_runtime(struct emitter *e, const struct dispatch *d)
     begin_target(e, &done);
 }
 
-/* Emits one case, after a test if it is not known that this is the case. */
-static void emit_tested(struct emitter *e, const struct dispatch *d, const struct site_case *seen,
-                        LLVMValueRef identity, bool is_last, struct target *next)
+/* Returns whether two cases mean the same. */
+static bool are_alike(const struct site_case *a, const struct site_case *b)
 {
-    struct value *object = operand(e, d->from_top);
+    return a->access == b->access && a->slot == b->slot &&
+           (a->access == ACCESS_INLINE || a->access == ACCESS_METHOD) &&
+           (a->target == b->target || (a->target == a->key && b->target == b->key));
+}
+
+/* Returns whether case `at` is like an earlier one, which is emitted for both. */
+static bool is_repeated(const struct site *site, uint32_t at)
+{
+    for (uint32_t i = 0; i < at; i++)
+        if (are_alike(&site->cases[i], &site->cases[at]))
+            return true;
+    return false;
+}
+
+/* Emits a case, and those like it, after a test. Others go to `next`, or fail if it is NULL. */
+static void emit_tested(struct emitter *e, const struct dispatch *d, uint32_t at, uint32_t count,
+                        LLVMValueRef identity, struct target *next)
+{
+    const struct site_case *seen = &d->site->cases[at];
+    struct value known = {.identity = seen->key, .is_object = true};
     LLVMValueRef is_equal = compare(e, LLVMIntEQ, identity, (uintptr_t)seen->key);
-    if (is_last && !d->site->is_megamorphic) {
-        guard(e, is_equal);
-    } else {
-        go_if(e, LLVMBuildNot(e->builder, is_equal, ""), next);
-        object = operand(e, d->from_top);
+    for (uint32_t i = at + 1; i < count; i++) {
+        if (!are_alike(seen, &d->site->cases[i]))
+            continue;
+        LLVMValueRef other = compare(e, LLVMIntEQ, identity, (uintptr_t)d->site->cases[i].key);
+        is_equal = LLVMBuildOr(e->builder, is_equal, other, "");
+        known.identity = NULL;
     }
-    learn(e, object->bits, &(struct value){.identity = seen->key, .is_object = true});
+    if (next == NULL)
+        guard(e, is_equal);
+    else
+        go_if(e, LLVMBuildNot(e->builder, is_equal, ""), next);
+    learn(e, operand(e, d->from_top)->bits, &known);
     d->emit_case(e, seen, d->site);
 }
 
@@ -952,15 +1000,18 @@ static void emit_site(struct emitter *e, const struct dispatch *d)
     else
         expect_object(e, object);
     LLVMValueRef identity = identity_of(e, operand(e, d->from_top));
-    for (uint32_t i = 0; i < count; i++) {
-        struct target *next = allocate(e, sizeof *next);
-        bool is_last = i + 1 == count;
-        emit_tested(e, d, &d->site->cases[i], identity, is_last, is_last ? &miss : next);
+    uint32_t last = count - 1;
+    while (is_repeated(d->site, last))
+        last--;
+    for (uint32_t i = 0; i <= last; i++) {
+        if (is_repeated(d->site, i))
+            continue;
+        struct target *next = i < last ? allocate(e, sizeof *next) : &miss;
+        emit_tested(e, d, i, count, identity, i < last || d->site->is_megamorphic ? next : NULL);
         if (e->is_live)
             go(e, &done);
         begin_target(e, next);
     }
-    begin_target(e, &miss);
     if (e->is_live) {
         emit_runtime(e, d);
         go(e, &done);
@@ -1013,7 +1064,8 @@ static void emit_set_case(struct emitter *e, const struct site_case *seen, const
         forget_shapes(e);
         learn(e, bits, &(struct value){.identity = seen->target, .is_object = true});
     }
-    emit_stored(e, object, operand(e, 1));
+    if (!operand(e, 2)->is_new)
+        emit_stored(e, object, operand(e, 1));
     struct value value = *operand(e, 1);
     e->height -= 2;
     push(e, value);
@@ -1061,18 +1113,23 @@ static void call_inlined(struct emitter *e, struct function *function, struct cl
 /* Calls the code of a function, compiled or not, whose callee is in the slot `base`. */
 static void call_code(struct emitter *e, LLVMValueRef compiled, LLVMValueRef closure, uint32_t base)
 {
-    flush(e);
-    save_frames(e);
     LLVMTypeRef code_pointer = LLVMPointerType(e->code_type, 0);
     LLVMValueRef code = load(e, code_pointer, compiled, offsetof(struct compiled, code));
-    LLVMValueRef arguments[] = {
+    LLVMValueRef arguments[3 + REGISTER_SLOTS] = {
         closure,
         at_offset(e, e->i8, e->base, base * sizeof(lox_value)),
         at_offset(e, e->i8, e->frame, offset_of_frame(e->depth + 1)),
     };
-    LLVMValueRef result = LLVMBuildCall2(e->builder, e->code_type, code, arguments, 3, "");
-    go_unless(e, compare(e, LLVMIntNE, result, UNDEFINED), e->failed);
+    for (uint32_t i = 0; i < REGISTER_SLOTS; i++)
+        arguments[3 + i] =
+            base + i < e->height ? bits_of(e, &e->slots[base + i]) : LLVMGetUndef(e->i64);
+    for (uint32_t i = base + REGISTER_SLOTS; i < e->height; i++)
+        flush_slot(e, i);
     e->height = base;
+    wait(e);
+    LLVMValueRef result =
+        LLVMBuildCall2(e->builder, e->code_type, code, arguments, 3 + REGISTER_SLOTS, "");
+    go_unless(e, compare(e, LLVMIntNE, result, UNDEFINED), e->failed);
     reload(e);
     push_bits(e, result);
 }
@@ -1126,12 +1183,16 @@ static void new_instance(struct emitter *e, const struct class *class)
     store(e, word(e, 0), object, offsetof(struct instance, more));
     push(e, (struct value){.bits = LLVMBuildOr(e->builder, next, word(e, OBJECT_TAG), ""),
                            .identity = shape,
-                           .is_object = true});
+                           .is_object = true,
+                           .is_new = true});
     go(e, &done);
     begin_target(e, &slow);
-    call_runtime(e, rt_new_instance, (uintptr_t) class, 0, 1);
-    operand(e, 1)->identity = shape;
-    operand(e, 1)->is_object = true;
+    wait(e);
+    store(e, e->frame, address_of(e, &e->input->vm->frame), 0);
+    LLVMValueRef made = call_entry(e, rt_new_instance, word(e, (uintptr_t) class));
+    go_unless(e, compare(e, LLVMIntNE, made, 0), e->failed);
+    reload(e);
+    push(e, (struct value){.bits = made, .identity = shape, .is_object = true, .is_new = true});
     go(e, &done);
     begin_target(e, &done);
 }
@@ -1141,8 +1202,9 @@ static void call_case(struct emitter *e, const struct site_case *seen, const str
     uint32_t count = site->argument_count;
     if (seen->access == ACCESS_CALL) {
         struct function *function = seen->key;
-        LLVMValueRef bits = bits_of(e, operand(e, count + 1));
-        call_function(e, function, NULL, pointer_to(e, bits));
+        struct value *callee = operand(e, count + 1);
+        struct closure *closure = is_constant(callee) ? as_closure(constant_of(callee)) : NULL;
+        call_function(e, function, closure, pointer_to(e, bits_of(e, callee)));
         return;
     }
     struct closure *init = seen->target;
@@ -1489,8 +1551,8 @@ static void make_types(struct emitter *e)
     e->i64 = LLVMInt64TypeInContext(e->context);
     e->number = LLVMDoubleTypeInContext(e->context);
     e->pointer = LLVMPointerType(e->i8, 0);
-    LLVMTypeRef arguments[] = {e->pointer, e->pointer, e->pointer};
-    e->code_type = LLVMFunctionType(e->i64, arguments, 3, 0);
+    LLVMTypeRef arguments[] = {e->pointer, e->pointer, e->pointer, e->i64, e->i64, e->i64};
+    e->code_type = LLVMFunctionType(e->i64, arguments, 3 + REGISTER_SLOTS, 0);
     e->entry_type = LLVMFunctionType(e->i64, &e->i64, 1, 0);
 }
 
@@ -1506,15 +1568,27 @@ static void begin_function(struct emitter *e)
     LLVMBuildRet(e->builder, word(e, UNDEFINED));
 }
 
-/* The slots are in memory. In a loop's version, what is a number now is expected to be one. */
+/* Returns a slot that is an argument, or else only that it is in memory. */
+static struct value argument(const struct emitter *e, uint32_t slot)
+{
+    if (e->input->is_loop || slot >= REGISTER_SLOTS)
+        return (struct value){.is_clean = true};
+    return (struct value){.bits = LLVMGetParam(e->function, 3 + slot)};
+}
+
+/* The first slots are arguments, except in a loop's version: there, all slots are in memory, and
+ * what is a number now is expected to be one. */
 static void load_slots(struct emitter *e, uint32_t height)
 {
     const struct emit_input *input = e->input;
     e->height = 0;
     for (uint32_t i = 0; i < height; i++)
-        push_bits(e, load(e, e->i64, e->base, i * sizeof(lox_value)));
-    for (uint32_t i = 0; i < height; i++)
-        e->slots[i].is_clean = true;
+        push(e, argument(e, i));
+    for (uint32_t i = 0; i < height; i++) {
+        e->slots[i].is_clean = e->slots[i].bits == NULL;
+        if (e->slots[i].is_clean)
+            e->slots[i].bits = load(e, e->i64, e->base, i * sizeof(lox_value));
+    }
     for (uint32_t i = 0; i < height && input->is_loop; i++)
         if (is_number(input->vm->frame->base[i]) && !input->function->compiled->avoids_loop_types) {
             build_guard(e, is_number_test(e, &e->slots[i]), FRAME_IS_LOOP_TYPE);
@@ -1534,11 +1608,10 @@ static void emit_entry(struct emitter *e, LLVMBasicBlockRef entry, LLVMBasicBloc
         (uintptr_t)(vm->stack + STACK_SLOTS - e->most_slots - a->function->stack_size);
     begin(e, entry);
     store(e, e->closure, e->frame, offsetof(struct frame, closure));
-    store(e, address_of(e, a->function), e->frame, offsetof(struct frame, function));
     store(e, e->base, e->frame, offsetof(struct frame, base));
     e->height = height;
     for (uint32_t i = 0; i < height; i++)
-        e->slots[i] = (struct value){.is_clean = true};
+        e->slots[i] = argument(e, i);
     LLVMValueRef frame = LLVMBuildPtrToInt(e->builder, e->frame, e->i64, "");
     LLVMValueRef base = LLVMBuildPtrToInt(e->builder, e->base, e->i64, "");
     LLVMValueRef fits = LLVMBuildAnd(e->builder, compare(e, LLVMIntULT, frame, last_frame),

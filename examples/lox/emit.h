@@ -32,13 +32,16 @@ struct emit_input {
 LLVMModuleRef emit_function(LLVMContextRef context, const struct emit_input *input);
 
 /* ---- compiled.c: what compiled code calls. All find and leave their operands on the stack, and
- * return 0 after an error. ---- */
+ * return 0 after an error. rt_new_instance returns the instance. ---- */
 
 typedef uint64_t runtime_entry(uint64_t argument);
 
 extern struct vm *compiled_vm;
 runtime_entry rt_add, rt_call, rt_invoke, rt_invoke_super, rt_get_super, rt_get_property,
     rt_set_property, rt_closure, rt_print, rt_undefined, rt_new_instance, rt_remember;
+
+/* Returns a record, which is freed by free_cached. */
+struct waiting *new_waiting(uint32_t slot_count);
 
 /* ---- Inline caches, at sites that have seen too many shapes for guards. Their `user` is the site.
  * ---- */

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 enum {
-    YOUNG_SIZE = 2 << 20,
+    YOUNG_SIZE = 8 << 20,
     CHUNK_BLOCKS = 32, /* blocks are mapped in chunks */
     THRESHOLD_MIN = 16 << 20,
     STRESSED_MINORS = 16, /* a stressed heap has one major collection for this many minor ones */
@@ -36,7 +36,7 @@ __attribute__((noreturn)) void heap_exhausted(void)
 {
     fflush(stdout);
     fputs("Out of memory.\n", stderr);
-    exit(70);
+    _exit(70); /* other threads may be at work */
 }
 
 /* ---- Lists ---- */
@@ -92,20 +92,6 @@ bool heap_init(struct heap *heap, const struct heap_options *options)
     heap->next = heap->young;
     heap->end = heap->is_stressed ? heap->young : heap->young + heap->young_size;
     return list_reserve(&heap->work, heap->young_size / SMALLEST_OBJECT);
-}
-
-/* Blocks are left to the end of the process. */
-void heap_destroy(struct heap *heap)
-{
-    for (size_t i = 0; i < heap->large.count; i++)
-        free(heap->large.items[i]);
-    free(heap->large.items);
-    free(heap->remembered.items);
-    free(heap->work.items);
-    free(heap->old_strings.places);
-    free(heap->young_strings.places);
-    if (heap->young != NULL)
-        munmap(heap->young, heap->young_size);
 }
 
 void heap_add_roots(struct heap *heap, heap_roots *visit, void *user)
@@ -172,35 +158,43 @@ static struct object *cell_new(struct heap *heap, size_t size)
 
 /* ---- Sizes and contents ---- */
 
+/* What an object of a kind consists of: pointers to objects after its header, then values, then all
+ * else, then items, `count` of them. Instances have their own functions. */
+struct layout {
+    uint8_t size; /* without items */
+    uint8_t item_size;
+    uint8_t pointer_count;
+    uint8_t value_count;
+    uint8_t item_pointers; /* likewise, of each item */
+    uint8_t item_values;
+};
+
+/* The number of pointers before a member. */
+#define POINTERS_BEFORE(type, member)                                                              \
+    ((offsetof(type, member) - sizeof(struct object)) / sizeof(void *))
+
+static const struct layout layouts[] = {
+    [KIND_STRING] = {sizeof(struct string) + 1, .item_size = 1},
+    [KIND_NATIVE] = {.size = sizeof(struct native)},
+    [KIND_CLOSURE] = {sizeof(struct closure), sizeof(struct box *), .item_pointers = 1},
+    [KIND_BOX] = {sizeof(struct box), .value_count = 1},
+    [KIND_CLASS] = {sizeof(struct class),
+                    .pointer_count = POINTERS_BEFORE(struct class, inline_capacity)},
+    [KIND_BOUND_METHOD] = {sizeof(struct bound_method), .pointer_count = 1, .value_count = 1},
+    [KIND_SHAPE] = {sizeof(struct shape),
+                    .pointer_count = POINTERS_BEFORE(struct shape, field_count)},
+    [KIND_TABLE] = {sizeof(struct table), sizeof(struct table_entry), .item_pointers = 1,
+                    .item_values = 1},
+    [KIND_FIELDS] = {sizeof(struct fields), sizeof(lox_value), .item_values = 1},
+};
+
 static size_t object_size(const struct object *object)
 {
-    size_t count = object->count;
-    switch ((enum kind)object->kind) {
-    case KIND_STRING:
-        return sizeof(struct string) + count + 1;
-    case KIND_NATIVE:
-        return sizeof(struct native);
-    case KIND_CLOSURE:
-        return sizeof(struct closure) + count * sizeof(struct box *);
-    case KIND_BOX:
-        return sizeof(struct box);
-    case KIND_CLASS:
-        return sizeof(struct class);
-    case KIND_INSTANCE:
+    const struct layout *layout = &layouts[object->kind];
+    if (object->kind == KIND_INSTANCE)
         return sizeof(struct instance) +
                ((const struct shape *)object->identity)->inline_capacity * sizeof(lox_value);
-    case KIND_BOUND_METHOD:
-        return sizeof(struct bound_method);
-    case KIND_SHAPE:
-        return sizeof(struct shape);
-    case KIND_TABLE:
-        return sizeof(struct table) + count * sizeof(struct table_entry);
-    case KIND_FIELDS:
-        return sizeof(struct fields) + count * sizeof(lox_value);
-    case KIND_FREE:
-        break;
-    }
-    abort();
+    return layout->size + (size_t)object->count * layout->item_size;
 }
 
 static size_t rounded_size(const struct object *object)
@@ -267,65 +261,28 @@ static void visit_instance(struct heap *heap, struct instance *instance)
     heap_visit_values(heap, instance->values, count);
 }
 
-static void visit_class(struct heap *heap, struct class *class)
+/* Visits pointers, and then values, from `at` on. */
+static void visit_words(struct heap *heap, void *at, size_t pointer_count, size_t value_count)
 {
-    heap_visit_object(heap, &class->name);
-    heap_visit_object(heap, &class->methods);
-    heap_visit_object(heap, &class->init);
-    heap_visit_object(heap, &class->root);
-}
-
-static void visit_shape(struct heap *heap, struct shape *shape)
-{
-    heap_visit_object(heap, &shape->class);
-    heap_visit_object(heap, &shape->parent);
-    heap_visit_object(heap, &shape->name);
-    heap_visit_object(heap, &shape->fields);
-    heap_visit_object(heap, &shape->transitions);
-}
-
-static void visit_table(struct heap *heap, struct table *table)
-{
-    for (size_t i = 0; i < table->object.count; i++) {
-        heap_visit_object(heap, &table->entries[i].key);
-        heap_visit(heap, &table->entries[i].value);
-    }
+    lox_value *words = at;
+    for (size_t i = 0; i < pointer_count; i++)
+        heap_visit_object(heap, &words[i]);
+    heap_visit_values(heap, words + pointer_count, value_count);
 }
 
 static void visit_contents(struct heap *heap, struct object *object)
 {
-    switch ((enum kind)object->kind) {
-    case KIND_CLOSURE:
-        for (size_t i = 0; i < object->count; i++)
-            heap_visit_object(heap, &((struct closure *)object)->boxes[i]);
-        break;
-    case KIND_BOX:
-        heap_visit(heap, &((struct box *)object)->value);
-        break;
-    case KIND_CLASS:
-        visit_class(heap, (struct class *)object);
-        break;
-    case KIND_INSTANCE:
+    const struct layout *layout = &layouts[object->kind];
+    if (object->kind == KIND_INSTANCE) {
         visit_instance(heap, (struct instance *)object);
-        break;
-    case KIND_BOUND_METHOD:
-        heap_visit(heap, &((struct bound_method *)object)->receiver);
-        heap_visit_object(heap, &((struct bound_method *)object)->method);
-        break;
-    case KIND_SHAPE:
-        visit_shape(heap, (struct shape *)object);
-        break;
-    case KIND_TABLE:
-        visit_table(heap, (struct table *)object);
-        break;
-    case KIND_FIELDS:
-        heap_visit_values(heap, ((struct fields *)object)->values, object->count);
-        break;
-    case KIND_STRING:
-    case KIND_NATIVE:
-    case KIND_FREE:
-        break;
+        return;
     }
+    visit_words(heap, object + 1, layout->pointer_count, layout->value_count);
+    if (layout->item_pointers + layout->item_values == 0)
+        return;
+    for (size_t i = object->count; i-- > 0;)
+        visit_words(heap, (char *)object + layout->size + i * layout->item_size,
+                    layout->item_pointers, layout->item_values);
 }
 
 static void visit_roots(struct heap *heap)

@@ -97,7 +97,6 @@ struct heap {
 
 /* Returns false if there is not enough memory. */
 bool heap_init(struct heap *heap, const struct heap_options *options);
-void heap_destroy(struct heap *heap);
 void heap_add_roots(struct heap *heap, heap_roots *visit, void *user);
 
 /* Visits a root. It is changed if the object moves. */

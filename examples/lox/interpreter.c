@@ -146,14 +146,6 @@ static bool define_method(struct vm *vm, struct function *function)
     return has_memory || out_of_memory(vm);
 }
 
-static bool end_class(struct vm *vm, uint32_t field_count)
-{
-    if (!class_end(&vm->heap, as_class(vm->top[-1]), field_count))
-        return out_of_memory(vm);
-    vm->top--;
-    return true;
-}
-
 /* ---- Calls ---- */
 
 /* Makes the frame of a call whose callee and arguments are on the stack. */
@@ -410,7 +402,7 @@ bool undefined_variable(struct vm *vm, uint32_t number)
 bool run(struct vm *vm, const struct frame *last)
 {
     static const void *const labels[] = {
-#define OPERATION(name) &&op_##name,
+#define OPERATION(name, effect) &&op_##name,
         OPERATIONS(OPERATION)
 #undef OPERATION
     };
@@ -630,7 +622,7 @@ op_INHERIT:
 op_METHOD:
     DO(define_method(vm, function->functions[OPERAND]));
 op_END_CLASS:
-    DO(end_class(vm, OPERAND));
+    DO(class_end(&vm->heap, as_class(top[-1]), OPERAND) || out_of_memory(vm));
 op_HALT: /* after the last return, nothing is executed */
     SAVE();
     return true;

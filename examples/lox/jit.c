@@ -1,9 +1,15 @@
 /*
  * The policy of compiling: what is compiled when, how compiled code is entered, how it is left, and
- * what happens after that. Uses an engine of Cairn's for all functions.
+ * what happens after that.
  *
- * Code that a guard has left is not entered again: the function is interpreted until it is hot
- * again, with what it has seen since, and then compiled anew.
+ * IR is built by the program's thread, because that reads the heap and the feedback. It is passed
+ * as bitcode to the thread of a queue of Cairn's, whose LLVM contexts are its own, and compiled
+ * there. Meanwhile the function is interpreted. The program's thread installs the code when the
+ * function is called, or its loop repeated. The modes that tests use wait for it.
+ *
+ * Code that a guard has left is not entered again, but retired: the function is interpreted until
+ * it is hot again, with what it has seen since, and then compiled anew. Retired code is freed when
+ * a walk over the stack finds no frame of it.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -12,15 +18,20 @@
 #include "emit.h"
 
 #include <cairn/cairn.h>
+#include <llvm-c/BitReader.h>
+#include <llvm-c/BitWriter.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 enum {
-    HOT_INVOCATIONS = 600,
+    HOT_INVOCATIONS = 2000,
     HOT_LOOPS = 250,
     VERSIONS_MAX = 24,
     NATIVE_FRAME_MAX = 3000, /* bytes; see STACK_BYTES in main.c */
+    WALK_MAX = 1000,         /* compiled frames */
 };
 
 /* The passes are those that remove guards, loads and boxes that are not needed. */
@@ -30,23 +41,36 @@ static struct {
     struct vm *vm;
     enum jit_mode mode;
     cairn_runtime *runtime;
-    cairn_engine *engine; /* NULL before the first function */
+    cairn_queue *queue; /* NULL before the first function */
+    bool has_retired;
     cairn_exit *exit;
     cairn_signature *resume_signature;
-    LLVMContextRef context;
     cairn_assumption **assumptions; /* by number of the global variable; NULL if not needed yet */
-    uint32_t assumption_capacity;
     uint64_t next_id;
     uint32_t compiled_count;
     uint32_t left_count;
-    clock_t compile_time; /* of the processor */
+    double compile_seconds; /* of the processor */
 } jit;
+
+/* The function or loop that the queue compiles, one at a time: when it is installed, what is hot
+ * then matters more than what was hot meanwhile. */
+static struct {
+    bool is_running; /* until it is installed */
+    sem_t has_ended;
+    struct function *function;
+    uint32_t generation; /* of the function */
+    bool is_loop;
+    uint32_t header;
+    LLVMMemoryBufferRef bitcode;
+    compiled_code *code; /* NULL after an error */
+    double seconds;      /* of the processor */
+} job;
 
 static _Noreturn void fail(const char *message)
 {
     fflush(stdout);
     fprintf(stderr, "lox: %s\n", message);
-    exit(70);
+    _exit(70); /* LLVM may be at work in the queue's thread */
 }
 
 static void check(enum cairn_status status, const struct cairn_error *error)
@@ -76,9 +100,13 @@ static lox_value resume(struct frame *first)
 }
 
 /* The code of functions that are not compiled. */
-static lox_value interpret_call(struct closure *closure, lox_value *base, struct frame *frame)
+static lox_value interpret_call(struct closure *closure, lox_value *base, struct frame *frame,
+                                lox_value slot_0, lox_value slot_1, lox_value slot_2)
 {
     struct function *function = function_of(closure);
+    const lox_value slots[REGISTER_SLOTS] = {slot_0, slot_1, slot_2};
+    for (uint32_t i = 0; i <= function->arity && i < REGISTER_SLOTS; i++)
+        base[i] = slots[i];
     *frame = (struct frame){closure, function, function->code, base};
     jit.vm->frame = frame;
     jit.vm->top = base + function->arity + 1;
@@ -115,16 +143,6 @@ void jit_add_function(struct function *function)
 static cairn_assumption *assumption_of(uint32_t global)
 {
     struct cairn_error error;
-    if (global >= jit.assumption_capacity) {
-        uint32_t capacity = 2 * global + 64;
-        cairn_assumption **grown = realloc(jit.assumptions, capacity * sizeof(cairn_assumption *));
-        if (grown == NULL)
-            heap_exhausted();
-        for (uint32_t i = jit.assumption_capacity; i < capacity; i++)
-            grown[i] = NULL;
-        jit.assumptions = grown;
-        jit.assumption_capacity = capacity;
-    }
     if (jit.assumptions[global] == NULL)
         check(cairn_assumption_create(jit.runtime, &jit.assumptions[global], &error), &error);
     return jit.assumptions[global];
@@ -135,16 +153,8 @@ void jit_redefined(struct vm *vm, uint32_t global)
 {
     struct cairn_error error;
     vm->globals.are_assigned[global] = true;
-    if (global < jit.assumption_capacity && jit.assumptions[global] != NULL)
+    if (jit.assumptions != NULL && jit.assumptions[global] != NULL)
         check(cairn_assumption_break(jit.assumptions[global], CAIRN_SYNC, &error), &error);
-}
-
-static bool add_module(LLVMModuleRef module, struct cairn_error *error)
-{
-    static const struct cairn_engine_options options = {.optimisation_level = 2, .passes = passes};
-    if (jit.engine != NULL)
-        return cairn_engine_add_module(jit.engine, module, error) == CAIRN_OK;
-    return cairn_engine_create(jit.runtime, module, &options, &jit.engine, error) == CAIRN_OK;
 }
 
 static bool has_large_frame(const void *code)
@@ -154,34 +164,142 @@ static bool has_large_frame(const void *code)
            (found.record_count > 0 && found.stack_size > NATIVE_FRAME_MAX);
 }
 
-/* Returns the code, or NULL: then the function is never compiled again. */
-static compiled_code *compile_function(struct function *function, bool is_loop, uint32_t header)
+static double thread_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* Called by the queue's thread. */
+static LLVMModuleRef read_module(LLVMContextRef context, void *user, struct cairn_error *error)
+{
+    LLVMModuleRef module = NULL;
+    (void)user;
+    (void)error;
+    job.seconds = -thread_seconds();
+    return LLVMParseBitcodeInContext2(context, job.bitcode, &module) == 0 ? module : NULL;
+}
+
+static void end_job(const struct cairn_queue_result *result, void *user)
+{
+    (void)user;
+    if (!result->is_cancelled && result->error->status != CAIRN_OK)
+        fprintf(stderr, "lox: %s\n", result->error->message);
+    job.code = (compiled_code *)(uintptr_t)result->address;
+    job.seconds += thread_seconds();
+    sem_post(&job.has_ended);
+}
+
+static void begin_job(const char *name)
+{
+    static const struct cairn_queue_options options = {
+        .engine = {.optimisation_level = 2, .passes = passes}};
+    const struct cairn_queue_job added = {.build = read_module, .done = end_job, .function = name};
+    struct cairn_error error;
+    if (jit.queue == NULL)
+        check(cairn_queue_create(jit.runtime, &options, &jit.queue, &error), &error);
+    check(cairn_queue_add(jit.queue, &added, NULL, &error), &error);
+    job.is_running = true;
+}
+
+static void refuse(struct function *function)
+{
+    function->compiled->is_refused = true;
+    set_limits(function);
+}
+
+/* Builds the IR and adds a job, or never compiles the function again. */
+static void compile_function(struct function *function, bool is_loop, uint32_t header)
 {
     char name[32];
-    struct cairn_error error;
+    double start = thread_seconds();
+    LLVMContextRef context = LLVMContextCreate();
+    LLVMModuleRef module = NULL;
     snprintf(name, sizeof name, "lox_%u", jit.compiled_count++);
     const struct emit_input input = {jit.vm, function, is_loop,      header,
                                      name,   jit.exit, &jit.next_id, assumption_of};
-    compiled_code *code = NULL;
-    LLVMModuleRef module = NULL;
-    clock_t start = clock();
+    (void)heap_collect(&jit.vm->heap, false); /* old objects can be constants */
     if (++function->compiled->versions <= VERSIONS_MAX)
-        module = emit_function(jit.context, &input);
-    if (module != NULL && !add_module(module, &error)) {
-        fprintf(stderr, "lox: %s\n", error.message);
+        module = emit_function(context, &input);
+    if (module != NULL) {
+        job.function = function;
+        job.generation = function->compiled->generation;
+        job.is_loop = is_loop;
+        job.header = header;
+        job.bitcode = LLVMWriteBitcodeToMemoryBuffer(module);
         LLVMDisposeModule(module);
-    } else if (module != NULL) {
-        code = (compiled_code *)(uintptr_t)cairn_engine_function(jit.engine, name, &error);
-        if (code == NULL)
-            fail(error.message);
+        begin_job(name);
+    } else {
+        refuse(function);
     }
-    jit.compile_time += clock() - start;
-    if (code == NULL || has_large_frame((const void *)(uintptr_t)code)) {
-        function->compiled->is_refused = true;
-        set_limits(function);
-        return NULL;
+    LLVMContextDispose(context);
+    jit.compile_seconds += thread_seconds() - start;
+}
+
+/* ---- Installing and freeing ---- */
+
+static void retire(compiled_code *code)
+{
+    cairn_module_retire(cairn_runtime_find_module(jit.runtime, (uintptr_t)code));
+    jit.has_retired = true;
+}
+
+/* Frees retired code, unless a frame of it may be on the stack. */
+static void free_retired(void)
+{
+    struct cairn_context context;
+    struct cairn_frame frame;
+    struct cairn_walk walk;
+    if (!jit.has_retired || cairn_context_save(&context) != 0 ||
+        cairn_frame_from_context(jit.runtime, &context, true, &frame, NULL) != CAIRN_OK)
+        return;
+    cairn_walk_begin(&walk, &frame);
+    walk.foreign = cairn_walk_native;
+    for (int i = 0; !walk.has_ended; i++)
+        if (i == WALK_MAX || cairn_walk_next(&walk, NULL) != CAIRN_OK ||
+            (!walk.has_ended && cairn_runtime_find_module(jit.runtime, walk.frame.pc - 1) == NULL))
+            return;
+    cairn_runtime_quiesce(jit.runtime);
+    jit.has_retired = false;
+}
+
+/* Code that was compiled for a function that has been discarded since is not used. */
+static void install(void)
+{
+    struct function *function = job.function;
+    struct compiled *compiled = function->compiled;
+    bool is_small = job.code != NULL && !has_large_frame((const void *)(uintptr_t)job.code);
+    bool is_current = job.generation == compiled->generation;
+    if (is_current && !is_small)
+        refuse(function);
+    if (job.code != NULL && (!is_current || !is_small)) {
+        retire(job.code);
+    } else if (is_small && job.is_loop) {
+        compiled->loop_entries[compiled->loop_entry_count++] =
+            (struct loop_entry){job.header, job.code};
+        function->hot_loops = 0;
+    } else if (is_small) {
+        compiled->code = job.code;
+        compiled->is_compiled = true;
+        function->hot_invocations = 0;
     }
-    return code;
+}
+
+/* Installs what is compiled, and begins to compile the function or its loop if it is not. */
+static void compile_hot(struct function *function, bool is_loop, uint32_t header)
+{
+    if (!job.is_running)
+        compile_function(function, is_loop, header);
+    while (job.is_running && jit.mode != JIT_ON && sem_wait(&job.has_ended) != 0)
+        continue;
+    if (!job.is_running || (jit.mode == JIT_ON && sem_trywait(&job.has_ended) != 0))
+        return;
+    job.is_running = false;
+    jit.compile_seconds += job.seconds;
+    LLVMDisposeMemoryBuffer(job.bitcode);
+    install();
+    free_retired();
 }
 
 /* ---- Out of compiled code ---- */
@@ -233,9 +351,14 @@ static void discard(struct function *function, uint32_t flags)
 {
     struct compiled *compiled = function->compiled;
     compiled->avoids_loop_types |= (flags & FRAME_IS_LOOP_TYPE) != 0;
+    if (compiled->is_compiled)
+        retire(compiled->code);
+    for (uint32_t i = 0; i < compiled->loop_entry_count; i++)
+        retire(compiled->loop_entries[i].code);
     compiled->is_compiled = false;
     compiled->code = interpret_call;
     compiled->loop_entry_count = 0;
+    compiled->generation++;
     set_limits(function);
 }
 
@@ -264,7 +387,8 @@ static void leave_compiled(struct cairn_exit_call *call, void *user)
 static bool run_compiled(struct vm *vm, compiled_code *code)
 {
     struct frame *frame = vm->frame;
-    lox_value result = code(frame->closure, frame->base, frame);
+    const lox_value *base = frame->base;
+    lox_value result = code(frame->closure, frame->base, frame, base[0], base[1], base[2]);
     if (result == UNDEFINED)
         return false;
     vm->frame = frame - 1;
@@ -277,15 +401,9 @@ bool jit_enter(struct vm *vm)
 {
     struct function *function = vm->frame->function;
     struct compiled *compiled = function->compiled;
-    if (!compiled->is_compiled) {
-        compiled_code *code = compile_function(function, false, 0);
-        if (code == NULL)
-            return true;
-        compiled->code = code;
-        compiled->is_compiled = true;
-        function->hot_invocations = 0;
-    }
-    return run_compiled(vm, compiled->code);
+    if (!compiled->is_compiled)
+        compile_hot(function, false, 0);
+    return !compiled->is_compiled || run_compiled(vm, compiled->code);
 }
 
 bool jit_loop(struct vm *vm)
@@ -298,15 +416,10 @@ bool jit_loop(struct vm *vm)
         i++;
     if (i == LOOP_ENTRIES_MAX)
         return true;
-    if (i == compiled->loop_entry_count) {
-        compiled_code *code = compile_function(function, true, header);
-        if (code == NULL)
-            return true;
-        compiled->loop_entries[i] = (struct loop_entry){header, code};
-        compiled->loop_entry_count++;
-        function->hot_loops = 0;
-    }
-    return run_compiled(vm, compiled->loop_entries[i].code);
+    if (i == compiled->loop_entry_count)
+        compile_hot(function, true, header);
+    return i >= compiled->loop_entry_count || compiled->loop_entries[i].header != header ||
+           run_compiled(vm, compiled->loop_entries[i].code);
 }
 
 /* ---- Set-up ---- */
@@ -326,27 +439,32 @@ bool jit_init(struct vm *vm, enum jit_mode mode)
     check(cairn_signature_create(NULL, &result, 1, &argument, 1, &jit.resume_signature, &error),
           &error);
     heap_add_roots(&vm->heap, visit_cached, NULL);
-    jit.context = LLVMContextCreate();
     jit.next_id = 1;
-    return true;
+    jit.assumptions = heap_map(GLOBALS_MAX * sizeof(cairn_assumption *));
+    return jit.assumptions != NULL && sem_init(&job.has_ended, 0, 0) == 0;
 }
 
 void jit_destroy(void)
 {
-    for (uint32_t i = 0; i < jit.assumption_capacity; i++)
+    cairn_queue_destroy(jit.queue);
+    if (job.is_running)
+        LLVMDisposeMemoryBuffer(job.bitcode);
+    for (uint32_t i = 0; jit.assumptions != NULL && i < jit.vm->globals.count; i++)
         cairn_assumption_destroy(jit.assumptions[i]);
-    free(jit.assumptions);
     free_cached();
     cairn_exit_destroy(jit.exit);
-    cairn_engine_destroy(jit.engine);
     cairn_signature_destroy(jit.resume_signature);
     cairn_runtime_destroy(jit.runtime);
-    if (jit.context != NULL)
-        LLVMContextDispose(jit.context);
 }
 
 void jit_print_statistics(void)
 {
-    fprintf(stderr, "compiled: %u functions and loops in %.0f ms; guards that failed: %u\n",
-            jit.compiled_count, 1e3 * (double)jit.compile_time / CLOCKS_PER_SEC, jit.left_count);
+    struct cairn_runtime_statistics statistics = {0};
+    if (jit.runtime != NULL)
+        cairn_runtime_statistics(jit.runtime, &statistics);
+    fprintf(stderr,
+            "compiled: %u functions and loops in %.0f ms, of which are in memory: %u; guards that "
+            "failed: %u\n",
+            jit.compiled_count, 1e3 * jit.compile_seconds,
+            statistics.module_count + statistics.retired_count, jit.left_count);
 }

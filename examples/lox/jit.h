@@ -2,8 +2,9 @@
  * The compiler, as the interpreter sees it: counters that reach their limit call it.
  *
  * Compiled code is a function of C. It gets its frame, in which the caller has written nothing, and
- * the slots from the callee on; it returns the result, or UNDEFINED after an error, which was
- * printed. It finds all else at addresses that do not change.
+ * the slots from the callee on, of which the first few are not in memory, but arguments; those that
+ * the function does not have are unspecified. It returns the result, or UNDEFINED after an error,
+ * which was printed. It finds all else at addresses that do not change.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -19,7 +20,8 @@ enum jit_mode {
     JIT_LOOPS,  /* compiles at the first back edge only */
 };
 
-typedef lox_value compiled_code(struct closure *closure, lox_value *base, struct frame *frame);
+typedef lox_value compiled_code(struct closure *closure, lox_value *base, struct frame *frame,
+                                lox_value slot_0, lox_value slot_1, lox_value slot_2);
 
 enum { LOOP_ENTRIES_MAX = 8 };
 
@@ -35,7 +37,8 @@ struct compiled {
     bool is_compiled;
     bool is_refused; /* never compile it again */
     bool avoids_loop_types;
-    uint32_t versions; /* how often it was compiled */
+    uint32_t versions;   /* how often it was compiled */
+    uint32_t generation; /* how often its code was discarded */
     uint32_t loop_entry_count;
     struct loop_entry loop_entries[LOOP_ENTRIES_MAX];
 };

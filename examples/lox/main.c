@@ -48,32 +48,9 @@ static bool parse_mode(const char *name, enum jit_mode *mode)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         *mode = (enum jit_mode)i;
         if (strcmp(name, names[i]) == 0)
-            return true;
+            return *mode == JIT_OFF || JIT_DEFAULT != JIT_OFF;
     }
     return false;
-}
-
-static bool parse_option(struct options *options, int option)
-{
-    switch (option) {
-    case 's':
-        options->heap.is_stressed = true;
-        return true;
-    case 'l':
-        return parse_size(optarg, 1 << 20, &options->heap.limit);
-    case 'y':
-        return parse_size(optarg, 1 << 10, &options->heap.young_size) &&
-               options->heap.young_size >= 4 * (size_t)SMALL_MAX;
-    case 'c':
-        return options->prints_code = true;
-    case 'j':
-        return parse_mode(optarg, &options->jit) &&
-               (options->jit == JIT_OFF || JIT_DEFAULT != JIT_OFF);
-    case 't':
-        return options->prints_statistics = true;
-    default:
-        return false;
-    }
 }
 
 static bool parse_options(struct options *options, int argc, char **argv)
@@ -87,11 +64,22 @@ static bool parse_options(struct options *options, int argc, char **argv)
         {"jit", required_argument, NULL, 'j'},
         {NULL, 0, NULL, 0},
     };
-    int option;
-    while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1)
-        if (!parse_option(options, option))
-            return false;
-    return argc - optind <= 1;
+    bool is_right = true;
+    for (int option;
+         is_right && (option = getopt_long(argc, argv, "", long_options, NULL)) != -1;) {
+        is_right = option != '?';
+        options->heap.is_stressed |= option == 's';
+        options->prints_code |= option == 'c';
+        options->prints_statistics |= option == 't';
+        if (option == 'l')
+            is_right = parse_size(optarg, 1 << 20, &options->heap.limit);
+        else if (option == 'y')
+            is_right = parse_size(optarg, 1 << 10, &options->heap.young_size) &&
+                       options->heap.young_size >= 4 * (size_t)SMALL_MAX;
+        else if (option == 'j')
+            is_right = parse_mode(optarg, &options->jit);
+    }
+    return is_right && argc - optind <= 1;
 }
 
 /* Returns the exit status. */
@@ -189,7 +177,6 @@ static void *run_all(void *argument)
         run_lines(&vm, options);
     if (options->prints_statistics)
         print_statistics(&vm.heap);
-    vm_destroy(&vm);
     jit_destroy();
     return &status;
 }

@@ -11,6 +11,9 @@
  * Strings of the program's text, classes, shapes, tables and closures of methods are allocated in
  * the old generation, which does not move. So caches and compiled code may contain their addresses.
  *
+ * After the header, pointers to objects come first, then values, then all else (see struct layout
+ * in heap.c).
+ *
  * SPDX-License-Identifier: MIT
  */
 #ifndef LOX_OBJECT_H
@@ -126,8 +129,8 @@ struct instance {
 
 struct bound_method {
     struct object object;
-    lox_value receiver;
     struct closure *method;
+    lox_value receiver;
 };
 
 static inline bool is_kind(lox_value value, enum kind kind)

@@ -10,17 +10,32 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 
 /* ---- Roots ---- */
+
+static void visit_stack(struct heap *heap, const struct vm *vm)
+{
+    struct frame *frame = vm->frames;
+    while (frame <= vm->frame) {
+        const struct waiting *waiting = waiting_of(frame);
+        heap_visit_object(heap, &frame->closure);
+        if (waiting == NULL) {
+            const lox_value *end = frame == vm->frame ? vm->top : frame[1].base;
+            heap_visit_values(heap, frame->base, (size_t)(end - frame->base));
+            frame++;
+            continue;
+        }
+        for (uint32_t i = 0; i < waiting->slot_count; i++)
+            heap_visit(heap, &frame->base[waiting->slots[i]]);
+        frame += waiting->frame_count;
+    }
+}
 
 /* Functions have no young objects. */
 static void visit_roots(struct heap *heap, void *user)
 {
     struct vm *vm = user;
-    heap_visit_values(heap, vm->stack, (size_t)(vm->top - vm->stack));
-    for (struct frame *frame = vm->frames; frame <= vm->frame; frame++)
-        heap_visit_object(heap, &frame->closure);
+    visit_stack(heap, vm);
     heap_visit_values(heap, vm->globals.values, vm->globals.count);
     if (!heap->is_major)
         return;
@@ -36,7 +51,7 @@ static void visit_roots(struct heap *heap, void *user)
 
 bool vm_init(struct vm *vm, const struct heap_options *options)
 {
-    *vm = (struct vm){.stack = heap_map(STACK_SLOTS * sizeof *vm->stack),
+    *vm = (struct vm){.stack = heap_map((STACK_SLOTS + REGISTER_SLOTS) * sizeof *vm->stack),
                       .frames = heap_map((FRAMES_MAX + FRAMES_SPARE) * sizeof *vm->frames)};
     vm->globals.values = heap_map(GLOBALS_MAX * sizeof *vm->globals.values);
     vm->globals.are_assigned = heap_map(GLOBALS_MAX);
@@ -45,31 +60,13 @@ bool vm_init(struct vm *vm, const struct heap_options *options)
         return false;
     vm->top = vm->stack;
     vm->frame = vm->frames;
+    vm->frame->base = vm->stack;
     heap_add_roots(&vm->heap, visit_roots, vm);
     vm->init_name = string_intern_old(&vm->heap, "init", 4);
     if (vm->init_name == NULL)
         return false;
     define_natives(vm);
     return true;
-}
-
-void vm_destroy(struct vm *vm)
-{
-    while (vm->functions != NULL) {
-        struct function *function = vm->functions;
-        vm->functions = function->next;
-        function_free(function);
-    }
-    free(vm->globals.names);
-    heap_destroy(&vm->heap);
-    if (vm->stack != NULL)
-        munmap(vm->stack, STACK_SLOTS * sizeof *vm->stack);
-    if (vm->frames != NULL)
-        munmap(vm->frames, (FRAMES_MAX + FRAMES_SPARE) * sizeof *vm->frames);
-    if (vm->globals.values != NULL)
-        munmap(vm->globals.values, GLOBALS_MAX * sizeof *vm->globals.values);
-    if (vm->globals.are_assigned != NULL)
-        munmap(vm->globals.are_assigned, GLOBALS_MAX);
 }
 
 /* ---- Global variables ---- */
@@ -82,8 +79,7 @@ uint32_t global_number(struct vm *vm, struct string *name)
         return (uint32_t)*known;
     if (globals->count == GLOBALS_MAX)
         heap_exhausted();
-    globals->names =
-        array_grow(globals->names, globals->count, &globals->capacity, sizeof *globals->names);
+    globals->names = array_grow(globals->names, globals->count, sizeof *globals->names);
     if (!table_set(&vm->heap, &globals->numbers, name, globals->count))
         heap_exhausted();
     globals->values[globals->count] = UNDEFINED;
@@ -107,6 +103,23 @@ void define_native(struct vm *vm, const char *name, uint32_t arity,
 }
 
 /* ---- Errors ---- */
+
+/* Writes the frames of compiled code that waits. */
+static void complete_frames(struct vm *vm)
+{
+    for (struct frame *frame = vm->frames; frame <= vm->frame; frame++) {
+        const struct waiting *waiting = waiting_of(frame);
+        if (waiting == NULL)
+            continue;
+        if (frame == vm->frame)
+            vm->frame += waiting->frame_count - 1;
+        struct closure *closure = frame->closure;
+        for (uint32_t i = 0; i < waiting->frame_count; i++)
+            frame[i] = (struct frame){closure, waiting->frames[i].function, waiting->frames[i].at,
+                                      frame->base};
+        frame += waiting->frame_count - 1;
+    }
+}
 
 static void print_frame(const struct frame *frame)
 {
@@ -142,6 +155,7 @@ bool runtime_error(struct vm *vm, const char *format, ...)
     vfprintf(stderr, format, arguments);
     va_end(arguments);
     fputc('\n', stderr);
+    complete_frames(vm);
     print_stack(vm);
     return false;
 }

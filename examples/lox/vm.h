@@ -10,15 +10,17 @@
 #include "intern.h"
 
 enum {
-    STACK_SLOTS = 1 << 24,
+    STACK_SLOTS = 1 << 25, /* 100,000 calls with 300 slots each */
     GLOBALS_MAX = OPERAND_MAX + 2,
     FRAMES_MAX = 1 << 18,
-    FRAMES_SPARE = 16, /* mapped, too, for compiled code, which checks after it has made frames */
-    TRACE_LINES = 64,  /* of a deep stack, the first and last so many frames are printed */
+    REGISTER_SLOTS = 3, /* compiled code gets so many slots in registers; also the spare ones */
+    FRAMES_SPARE = 16,  /* mapped, too, for compiled code, which checks after it has made frames */
+    TRACE_LINES = 64,   /* of a deep stack, the first and last so many frames are printed */
 };
 
 /* A call of the interpreter. This is all that it knows of a call, so whoever makes frames (a
- * compiled function that leaves) fills in these four, and the slots from `base` on. */
+ * compiled function that leaves) fills in these four, and the slots from `base` on. A frame of
+ * compiled code that waits for a call has its closure and its base; `at` is a struct waiting. */
 struct frame {
     struct closure *closure; /* NULL in the frame that leaves the interpreter */
     struct function *function;
@@ -26,13 +28,32 @@ struct frame {
     lox_value *base;       /* slot 0: the callee or `this`, then the arguments, then locals */
 };
 
+/* What is the same each time that compiled code waits at a certain call: which of its slots memory
+ * has, and the frames of the function and of those inlined into it, which are then not written. */
+struct waiting {
+    struct waiting *next; /* in a list of all; see compiled.c */
+    uint32_t frame_count;
+    uint32_t slot_count;
+    struct {
+        struct function *function;
+        const instruction *at;
+    } frames[FRAMES_SPARE];
+    uint32_t slots[]; /* from the first frame's base: those that can be objects that move */
+};
+
+/* Returns NULL for a frame that is as the interpreter has written it. */
+static inline const struct waiting *waiting_of(const struct frame *frame)
+{
+    uintptr_t at = (uintptr_t)frame->at;
+    return at & 1 ? (const struct waiting *)(at - 1) : NULL;
+}
+
 struct globals {
     struct table *numbers; /* from names */
     lox_value *values;     /* at a fixed address; UNDEFINED if only named so far */
     bool *are_assigned;    /* whether there is code that assigns it after its definition */
     struct string **names;
     uint32_t count;
-    uint32_t capacity;
 };
 
 struct vm {
@@ -46,9 +67,9 @@ struct vm {
     struct heap heap;
 };
 
-/* Returns false if there is not enough memory. */
+/* Returns false if there is not enough memory. What a VM has is released by the end of the process.
+ */
 bool vm_init(struct vm *vm, const struct heap_options *options);
-void vm_destroy(struct vm *vm);
 
 /* Returns the number of a global variable. */
 uint32_t global_number(struct vm *vm, struct string *name);

@@ -22,12 +22,12 @@
  *
  * RECORDS. An interrupted frame has a record if LLVM has made one at the next instruction. A frame
  * that waits for a call has one if a record belongs to the call's return address
- * (cairn_record_return_address): the record of the statepoint or patch point that makes the call;
- * or a declared stack map without a shadow at the address of the call instruction. Such a stack map
- * describes the frame while the call runs. It is not found if there are instructions between the
- * two, such as those that pass arguments, or if one of its values is in the register in which the
- * call leaves its return address. A stack map at the return address describes the frame after the
- * call, and is not found for a frame that waits. A record is valid only at its address.
+ * (cairn_table_find_return_address): the record of the statepoint or patch point that makes the
+ * call; or a declared stack map without a shadow at the address of the call instruction. Such a
+ * stack map describes the frame while the call runs. It is not found if there are instructions
+ * between the two, such as those that pass arguments, or if one of its values is in the register in
+ * which the call leaves its return address. A stack map at the return address describes the frame
+ * after the call, and is not found for a frame that waits. A record is valid only at its address.
  *
  * VALUES THAT CAN BE READ. In the innermost frame, all values can be read. In a frame that waits
  * for a call, values in memory, constants, and values in callee-saved registers can be read. The

@@ -25,7 +25,8 @@
  *     cairn_ic_create(site, &options, &ic, &error)
  *
  * When a shape dies, the host visits all caches (cairn_runtime_visit_ics), collects a change for
- * each case of that shape, and makes all changes with one call (cairn_ics_change).
+ * each case with that shape, also as the holder's or the new one, and makes all changes with one
+ * call (cairn_ics_change). What megamorphic caches report (FEEDBACK) may still name it.
  * examples/inline_cache.c does both.
  *
  * CASES. A case is a guard and an action. The guard loads 1, 2, 4 or 8 bytes at an offset from an
@@ -34,9 +35,46 @@
  * function. Otherwise the next case is tried. If no case hits, the handler is called. The receiver
  * must be a readable pointer: code whose values are tagged tests the tag before the patch point.
  *
+ * A case may do more:
+ *
+ *   - HOLDERS. A second guard compares a word of another object, which is at a constant
+ *     address: the prototype that has the property. A load then reads the holder's field. A store,
+ *     a constant and a call only test the guard, for example that no prototype has a setter.
+ *   - TRANSITIONS. A store that adds a property stores the value and then the new key into the word
+ *     that the guard has compared. The two stores are not ordered for other threads.
+ *   - WRITE BARRIERS. A store marks the card of the receiver, or calls a function with the receiver
+ *     and the value.
+ *   - ELEMENTS. The field is an element of an array, whose index is an operand. The length is in
+ *     the receiver. An index that is not less than the length misses.
+ *   - ARGUMENTS. A call passes a constant after the site's arguments, for example the method.
+ *
+ * Each of them takes a few instructions more, and space in the site's own bytes: 64 bytes on x86-64
+ * and AArch64 and 112 bytes on PPC64 are enough for most cases.
+ *
  * STATES. A cache is empty, monomorphic (one case), polymorphic (several cases, up to a limit) or
  * megamorphic: one case more than the limit was added. A megamorphic cache has no cases and takes
- * none. Its site calls the host's megamorphic handler directly until the cache is reset.
+ * none, except in its table. All other executions of its site call the host's megamorphic handler
+ * directly until the cache is reset.
+ *
+ * TABLES. With `has_table`, a megamorphic cache keeps the cases that it had, and takes more, in a
+ * table that its code searches by key. They must be loads or stores of fields in the receiver that
+ * differ from each other only in the key and in the field's offset, which is not negative. The
+ * guards compare 4 or 8 bytes without a mask. Keys of 8 bytes are less than 2^48, and their
+ * fields' offsets less than 65,536: addresses of shapes, for example. Other cases are not taken,
+ * and those that count hits or keep flags have no table. A table grows to 2^11 words of 8 bytes. If
+ * two keys have the same place even then, the newer case replaces the older one. So an access may
+ * miss although its case was added, and a handler that always adds the case adds it again.
+ *
+ * Descriptions only count the cases of a table. A host that must remove all cases of a shape
+ * removes them from each megamorphic cache with a table (CAIRN_IC_CHANGE_REMOVE), which succeeds
+ * even if the case is not there.
+ *
+ * FEEDBACK for a compiler that optimises the code further: cairn_ic_describe and
+ * cairn_runtime_visit_ics return the cases and how often each has hit. A megamorphic cache reports
+ * the cases that it had, with their hits, and the cases that were added since, up to
+ * CAIRN_IC_CASE_LIMIT_MAX together, and how often each was added. So a handler of megamorphic
+ * misses that adds cases, at least some of the time, counts which shapes there are. These additions
+ * change nothing else.
  *
  * THE FIRST CASE in the order of the cases is tested in the site's own bytes, if they have space
  * for it (cairn_patchpoint_inline_bytes). It then takes as long as a guard in the compiled
@@ -73,11 +111,11 @@
  * REGISTERS. A hit changes the result's register, and the memory that a store writes. It also
  * changes registers that the ABI lets code between caller and callee change, and in which LLVM
  * keeps nothing across a patch point: r11 on x86-64; x16 and x17 on AArch64; r11, r12, CTR and LR
- * on PPC64. It writes nothing below the stack pointer, and changes no vector register except the
- * result's. Flags are preserved on AArch64 and PPC64. On x86-64 the arithmetic flags change. LLVM
- * assumes that every patch point changes them; a host whose own code generator does not assume this
- * sets `keeps_flags`. A case that calls changes what the site's calling convention lets a call
- * change.
+ * on PPC64. It writes nothing below the stack pointer, except for 16 bytes on x86-64 if it searches
+ * a table by keys of 8 bytes, and changes no vector register except the result's. Flags are
+ * preserved on AArch64 and PPC64. On x86-64 the arithmetic flags change. LLVM assumes that every
+ * patch point changes them; a host whose own code generator does not assume this sets
+ * `keeps_flags`. A case that calls changes what the site's calling convention lets a call change.
  *
  * CALLING CONVENTIONS. With anyregcc, operands and result are in any registers, which the record
  * names. All other registers are preserved, also while the handler runs, which finds vector
@@ -95,12 +133,19 @@
  *   - A hit of the first case in the site's own bytes takes as long as a guard and a load in the
  *     compiled function. A hit in code elsewhere takes 0.5 ns more, and each case that is tested
  *     before it about as much as a guard.
- *   - A miss takes 100 ns, 40 times as long as a call of a lookup in a hash table, and the time of
- *     the handler, because all registers are saved and restored. On an Intel Sapphire Rapids it
- *     takes 400 to 450 ns.
- *   - An access of a megamorphic cache is a miss. With a megamorphic target it takes 3 ns: a direct
- *     call and a lookup in the host's hash table. Only sites with the C calling convention and
- *     fastcc can have one, so use these where more shapes than cases are expected.
+ *   - A transition and a load of a holder's field in the site's own bytes also take as long as the
+ *     same code in the compiled function; an element takes 0.3 ns more than that.
+ *   - A barrier that marks a card takes four instructions; one that calls takes as long as a miss.
+ *   - A miss takes 80 to 100 ns, 40 times as long as a call of a lookup in a hash table, and the
+ *     time of the handler, because all registers are saved and restored, and the frame is found.
+ *     With code compiled for AVX-512 on an Intel Sapphire Rapids it takes 400 to 450 ns.
+ *   - A miss that a light handler handles takes 15 ns, and the time of the light handler. If the
+ *     light handler refuses it, that time is added to the other.
+ *   - An access of a megamorphic cache that finds its case in the table takes 1.2 ns, with keys of
+ *     8 bytes 1.5 ns: half of the time of a call of a lookup in a hash table. All others are
+ * misses, of which a light handler should handle most. With a megamorphic target they take 3 ns: a
+ *     direct call and a lookup in the host's hash table. Only sites with the C calling convention
+ *     and fastcc can have one.
  *   - A case that calls takes as long as a miss where Cairn calls the function (CALLING
  *     CONVENTIONS), otherwise as long as a guarded direct call.
  *   - Adding a case takes 1.3 us, so a handler should not add a case that will not hit again.
@@ -182,6 +227,46 @@ struct cairn_ic_field {
     int32_t pointer_offset; /**< offset of that pointer in the receiver, in bytes */
 };
 
+/** A second object, at a constant address, and its guard. The host must remove the case before the
+ *  object is moved or freed. */
+struct cairn_ic_holder {
+    const void *object;          /**< NULL: the case has no holder */
+    struct cairn_ic_guard guard; /**< `operand` is ignored */
+};
+
+/** The array that a load or a store accesses. The element with number i begins i times the field's
+ *  width after the field's offset. */
+struct cairn_ic_elements {
+    uint8_t length_width;  /**< size of the length, an unsigned number: 1, 2, 4 or 8 bytes; 0: the
+                            *   case accesses a field */
+    int32_t length_offset; /**< bytes from the receiver; the length must be less than 2^63 */
+    uint32_t index;        /**< number of the operand with the index: an i32 or i64, unsigned */
+};
+
+/** What a store does after it has stored the value and the key. */
+enum cairn_ic_barrier_kind {
+    CAIRN_IC_BARRIER_NONE = 0,
+    /** Sets the byte at `cards` + (address of the receiver >> `card_shift`) to `card`. */
+    CAIRN_IC_BARRIER_CARD = 1,
+    /** Calls `function`. Takes less time than a miss, because no frame is found. */
+    CAIRN_IC_BARRIER_CALL = 2
+};
+
+/** Called after a store, on the thread that has stored. `value` holds the bits of the stored
+ *  operand, zero-extended. Must return, and must not change caches of a retired module. */
+typedef void cairn_ic_barrier_function(void *receiver, uint64_t value, void *user);
+
+struct cairn_ic_barrier {
+    enum cairn_ic_barrier_kind kind;
+    uint8_t card_shift; /**< 0 to 63 */
+    uint8_t card;
+    /** Address of the card of address 0: address of the first card - (address of the heap >>
+     *  `card_shift`). Must be less than 2^63 when it is shifted left by `card_shift`. */
+    uint64_t cards;
+    cairn_ic_barrier_function *function;
+    void *user;
+};
+
 enum cairn_ic_action {
     CAIRN_IC_LOAD = 0,     /**< the result is the value of the field */
     CAIRN_IC_STORE = 1,    /**< an operand is stored into the field */
@@ -199,6 +284,14 @@ struct cairn_ic_case {
     uint64_t constant;  /**< bits of the constant; of a float or a narrow integer the lower
                          *   bits */
     const void *target; /**< of a call: a function pointer, to C or compiled code */
+    /** Whether a call passes `constant` as a last argument, of 64 bits, after those of the site. */
+    bool passes_constant;
+    bool changes_key; /**< whether a store also stores `new_key` into the word of the guard, which
+                       *   must have no mask */
+    uint64_t new_key; /**< has only bits of the guard's width */
+    struct cairn_ic_holder holder;
+    struct cairn_ic_elements elements; /**< of a load without a holder, or a store */
+    struct cairn_ic_barrier barrier;   /**< of a store */
 };
 
 /* ---- Handlers ---- */
@@ -213,6 +306,21 @@ struct cairn_ic_miss {
      *  continue (cairn/exit.h). */
     struct cairn_exit_call *call;
 };
+
+/**
+ * Handles a miss in less time than a handler, because only general and vector registers are saved,
+ * and no frame is found. `operands` holds the bits of the site's operands, zero-extended. The
+ * handler either makes the access, stores the bits of the result in `result` if the site has one,
+ * and returns true; or it returns false, and then the other handler is called with the same
+ * operands. It returns false to add a case, to leave the compiled code (cairn/exit.h), and for
+ * accesses that it cannot make.
+ *
+ * It is an ordinary function for the compiled code: it may call anything, also code that reaches
+ * the same site, and the thread's stack can be walked. It is called only if all operands and the
+ * result are integers, pointers, doubles or, except on PPC64, floats, in registers, and
+ * without `keeps_flags`. Otherwise only the other handler is called.
+ */
+typedef bool cairn_ic_light_handler(const uint64_t *operands, uint64_t *result, void *user);
 
 /** Handles a miss. `user` is the pointer from the options. */
 typedef void cairn_ic_handler(struct cairn_ic_miss *miss, void *user);
@@ -253,10 +361,15 @@ enum cairn_ic_dispatch {
 struct cairn_ic_options {
     cairn_ic_handler *handler;
     void *user; /**< argument of the handlers */
+    /** Called before `handler` and `megamorphic_handler`; NULL if there is none. */
+    cairn_ic_light_handler *light_handler;
     /** Called while the cache is megamorphic; NULL for `handler`. */
     cairn_ic_handler *megamorphic_handler;
     /** A function that the site calls directly, with its arguments, while the cache is megamorphic.
-     *  Only with the C calling convention and fastcc. NULL to use the handler. */
+     *  Only with the C calling convention and fastcc. NULL to use the handler. It cannot leave the
+     *  site's function as a handler can. If it must, let it return a value that no access has, and
+     *  test that with a guard after the site (cairn_build_guard). It throws by
+     *  cairn_context_resume. */
     const void *megamorphic_target;
     uint32_t case_limit; /**< 1 to CAIRN_IC_CASE_LIMIT_MAX; 0 for CAIRN_IC_CASE_LIMIT_DEFAULT */
     enum cairn_ic_dispatch dispatch;
@@ -265,6 +378,10 @@ struct cairn_ic_options {
     bool counts_hits;
     /** Preserves all flags on x86-64, which makes hits several times slower there. */
     bool keeps_flags;
+    /** Whether the megamorphic target gets `user` as a last argument, after those of the site. */
+    bool passes_user;
+    /** Whether the cache has a table while it is megamorphic (TABLES). */
+    bool has_table;
 };
 
 /**
@@ -282,7 +399,8 @@ struct cairn_ic_options {
  * ARGUMENT: there is no site or no handler; the limit is too large; there is a megamorphic target
  * but sites with this calling convention cannot call it.
  * UNSUPPORTED: another calling convention; more than CAIRN_IC_OPERANDS_MAX operands; an operand or
- * result of a type that handlers cannot have; Cairn cannot save all registers of this machine.
+ * result of a type that handlers cannot have; there is no register in which a megamorphic target
+ * could get `user`; Cairn cannot save all registers of this machine.
  * CORRUPT: the record does not have what its declaration says.
  * STATE: the module is retired, or a visitor calls.
  * FULL, MEMORY, SYSTEM.
@@ -306,14 +424,16 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_ic_destroy(cairn_ic *ic,
 /**
  * Adds a case after the others. A case with the same guard is replaced. If the cache has as many
  * cases as its limit allows, it becomes megamorphic instead. Nothing changes if the cache is
- * megamorphic or has this very case. All of these are successes.
+ * megamorphic, except its table (TABLES) and what it reports (FEEDBACK), or if it has this very
+ * case. All of these are successes.
  *
  * Errors, after which the cache is unchanged:
  * ARGUMENT: there is no such operand; a width is invalid; the key has bits outside the mask or the
- * width; the field is wider than the value; the site's result or operands do not allow the action.
- * The message gives the reason.
+ * width; the field is wider than the value; the site's result or operands do not allow the action;
+ * the action has no holder, elements, new key, barrier or argument of the kind that is given; a
+ * card's address is not representable. The message gives the reason.
  * UNSUPPORTED: an operand or the result is not in a register, or has a type that only handlers and
- * calls support; a call with such types.
+ * calls support; a call with such types; there is no register for a constant argument.
  * STATE: the cache is destroyed, its module is retired, or a visitor calls.
  * RANGE, FULL, MEMORY, SYSTEM and the errors of a strength, as for cairn_site_call.
  */
@@ -322,25 +442,16 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_ic_add(cairn_ic *ic,
                                                           enum cairn_strength strength,
                                                           struct cairn_error *error);
 
-/** Removes the case with this guard. Errors: NOT_FOUND: there is no such case; others as for
- *  cairn_ic_add. */
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_ic_remove(cairn_ic *ic,
-                                                             const struct cairn_ic_guard *guard,
-                                                             enum cairn_strength strength,
-                                                             struct cairn_error *error);
-
-/** Removes all cases, also makes a megamorphic cache empty, and sets the count of misses to 0.
- *  Errors as for cairn_ic_add. */
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_ic_reset(cairn_ic *ic,
-                                                            enum cairn_strength strength,
-                                                            struct cairn_error *error);
-
-/* ---- Changing many caches ---- */
+/* ---- Other changes, of any number of caches ---- */
 
 enum cairn_ic_change_kind {
-    CAIRN_IC_CHANGE_ADD = 0,    /**< as cairn_ic_add */
-    CAIRN_IC_CHANGE_REMOVE = 1, /**< as cairn_ic_remove */
-    CAIRN_IC_CHANGE_RESET = 2,  /**< as cairn_ic_reset */
+    CAIRN_IC_CHANGE_ADD = 0, /**< as cairn_ic_add */
+    /** Removes the case with the guard of `entry`. NOT_FOUND if there is no such case, and the
+     * cache is not a megamorphic one with a table. */
+    CAIRN_IC_CHANGE_REMOVE = 1,
+    /** Removes all cases, also makes a megamorphic cache empty, and sets the count of misses to 0.
+     */
+    CAIRN_IC_CHANGE_RESET = 2,
     /** Sorts the cases by their current hits, the most frequent one first. STATE if the cache does
      *  not count hits. */
     CAIRN_IC_CHANGE_ORDER = 3
@@ -364,8 +475,8 @@ struct cairn_ic_change {
  * A list that a visitor has collected may be out of date: other threads may have changed caches
  * since. If this returns NOT_FOUND or STATE, collect the changes again.
  *
- * Errors, after which every cache is unchanged: those of cairn_ic_add and cairn_ic_remove, whose
- * messages name the site. ARGUMENT also for caches of two runtimes.
+ * Errors, after which every cache is unchanged: those of cairn_ic_add and of the kinds of changes.
+ * Their messages name the site. ARGUMENT also for caches of two runtimes.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_ics_change(const struct cairn_ic_change *changes,
                                                               size_t count,
@@ -394,9 +505,17 @@ struct cairn_ic_description {
     enum cairn_ic_state state;
     uint32_t case_count;
     uint32_t case_limit;
-    struct cairn_ic_case
-        cases[CAIRN_IC_CASE_LIMIT_MAX];     /**< in the order in which they are tried */
+    uint32_t table_case_count; /**< cases of a megamorphic cache in its table */
+    /** Number of entries in the next three arrays: `case_count`, unless the cache is megamorphic.
+     */
+    uint32_t seen_count;
+    /** In the order in which they are tried; or those that a megamorphic cache had and was given
+     *  (FEEDBACK). */
+    struct cairn_ic_case cases[CAIRN_IC_CASE_LIMIT_MAX];
     uint64_t hits[CAIRN_IC_CASE_LIMIT_MAX]; /**< of each case; 0 if not counted */
+    /** How often each case was added while the cache was megamorphic. */
+    uint64_t additions[CAIRN_IC_CASE_LIMIT_MAX];
+    uint64_t other_additions; /**< of cases that are not in `cases` */
     bool counts_hits;
     uint64_t misses; /**< calls of the handlers since the last reset; 0 if not counted */
     /** Size of the code of the cache, with the first case's code in the site's own bytes. */
@@ -436,6 +555,9 @@ CAIRN_API void cairn_runtime_visit_ics(cairn_runtime *runtime, cairn_ic_visitor 
  *     site 7 at 0x7f0000001010: polymorphic, 2 of 4 cases, 1200 hits, 2 misses
  *         [operand 0 + 0] 4 bytes = 0x51: load 8 bytes at 16, 1000 hits
  *         [operand 0 + 0] 4 bytes & 0xff = 0x52: constant 0x7, 200 hits
+ *
+ * A megamorphic cache's lines are those of the cases that it has seen, and end with the number of
+ * additions.
  */
 CAIRN_API size_t cairn_runtime_format_ics(cairn_runtime *runtime, char *text, size_t size);
 

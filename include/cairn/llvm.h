@@ -11,6 +11,7 @@
 #include <cairn/assumption.h>
 #include <cairn/call.h>
 #include <cairn/declaration.h>
+#include <cairn/entry.h>
 #include <cairn/exit.h>
 #include <cairn/ic.h>
 #include <cairn/load.h>
@@ -79,7 +80,7 @@ struct cairn_patchpoint {
  * So only engines load such modules: memory managers, ORC and cairn_embed_manifest refuse them
  * (UNSUPPORTED). The exits, assumptions and handlers must be valid as long as the code.
  *
- * cairn_engine_finalise refuses, in addition to its other errors: an ID with two bindings
+ * cairn_engine_function refuses, in addition to its other errors: an ID with two bindings
  * (CONFLICT; the message names both functions); an ID with a binding and two shapes; metadata of
  * that name in another form (CORRUPT); and what cairn_ic_create and cairn_assumption_add refuse.
  * The message names the site and its function.
@@ -621,7 +622,7 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_orc_status(cairn_orc *orc, LL
  * Symbols, constructors, and exceptions that pass through the code: as in cairn/load.h. Each engine
  * has its own scope.
  *
- * ERRORS OF LLVM. While an engine compiles (cairn_engine_finalise, cairn_engine_function), and
+ * ERRORS OF LLVM. While an engine compiles (cairn_engine_function, cairn_engine_site), and
  * while it runs passes, it handles the diagnostics of its modules' contexts. An error, for example
  * inline assembly that cannot be assembled or needs too many registers, makes the call fail, with
  * LLVM's text. All diagnostics are passed on to the handler that the host has set for the context
@@ -717,26 +718,147 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_engine_add_module(cairn_engin
 
 /**
  * Compiles, loads and publishes all modules that were added since the last call, as one module, and
- * disposes of them. If none was added, returns what the last call returned. Errors: LLVM (an error
- * that LLVM reported, with its text), and all errors of cairn_loader_add_object,
- * cairn_loader_finish and cairn_module_publish, among them NOT_FOUND (undefined symbols, by name)
- * and FULL (too little space in the slab). Then none of the new modules is published, and earlier
- * ones stay loaded.
+ * disposes of them. Then returns the address of a function or variable, as
+ * cairn_runtime_find_symbol finds it in the engine's modules; NULL on failure. If no module was
+ * added, and the last one could not be loaded, the errors are the same again.
+ *
+ * Errors: NOT_FOUND (not defined, or hidden, or only in a module that was retired or could not be
+ * loaded), and, unless it was loaded before: LLVM (an error that LLVM reported, with its text), and
+ * all errors of cairn_loader_add_object, cairn_loader_finish and cairn_module_publish, among them
+ * NOT_FOUND (undefined symbols, by name) and FULL (too little space in the slab). Then none of the
+ * new modules is published, and earlier ones stay loaded.
  */
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_engine_finalise(cairn_engine *engine,
-                                                                   struct cairn_error *error);
-
-/** Finalises, and returns the address of a function or variable, as cairn_runtime_find_symbol finds
- *  it in the engine's modules; NULL on failure. Errors: NOT_FOUND (not defined, or hidden, or only
- *  in a module that was retired or whose finalisation failed), and, unless it was loaded before,
- *  all errors of cairn_engine_finalise. */
 CAIRN_API void *cairn_engine_function(cairn_engine *engine, const char *name,
                                       struct cairn_error *error);
 
-/** Finalises, and returns the site with the ID in the engine's runtime; NULL on failure. Errors:
- *  those of cairn_engine_finalise and of cairn_runtime_find_site. */
+/** Loads as cairn_engine_function does, and returns the site with the ID in the engine's runtime;
+ *  NULL on failure. Errors: those of cairn_engine_function for loading, and of
+ *  cairn_runtime_find_site. */
 CAIRN_API cairn_site *cairn_engine_site(cairn_engine *engine, uint64_t id,
                                         struct cairn_error *error);
+
+/*
+ * ---- Queues: compilation in other threads ----
+ *
+ * A queue has threads, each with an engine. A job is a function to compile: the queue calls the
+ * host to build its module, compiles, loads and publishes it, and installs the function as the
+ * version of an entry (cairn/entry.h):
+ *
+ *     const struct cairn_queue_options options = {.engine = {.optimisation_level = 2}};
+ *     cairn_queue_create(runtime, &options, &queue, &error)
+ *     const struct cairn_queue_job job = {
+ *         .build = build_f, .function = "f.1", .entry = f, .done = note_result, .user = vm};
+ *     cairn_queue_add(queue, &job, &ticket, &error)
+ *     ...
+ *     cairn_queue_destroy(queue)
+ *
+ * CONTEXTS. LLVM's contexts belong to one thread at a time. A context of the queue's is created for
+ * each batch, and disposed of after it. `build` is called in the thread that compiles, creates its
+ * module in the context that it is given, and must not use LLVM objects of other threads. So the
+ * host's own contexts are never used, and `build` reads what it compiles from the host's data,
+ * which must be safe to read there.
+ *
+ * BATCHES. LLVM takes 2 ms for a module of one function, and 0.5 ms for each function of a module
+ * of many. So a thread takes what waits, divided by the number of threads and at most `batch_limit`
+ * jobs, links their modules into one, and compiles that. It becomes one cairn_module, which is
+ * retired only with its last version. Jobs of a batch are compiled separately if one defines a name
+ * that another one defines or uses, so that each finds the same symbols whatever the batch. If a
+ * batch cannot be compiled, its modules are built again and compiled one by one, so that an error
+ * affects only its own job. IDs that two jobs use for sites of two shapes are such an error, so IDs
+ * should differ.
+ *
+ * SYMBOLS that a job's module does not define are looked up by `load.find_symbol` and in the
+ * process, not in other modules. (`load.ignores_modules` is set.)
+ *
+ * ORDER. Jobs are begun in the order in which they were added. With several threads, they may end
+ * in any order; so a host that has two jobs for one entry adds the second one when the first is
+ * done, or cancels the first.
+ *
+ * FORK. A child of fork() has no threads of the queue. There, cairn_queue_add returns STATE,
+ * cairn_queue_cancel returns false, and cairn_queue_destroy does nothing: the child's copy of the
+ * queue's memory is lost. Everything that was installed before the fork works. LLVM itself may be
+ * used in the child, for example by another queue, only if no job was being compiled at the fork,
+ * because LLVM's locks have no owner in the child.
+ *
+ * Threads. All functions are thread-safe, except that destroying must not overlap another call.
+ * They take locks, so signal handlers must not call them. The queue's threads block all signals
+ * except those of faults and SIGPROF.
+ */
+
+struct cairn_queue_options {
+    /** Of the threads' engines. What it points to must be valid as long as the queue. Its callbacks
+     *  are called by all threads of the queue. */
+    struct cairn_engine_options engine;
+    uint32_t thread_count; /**< 0 means 1 */
+    uint32_t batch_limit;  /**< most jobs that are compiled together; 0 means 32 */
+    uint32_t job_limit;    /**< most jobs that wait; 0: no limit */
+    size_t byte_limit;     /**< most bytes of jobs that wait or are compiled; 0: no limit */
+};
+
+/** How a job has ended. */
+struct cairn_queue_result {
+    uint64_t ticket;
+    /** Status OK: the code is published, and installed if there is an entry. */
+    const struct cairn_error *error;
+    /** Whether the job was cancelled, or its `build` did not want it any more; the status is STATE.
+     */
+    bool is_cancelled;
+    void *address; /**< the function's, if the status is OK; otherwise NULL */
+};
+
+struct cairn_queue_job {
+    /**
+     * Builds a module in `context` that defines the function, and returns it; the queue owns it.
+     * Returns NULL with an error in `*error`, which is the job's result, or without one if the job
+     * is not wanted any more. May be called again for the same job (BATCHES above). Called by a
+     * thread of the queue. It may call all functions of this queue except cairn_queue_destroy.
+     */
+    LLVMModuleRef (*build)(LLVMContextRef context, void *user, struct cairn_error *error);
+    /** Called once, when the job has ended or was cancelled, by a thread of the queue or the thread
+     * that cancels or destroys, with no lock held. With the same restriction. Until then, `entry`
+     * and `user` must be valid. May be NULL. */
+    void (*done)(const struct cairn_queue_result *result, void *user);
+    void *user;
+    const char *function; /**< name of the function, with external linkage; copied */
+    cairn_entry *entry;   /**< NULL: the function is published only */
+    /** The version to install; `code` is ignored. If `signature` is NULL, it is that of the
+     *  function's type (cairn_signature_of_function), if there is one. */
+    struct cairn_entry_version version;
+    enum cairn_strength strength; /**< for cairn_entry_install */
+    size_t bytes; /**< what the job counts towards `byte_limit`: the host's estimate */
+};
+
+typedef struct cairn_queue cairn_queue;
+
+/**
+ * Creates a queue and starts its threads. `options` NULL means all zero. The queue has a reference
+ * to the runtime. Errors: those of cairn_engine_create; SYSTEM (no thread can be started).
+ */
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_queue_create(
+    cairn_runtime *runtime, const struct cairn_queue_options *options, cairn_queue **queue,
+    struct cairn_error *error);
+
+/**
+ * Adds a job, which is copied, and sets `*ticket` to its number, which is not 0 and not used again;
+ * `ticket` may be NULL. Does not wait. Errors, after which no callback is called: FULL (a limit is
+ * reached; the message names it), ARGUMENT, MEMORY, STATE (a forked child).
+ */
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_queue_add(cairn_queue *queue,
+                                                             const struct cairn_queue_job *job,
+                                                             uint64_t *ticket,
+                                                             struct cairn_error *error);
+
+/**
+ * Cancels a job. Returns true if it will not be installed: it waited, and `done` has been called
+ * when this function returns; or it is being compiled, and `done` will be called. Returns false if
+ * it has been installed, is being installed, has failed, or does not exist. Takes O(jobs) time.
+ */
+CAIRN_API bool cairn_queue_cancel(cairn_queue *queue, uint64_t ticket);
+
+/** Cancels all jobs that wait, waits for those that are being compiled, and frees the queue. What
+ *  was published and installed stays. Must not be called by the queue's callbacks. NULL is
+ *  allowed. */
+CAIRN_API void cairn_queue_destroy(cairn_queue *queue);
 
 #ifdef __cplusplus
 }

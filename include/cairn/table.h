@@ -80,8 +80,18 @@ CAIRN_API uint32_t cairn_table_record_count(const cairn_table *table);
 CAIRN_API bool cairn_table_find_address(const cairn_table *table, uint64_t address,
                                         struct cairn_record *record);
 
-/** Finds the first record whose return address (cairn_record_return_address) is `address`.
- *  Returns false if no record has it. */
+/**
+ * Finds the first record of a call by its return address. Returns false if no record has it. The
+ * return address of a record is
+ *
+ *   - of a statepoint, its address;
+ *   - of an armed patch point or shadow, the address after the call that is put there;
+ *   - of a declared stack map at the address of a call, the address after the call, unless another
+ *     record has that return address.
+ *
+ * Records have return addresses if they are declared and their module was loaded by a loader
+ * (cairn/module.h).
+ */
 CAIRN_API bool cairn_table_find_return_address(const cairn_table *table, uint64_t address,
                                                struct cairn_record *record);
 
@@ -107,19 +117,6 @@ CAIRN_API uint64_t cairn_record_id(struct cairn_record record);
 /** Returns the address that LLVM recorded: the first byte of a site, or the return address of a
  *  statepoint. */
 CAIRN_API uint64_t cairn_record_address(struct cairn_record record);
-
-/**
- * Returns the return address of the call at this record; 0 if no call is known:
- *
- *   - of a statepoint, its address;
- *   - of an armed patch point or shadow, the address after the call that is put there;
- *   - of a declared stack map at the address of a call, the address after the call, unless another
- *     record has that return address.
- *
- * Records have return addresses if they are declared and their module was loaded by a loader
- * (cairn/module.h).
- */
-CAIRN_API uint64_t cairn_record_return_address(struct cairn_record record);
 
 /** Returns the function of the record as the section has it. If several functions have the same
  *  address, the stack size is that of the record's own function. */

@@ -226,8 +226,9 @@ static enum cairn_status encode(struct code_stub *stub, void *user, uint8_t *cod
                                 struct cairn_error *error)
 {
     const struct cairn_arch *arch = user;
-    /* The veneer loads the callee's TOC pointer, so the descriptor of the entry has none. */
-    const uint64_t descriptor[DESCRIPTOR_WORDS] = {stub->address};
+    /* The veneer loads the callee's TOC pointer, so the descriptor of the entry has none. Callers
+     * have loaded that, so the veneer must not save it in the place of their own. */
+    const uint64_t descriptor[DESCRIPTOR_WORDS] = {stub->address + arch->veneer_save_bytes};
     if (!arch->encode_veneer(arch, stub->address,
                              (uintptr_t)((const struct code_slotted_stub *)stub)->slot, code))
         return error_set(error, CAIRN_ERROR_RANGE, stub->address,

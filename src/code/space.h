@@ -337,7 +337,7 @@ enum cairn_status code_block_add_veneer(struct code_block *block, enum code_vene
 /* ---- Stubs: code of Cairn's own, which is added and removed while threads run ---- */
 
 /* Maximum size of a stub, in bytes, and alignment of stubs that lookups find. */
-enum { CODE_STUB_BYTES_MAX = 4096, CODE_STUB_ALIGNMENT = 32 };
+enum { CODE_STUB_BYTES_MAX = 8192, CODE_STUB_ALIGNMENT = 32 };
 
 /* The description of a stub. It is allocated together with the stub's code, so that retiring the
  * stub cannot fail, and in private memory, of which a forked child has a copy. Descriptions of the

@@ -13,12 +13,14 @@
 void ic_free(cairn_ic *ic)
 {
     struct cairn_allocator allocator = ic->set->allocator;
-    for (uint32_t i = 0; i < ic->cases.count; i++)
-        if (ic->cases.entries[i].call != NULL)
-            memory_free(&allocator, ic->cases.entries[i].call, sizeof(struct ic_call));
+    for (uint32_t i = 0; i < ic->case_count; i++)
+        if (ic->cases[i].call != NULL)
+            memory_free(&allocator, ic->cases[i].call, sizeof(struct ic_call));
+    memory_free(&allocator, ic->seen, sizeof *ic->seen);
+    ic_table_free(ic->table);
     if (ic->slow_path != NULL)
         ic->destroy_slow_path(ic->slow_path, &allocator);
-    memory_free(&allocator, ic, sizeof *ic);
+    memory_free(&allocator, ic, ic_bytes(ic->options.case_limit));
 }
 
 static size_t free_retired(struct grace_entry *entry)

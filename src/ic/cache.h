@@ -11,7 +11,7 @@
  *  - `code` is the code that the site branches to. It has all cases; or, if `is_inline`, all except
  *    the first one, which is in the site's own bytes (site/inline.h), and only misses there branch
  * to the code. `code`, `cases`, `is_destroyed` and the list change only with the set's lock held.
- *  - Memory whose address is in code (the cache itself, struct ic_call) is freed by a grace
+ *  - Memory whose address is in code (the cache itself, struct ic_call, tables) is freed by a grace
  *    period that began after the code was retired. So a destroyed cache also stays in memory until
  *    then, and a thread that still has its address gets STATE.
  *
@@ -34,20 +34,23 @@
 
 enum { IC_NO_REGISTER = UINT16_MAX };
 
+struct ic_table;
+
 /* An operand or the result of the site. */
 struct ic_value {
     struct cairn_type type;
     uint16_t dwarf; /* the whole register that holds it, or IC_NO_REGISTER */
 };
 
-/* A call that Cairn makes for a case: `exit` is what the case's code branches to. Its memory must
- * stay valid as long as the code that contains the case. */
+/* A call that Cairn makes for a case, of its target or of the function of its barrier: `exit` is
+ * what the case's code branches to. Its memory must stay valid as long as the code that contains
+ * the case. */
 struct ic_call {
     struct grace_entry retired;
     struct arch_exit exit;
     struct cache_set *set;
     cairn_ic *ic; /* may be freed before the call is */
-    const void *target;
+    struct cairn_ic_case made_for;
     uint32_t references; /* cases in the cache, and in changes in progress, that use it */
 };
 
@@ -58,11 +61,13 @@ struct ic_case {
     bool counts_anew;     /* whether the counter held another case's hits until this change */
 };
 
-/* Invariant: a megamorphic cache has no cases. */
-struct ic_cases {
-    struct ic_case entries[CAIRN_IC_CASE_LIMIT_MAX];
+/* What a megamorphic cache reports. Invariant: the guards are all different. */
+struct ic_seen {
+    struct cairn_ic_case cases[CAIRN_IC_CASE_LIMIT_MAX];
+    uint64_t hits[CAIRN_IC_CASE_LIMIT_MAX];
+    uint64_t additions[CAIRN_IC_CASE_LIMIT_MAX];
+    uint64_t other_additions;
     uint32_t count;
-    bool is_megamorphic;
 };
 
 struct ic_code {
@@ -90,28 +95,41 @@ struct cairn_ic {
     /* Exits that call the handlers, for misses, and the level of vector registers that all exits
      * save, which is the runtime's. */
     const _Atomic uint32_t *level;
-    struct arch_exit miss;
-    struct arch_exit megamorphic;
+    struct arch_light_exit miss;
+    struct arch_light_exit megamorphic;
     /* Data of these exits, and the function that frees it. */
     void *slow_path;
     void (*destroy_slow_path)(void *slow_path, const struct cairn_allocator *allocator);
-    /* Handler of the exits of cases that call. */
+    /* Handlers of the exits of cases that call, and of those with a barrier that does. */
     arch_exit_handler *call_handler;
+    arch_exit_handler *barrier_handler;
+    /* Register of a constant argument after the site's arguments, or IC_NO_REGISTER. Also that of
+     * the megamorphic target's. */
+    uint16_t constant_argument;
 
-    struct ic_cases cases;
     struct ic_code code;
-    bool may_inline; /* whether the first case may be in the site's own bytes */
-    bool is_inline;  /* whether it is there now; if so, the next three members describe it */
-    struct ic_case inline_case;
-    size_t inline_miss;                     /* offset of the branch that a miss takes */
-    size_t inline_bytes;                    /* size without padding */
+    struct ic_table *table; /* of a megamorphic cache that has one; otherwise NULL */
+    bool may_inline;        /* whether the first case may be in the site's own bytes */
+    bool is_inline;         /* whether it is there now; if so, the next two members describe it */
+    size_t inline_miss;     /* offset of the branch that a miss takes */
+    size_t inline_bytes;    /* size without padding */
     uint64_t hits[CAIRN_IC_CASE_LIMIT_MAX]; /* also incremented by the cache's code */
     uint32_t counters_in_use;               /* one bit each */
     _Atomic uint64_t misses;
     /* While a list of changes is altered: the index of the cache's change, plus 1. Otherwise 0. */
     size_t pending;
     _Atomic bool is_destroyed;
+    bool is_megamorphic;  /* if so, there are no cases */
+    struct ic_seen *seen; /* NULL unless the cache is megamorphic */
+    uint32_t case_count;
+    struct ic_case cases[]; /* as many as options.case_limit allows */
 };
+
+/* Returns the size of a cache with this limit. */
+static inline size_t ic_bytes(uint32_t case_limit)
+{
+    return sizeof(struct cairn_ic) + case_limit * sizeof(struct ic_case);
+}
 
 /* ---- Caches ---- */
 
@@ -145,7 +163,11 @@ enum ic_way {
 /* A change of a cache: its future cases and code. */
 struct ic_change {
     cairn_ic *ic;
-    struct ic_cases next;
+    struct ic_case cases[CAIRN_IC_CASE_LIMIT_MAX];
+    uint32_t case_count;
+    bool is_megamorphic;
+    struct ic_seen *seen;   /* of a cache that becomes megamorphic; otherwise NULL */
+    struct ic_table *table; /* the cache's, or one that only the change has */
     struct ic_code code;
     struct change patch;
     enum ic_way way;
@@ -153,6 +175,7 @@ struct ic_change {
     uint8_t inline_bytes[ARCH_CACHE_INLINE_BYTES_MAX];
     bool has_set_miss; /* whether misses of the first case branch to the new code */
     bool is_altered;   /* whether there is anything to change */
+    bool needs_code;   /* whether more than words of the table change */
     bool resets_counts;
 };
 
@@ -192,6 +215,28 @@ enum cairn_status ic_inline_write(struct ic_change *changes, size_t count,
 void ic_inline_undo(struct ic_change *change);
 /* Makes the change's first case that of the cache. */
 void ic_inline_adopt(const struct ic_change *change);
+
+/* ---- Tables of megamorphic caches (ic/table.c) ---- */
+
+/* Add a case to the change's table, or create the table, if it can have the case; remove the case
+ * with this guard, if it is there. Do nothing otherwise. MEMORY. */
+enum cairn_status ic_table_add(struct ic_change *change, const struct cairn_ic_case *added,
+                               struct cairn_error *error);
+enum cairn_status ic_table_remove(struct ic_change *change, const struct cairn_ic_guard *guard,
+                                  struct cairn_error *error);
+/* Retires a table that only the change has, and makes the change's table that of the cache again.
+ */
+void ic_table_drop(struct ic_change *change);
+/* Makes the change's table that of the cache. */
+void ic_table_adopt(struct ic_change *change);
+/* Frees a table that no code has. NULL is allowed. */
+void ic_table_free(struct ic_table *table);
+/* Returns the number of cases; 0 for NULL. */
+uint32_t ic_table_count(const struct ic_table *table);
+/* Returns one of the cases; and the input of the encoder. */
+const struct cairn_ic_case *ic_table_form(const struct ic_table *table);
+struct arch_cache_table ic_table_describe(const struct ic_table *table,
+                                          const struct arch_cache_case *access);
 
 /* ---- Cases ---- */
 

@@ -31,27 +31,34 @@ static void retire_call(struct cache_set *set, struct ic_call *call)
     grace_retire(code_space_grace(set->space), &call->retired, free_call);
 }
 
-static void retire_calls(struct cache_set *set, const struct ic_cases *cases)
+static void retire_calls(struct cache_set *set, const struct ic_case *cases, uint32_t count)
 {
-    for (uint32_t i = 0; i < cases->count; i++)
-        retire_call(set, cases->entries[i].call);
+    for (uint32_t i = 0; i < count; i++)
+        retire_call(set, cases[i].call);
 }
 
-static enum cairn_status make_call(cairn_ic *ic, const void *target, struct ic_call **call,
-                                   struct cairn_error *error)
+static bool needs_call(const cairn_ic *ic, const struct cairn_ic_case *public)
 {
+    return (public->action == CAIRN_IC_CALL && !ic->calls_straight) ||
+           public->barrier.kind == CAIRN_IC_BARRIER_CALL;
+}
+
+static enum cairn_status make_call(cairn_ic *ic, const struct cairn_ic_case *public,
+                                   struct ic_call **call, struct cairn_error *error)
+{
+    arch_exit_handler *handler =
+        public->action == CAIRN_IC_CALL ? ic->call_handler : ic->barrier_handler;
     struct ic_call *made = memory_new(&ic->set->allocator, 1, sizeof *made);
     if (made == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a case that calls");
-    enum cairn_status status =
-        arch_exit_init(&made->exit, ic->call_handler, made, ic->level, error);
+    enum cairn_status status = arch_exit_init(&made->exit, handler, made, ic->level, error);
     if (status != CAIRN_OK) {
         memory_free(&ic->set->allocator, made, sizeof *made);
         return status;
     }
     made->set = ic->set;
     made->ic = ic;
-    made->target = target;
+    made->made_for = *public;
     made->references = 1;
     *call = made;
     return CAIRN_OK;
@@ -59,37 +66,43 @@ static enum cairn_status make_call(cairn_ic *ic, const void *target, struct ic_c
 
 /* ---- The new cases ---- */
 
-static void copy_cases(struct ic_cases *to, const struct ic_cases *from)
-{
-    memcpy(to->entries, from->entries, from->count * sizeof *from->entries);
-    to->count = from->count;
-    to->is_megamorphic = from->is_megamorphic;
-}
-
 void ic_change_begin(struct ic_change *change, cairn_ic *ic)
 {
     change->ic = ic;
+    change->seen = NULL;
     change->is_altered = false;
+    change->needs_code = false;
+    change->table = ic->table;
     change->resets_counts = false;
     change->code.stub = NULL;
     change->way = IC_WAY_BRANCH;
     change->has_set_miss = false;
-    copy_cases(&change->next, &ic->cases);
-    for (uint32_t i = 0; i < change->next.count; i++)
-        if (change->next.entries[i].call != NULL)
-            change->next.entries[i].call->references++;
+    change->is_megamorphic = ic->is_megamorphic;
+    change->case_count = ic->case_count;
+    memcpy(change->cases, ic->cases, ic->case_count * sizeof *ic->cases);
+    for (uint32_t i = 0; i < change->case_count; i++)
+        if (change->cases[i].call != NULL)
+            change->cases[i].call->references++;
 }
 
 static void drop_cases(struct ic_change *change)
 {
-    retire_calls(change->ic->set, &change->next);
-    change->next.count = 0;
+    retire_calls(change->ic->set, change->cases, change->case_count);
+    change->case_count = 0;
+    memory_free(&change->ic->set->allocator, change->seen, sizeof *change->seen);
+    change->seen = NULL;
 }
 
-static uint32_t find_guard(const struct ic_cases *cases, const struct cairn_ic_guard *guard)
+static void drop(struct ic_change *change)
+{
+    drop_cases(change);
+    ic_table_drop(change);
+}
+
+static uint32_t find_guard(const struct ic_change *change, const struct cairn_ic_guard *guard)
 {
     uint32_t i = 0;
-    while (i < cases->count && !ic_same_guard(&cases->entries[i].public.guard, guard))
+    while (i < change->case_count && !ic_same_guard(&change->cases[i].public.guard, guard))
         i++;
     return i;
 }
@@ -100,11 +113,31 @@ static uint32_t find_guard(const struct ic_cases *cases, const struct cairn_ic_g
 static uint32_t free_counter(const struct ic_change *change)
 {
     uint32_t used = 0;
-    for (uint32_t i = 0; i < change->next.count; i++)
-        used |= UINT32_C(1) << change->next.entries[i].counter;
+    for (uint32_t i = 0; i < change->case_count; i++)
+        used |= UINT32_C(1) << change->cases[i].counter;
     const uint32_t all = (UINT32_C(1) << CAIRN_IC_CASE_LIMIT_MAX) - 1;
     uint32_t unused = ~(used | change->ic->counters_in_use) & all;
     return (uint32_t)__builtin_ctz(unused != 0 ? unused : ~used);
+}
+
+static bool same_holder(const struct cairn_ic_holder *left, const struct cairn_ic_holder *right)
+{
+    return left->object == right->object &&
+           (left->object == NULL || ic_same_guard(&left->guard, &right->guard));
+}
+
+static bool same_elements(const struct cairn_ic_elements *left,
+                          const struct cairn_ic_elements *right)
+{
+    return left->length_width == right->length_width &&
+           left->length_offset == right->length_offset && left->index == right->index;
+}
+
+static bool same_barrier(const struct cairn_ic_barrier *left, const struct cairn_ic_barrier *right)
+{
+    return left->kind == right->kind && left->card_shift == right->card_shift &&
+           left->card == right->card && left->cards == right->cards &&
+           left->function == right->function && left->user == right->user;
 }
 
 bool ic_same_action(const struct cairn_ic_case *left, const struct cairn_ic_case *right)
@@ -115,40 +148,90 @@ bool ic_same_action(const struct cairn_ic_case *left, const struct cairn_ic_case
            left->constant == right->constant && left->target == right->target &&
            field->offset == other->offset && field->width == other->width &&
            field->is_signed == other->is_signed && field->is_out_of_line == other->is_out_of_line &&
-           field->pointer_offset == other->pointer_offset;
+           field->pointer_offset == other->pointer_offset &&
+           left->passes_constant == right->passes_constant &&
+           left->changes_key == right->changes_key && left->new_key == right->new_key &&
+           same_holder(&left->holder, &right->holder) &&
+           same_elements(&left->elements, &right->elements) &&
+           same_barrier(&left->barrier, &right->barrier);
 }
+
+/* ---- What megamorphic caches have seen ---- */
+
+static void count_addition(struct ic_seen *seen, const struct cairn_ic_case *added)
+{
+    uint32_t i = 0;
+    while (i < seen->count && !ic_same_guard(&seen->cases[i].guard, &added->guard))
+        i++;
+    if (i == CAIRN_IC_CASE_LIMIT_MAX) {
+        seen->other_additions++;
+        return;
+    }
+    if (i == seen->count)
+        seen->count++;
+    seen->cases[i] = *added;
+    seen->additions[i]++;
+}
+
+/* Removes the cases because of one more than the limit. The table gets those of them that it can
+ * have. MEMORY. */
+static enum cairn_status become_megamorphic(struct ic_change *change,
+                                            const struct cairn_ic_case *added,
+                                            struct cairn_error *error)
+{
+    const cairn_ic *ic = change->ic;
+    struct ic_seen *seen = memory_new(&ic->set->allocator, 1, sizeof *seen);
+    if (seen == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a megamorphic inline cache");
+    for (; seen->count < change->case_count; seen->count++) {
+        const struct ic_case *had = &change->cases[seen->count];
+        seen->cases[seen->count] = had->public;
+        if (!had->counts_anew)
+            seen->hits[seen->count] = __atomic_load_n(&ic->hits[had->counter], __ATOMIC_RELAXED);
+    }
+    count_addition(seen, added);
+    enum cairn_status status = ic_table_add(change, added, error);
+    for (uint32_t i = 0; i < change->case_count && status == CAIRN_OK; i++)
+        status = ic_table_add(change, &change->cases[i].public, error);
+    drop_cases(change);
+    change->seen = seen;
+    change->is_megamorphic = true;
+    return status;
+}
+
+/* ---- Altering the cases ---- */
 
 static enum cairn_status add(struct ic_change *change, const struct cairn_ic_case *added,
                              struct cairn_error *error)
 {
-    struct ic_cases *next = &change->next;
     struct ic_case entry = {.public = *added};
     enum cairn_status status = ic_check_case(change->ic, &entry.public, error);
-    if (status != CAIRN_OK || next->is_megamorphic)
-        return status;
-    uint32_t place = find_guard(next, &entry.public.guard);
-    /* Several threads may miss at the same time and add the same case. */
-    if (place < next->count && ic_same_action(&next->entries[place].public, &entry.public))
-        return CAIRN_OK;
-    change->is_altered = true;
-    if (place == change->ic->options.case_limit) {
-        drop_cases(change);
-        next->is_megamorphic = true;
-        return CAIRN_OK;
-    }
-    if (added->action == CAIRN_IC_CALL && !change->ic->calls_straight)
-        status = make_call(change->ic, added->target, &entry.call, error);
     if (status != CAIRN_OK)
         return status;
-    if (place < next->count) {
-        entry.counter = next->entries[place].counter;
-        retire_call(change->ic->set, next->entries[place].call);
+    if (change->is_megamorphic) {
+        count_addition(change->seen != NULL ? change->seen : change->ic->seen, &entry.public);
+        return ic_table_add(change, &entry.public, error);
+    }
+    uint32_t place = find_guard(change, &entry.public.guard);
+    /* Several threads may miss at the same time and add the same case. */
+    if (place < change->case_count && ic_same_action(&change->cases[place].public, &entry.public))
+        return CAIRN_OK;
+    change->is_altered = change->needs_code = true;
+    if (place == change->ic->options.case_limit)
+        return become_megamorphic(change, &entry.public, error);
+    if (needs_call(change->ic, &entry.public))
+        status = make_call(change->ic, &entry.public, &entry.call, error);
+    if (status != CAIRN_OK)
+        return status;
+    if (place < change->case_count) {
+        entry.counter = change->cases[place].counter;
+        retire_call(change->ic->set, change->cases[place].call);
     } else {
         entry.counter = free_counter(change);
         entry.counts_anew = true;
-        next->count++;
+        change->case_count++;
     }
-    next->entries[place] = entry;
+    change->cases[place] = entry;
     return CAIRN_OK;
 }
 
@@ -156,24 +239,25 @@ static enum cairn_status remove_case(struct ic_change *change, const struct cair
                                      struct cairn_error *error)
 {
     const cairn_ic *ic = change->ic;
-    struct ic_cases *next = &change->next;
     struct cairn_ic_guard checked = *guard;
     enum cairn_status status = ic_check_guard(ic, &checked, error);
     if (status != CAIRN_OK)
         return status;
-    uint32_t place = find_guard(next, &checked);
-    if (place == next->count)
+    if (change->is_megamorphic && ic->options.has_table)
+        return ic_table_remove(change, &checked, error);
+    uint32_t place = find_guard(change, &checked);
+    if (place == change->case_count)
         return error_set(
             error, CAIRN_ERROR_NOT_FOUND, ic->site->address,
             "the inline cache of site %llu at 0x%llx has no case for the key 0x%llx at "
             "operand %u + %d",
             (unsigned long long)site_id(ic->site), (unsigned long long)ic->site->address,
             (unsigned long long)guard->key, guard->operand, guard->offset);
-    change->is_altered = true;
-    retire_call(ic->set, next->entries[place].call);
-    next->count--;
-    memmove(&next->entries[place], &next->entries[place + 1],
-            (next->count - place) * sizeof *next->entries);
+    change->is_altered = change->needs_code = true;
+    retire_call(ic->set, change->cases[place].call);
+    change->case_count--;
+    memmove(&change->cases[place], &change->cases[place + 1],
+            (change->case_count - place) * sizeof *change->cases);
     return CAIRN_OK;
 }
 
@@ -182,16 +266,16 @@ static enum cairn_status order(struct ic_change *change, struct cairn_error *err
 {
     const cairn_ic *ic = change->ic;
     uint64_t hits[CAIRN_IC_CASE_LIMIT_MAX];
-    struct ic_case *entries = change->next.entries;
+    struct ic_case *entries = change->cases;
     if (!ic->options.counts_hits)
         return error_set(error, CAIRN_ERROR_STATE, ic->site->address,
                          "the inline cache of site %llu counts no hits to order its cases by: set "
                          "counts_hits in its options",
                          (unsigned long long)site_id(ic->site));
-    change->is_altered = true;
-    for (uint32_t i = 0; i < change->next.count; i++)
+    change->is_altered = change->needs_code = true;
+    for (uint32_t i = 0; i < change->case_count; i++)
         hits[i] = __atomic_load_n(&ic->hits[entries[i].counter], __ATOMIC_RELAXED);
-    for (uint32_t i = 1; i < change->next.count; i++) {
+    for (uint32_t i = 1; i < change->case_count; i++) {
         struct ic_case moved = entries[i];
         uint64_t moved_hits = hits[i];
         uint32_t place = i;
@@ -215,8 +299,10 @@ static enum cairn_status alter(struct ic_change *change, const struct cairn_ic_c
         return remove_case(change, &wanted->entry.guard, error);
     case CAIRN_IC_CHANGE_RESET:
         drop_cases(change);
-        change->next.is_megamorphic = false;
-        change->is_altered = true;
+        ic_table_drop(change);
+        change->table = NULL;
+        change->is_megamorphic = false;
+        change->is_altered = change->needs_code = true;
         change->resets_counts = true;
         return CAIRN_OK;
     case CAIRN_IC_CHANGE_ORDER:
@@ -233,8 +319,8 @@ static void adopt(struct ic_change *change)
 {
     cairn_ic *ic = change->ic;
     ic->counters_in_use = 0;
-    for (uint32_t i = 0; i < change->next.count; i++) {
-        struct ic_case *entry = &change->next.entries[i];
+    for (uint32_t i = 0; i < change->case_count; i++) {
+        struct ic_case *entry = &change->cases[i];
         ic->counters_in_use |= UINT32_C(1) << entry->counter;
         if (entry->counts_anew)
             __atomic_store_n(&ic->hits[entry->counter], 0, __ATOMIC_RELAXED);
@@ -242,11 +328,18 @@ static void adopt(struct ic_change *change)
     }
     if (change->resets_counts)
         atomic_store_explicit(&ic->misses, 0, memory_order_relaxed);
-    retire_calls(ic->set, &ic->cases);
+    retire_calls(ic->set, ic->cases, ic->case_count);
     code_stub_retire(ic->code.stub);
     ic_inline_adopt(change);
-    copy_cases(&ic->cases, &change->next);
+    if (change->seen != NULL || !change->is_megamorphic) {
+        memory_free(&ic->set->allocator, ic->seen, sizeof *ic->seen);
+        ic->seen = change->seen;
+    }
+    ic->is_megamorphic = change->is_megamorphic;
+    ic->case_count = change->case_count;
+    memcpy(ic->cases, change->cases, change->case_count * sizeof *change->cases);
     ic->code = change->code;
+    ic_table_adopt(change);
 }
 
 /* If the patch fails, threads may be executing the new code, so it is retired. If the system also
@@ -289,7 +382,7 @@ enum cairn_status ic_changes_apply(struct ic_change *changes, size_t count,
             code_stub_retire(change->code.stub);
         else
             code_stub_free(change->code.stub);
-        drop_cases(change);
+        drop(change);
     }
     return status;
 }
@@ -297,7 +390,7 @@ enum cairn_status ic_changes_apply(struct ic_change *changes, size_t count,
 void ic_change_again(cairn_ic *ic)
 {
     struct ic_change change;
-    bool is_empty = ic->cases.count == 0 && !ic->cases.is_megamorphic;
+    bool is_empty = ic->case_count == 0 && !ic->is_megamorphic;
     if (ic_check_usable(ic, NULL) != CAIRN_OK || is_empty)
         return;
     ic_change_begin(&change, ic);
@@ -306,6 +399,41 @@ void ic_change_again(cairn_ic *ic)
 }
 
 /* ---- The list of the host ---- */
+
+/* Makes the changes that need code, and then those that only store words of tables, which cannot
+ * fail. Words are data, and need no barrier. But an earlier relaxed change may have made the site
+ * branch to code with another table, and with CAIRN_SYNC no thread may use the older code. */
+static enum cairn_status apply_all(struct ic_change *changes, size_t count,
+                                   enum cairn_strength strength, struct cairn_error *error)
+{
+    size_t coded = 0;
+    enum cairn_status status = CAIRN_OK;
+    for (size_t i = 0; i < count; i++) {
+        if (!changes[i].needs_code)
+            continue;
+        if (i != coded) {
+            struct ic_change moved = changes[coded];
+            changes[coded] = changes[i];
+            changes[i] = moved;
+        }
+        coded++;
+    }
+    for (size_t i = coded; i < count && status == CAIRN_OK; i++)
+        status = plan_check_module(changes[i].ic->site->table, strength, error);
+    if (status == CAIRN_OK && coded == 0 && count > 0 && strength == CAIRN_SYNC)
+        status = code_space_synchronise(changes->ic->set->space, error);
+    if (status == CAIRN_OK && coded > 0)
+        status = ic_changes_apply(changes, coded, strength, error);
+    else if (status != CAIRN_OK)
+        for (size_t i = 0; i < coded; i++)
+            drop(&changes[i]);
+    for (size_t i = coded; i < count; i++)
+        if (status == CAIRN_OK)
+            ic_table_adopt(&changes[i]);
+        else
+            drop(&changes[i]);
+    return status;
+}
 
 /* Alters copies of the cases of all caches, and then makes the changes. Each cache has one change,
  * whose number is `pending` - 1. */
@@ -341,11 +469,11 @@ static enum cairn_status change_locked(const struct cairn_ic_change *wanted, siz
     size_t altered = 0;
     for (size_t i = 0; i < begun; i++)
         if (status != CAIRN_OK || !changes[i].is_altered)
-            drop_cases(&changes[i]);
+            drop(&changes[i]);
         else if (altered++ != i)
             changes[altered - 1] = changes[i];
     if (status == CAIRN_OK)
-        status = ic_changes_apply(changes, altered, strength, error);
+        status = apply_all(changes, altered, strength, error);
     if (changes != &one)
         memory_free(allocator, changes, caches * sizeof *changes);
     return status;
@@ -381,21 +509,5 @@ enum cairn_status cairn_ic_add(cairn_ic *ic, const struct cairn_ic_case *added,
     if (added == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no case to add");
     const struct cairn_ic_change change = {ic, CAIRN_IC_CHANGE_ADD, *added};
-    return cairn_ics_change(&change, 1, strength, error);
-}
-
-enum cairn_status cairn_ic_remove(cairn_ic *ic, const struct cairn_ic_guard *guard,
-                                  enum cairn_strength strength, struct cairn_error *error)
-{
-    if (guard == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no guard to remove a case by");
-    const struct cairn_ic_change change = {ic, CAIRN_IC_CHANGE_REMOVE, {.guard = *guard}};
-    return cairn_ics_change(&change, 1, strength, error);
-}
-
-enum cairn_status cairn_ic_reset(cairn_ic *ic, enum cairn_strength strength,
-                                 struct cairn_error *error)
-{
-    const struct cairn_ic_change change = {.ic = ic, .kind = CAIRN_IC_CHANGE_RESET};
     return cairn_ics_change(&change, 1, strength, error);
 }

@@ -52,6 +52,12 @@ static enum cairn_status check_register(const cairn_ic *ic, const char *name,
     return say_value(ic, CAIRN_ERROR_UNSUPPORTED, name, value, "is not in a register", error);
 }
 
+static enum cairn_status refuse(const cairn_ic *ic, const char *what, struct cairn_error *error)
+{
+    return error_set(error, CAIRN_ERROR_ARGUMENT, ic->site->address, "site %llu: %s", id_of(ic),
+                     what);
+}
+
 static enum cairn_status find_operand(const cairn_ic *ic, const char *name, uint32_t number,
                                       const struct ic_value **operand, struct cairn_error *error)
 {
@@ -65,16 +71,10 @@ static enum cairn_status find_operand(const cairn_ic *ic, const char *name, uint
 
 /* ---- Guards ---- */
 
-enum cairn_status ic_check_guard(const cairn_ic *ic, struct cairn_ic_guard *guard,
-                                 struct cairn_error *error)
+/* Checks the comparison, and replaces a mask of 0. */
+static enum cairn_status check_comparison(const cairn_ic *ic, struct cairn_ic_guard *guard,
+                                          struct cairn_error *error)
 {
-    const struct ic_value *receiver = NULL;
-    enum cairn_status status = find_operand(ic, "the receiver", guard->operand, &receiver, error);
-    if (status != CAIRN_OK)
-        return status;
-    if (!is_integral(receiver->type) || cairn_type_size(receiver->type) != sizeof(uint64_t))
-        return say_value(ic, CAIRN_ERROR_ARGUMENT, "the receiver", receiver,
-                         "is neither a pointer nor i64", error);
     if (!is_width(guard->width))
         return error_set(error, CAIRN_ERROR_ARGUMENT, guard->width,
                          "site %llu: a guard compares 1, 2, 4 or 8 bytes, not %u", id_of(ic),
@@ -92,6 +92,19 @@ enum cairn_status ic_check_guard(const cairn_ic *ic, struct cairn_ic_guard *guar
                          id_of(ic), (unsigned long long)guard->key,
                          (unsigned long long)guard->mask);
     return CAIRN_OK;
+}
+
+enum cairn_status ic_check_guard(const cairn_ic *ic, struct cairn_ic_guard *guard,
+                                 struct cairn_error *error)
+{
+    const struct ic_value *receiver = NULL;
+    enum cairn_status status = find_operand(ic, "the receiver", guard->operand, &receiver, error);
+    if (status != CAIRN_OK)
+        return status;
+    if (!is_integral(receiver->type) || cairn_type_size(receiver->type) != sizeof(uint64_t))
+        return say_value(ic, CAIRN_ERROR_ARGUMENT, "the receiver", receiver,
+                         "is neither a pointer nor i64", error);
+    return check_comparison(ic, guard, error);
 }
 
 bool ic_same_guard(const struct cairn_ic_guard *left, const struct cairn_ic_guard *right)
@@ -119,6 +132,68 @@ static enum cairn_status check_field(const cairn_ic *ic, const char *name,
                      error);
 }
 
+static enum cairn_status check_elements(const cairn_ic *ic, const struct cairn_ic_case *checked,
+                                        struct cairn_error *error)
+{
+    const struct cairn_ic_elements *elements = &checked->elements;
+    const struct ic_value *index = NULL;
+    if (elements->length_width == 0)
+        return CAIRN_OK;
+    if (checked->action == CAIRN_IC_LOAD && checked->holder.object != NULL)
+        return refuse(ic, "elements are those of the receiver: such a load cannot have a holder",
+                      error);
+    if (!is_width(elements->length_width))
+        return error_set(error, CAIRN_ERROR_ARGUMENT, elements->length_width,
+                         "site %llu: a length has 1, 2, 4 or 8 bytes, not %u", id_of(ic),
+                         elements->length_width);
+    enum cairn_status status = find_operand(ic, "the index", elements->index, &index, error);
+    if (status != CAIRN_OK)
+        return status;
+    if (is_integral(index->type) && (index->type.bits == 32 || index->type.bits == 64))
+        return CAIRN_OK;
+    return say_value(ic, CAIRN_ERROR_ARGUMENT, "the index", index, "is neither i32 nor i64", error);
+}
+
+/* Checks the new key. */
+static enum cairn_status check_transition(const cairn_ic *ic, const struct cairn_ic_case *checked,
+                                          struct cairn_error *error)
+{
+    const struct cairn_ic_guard *guard = &checked->guard;
+    uint64_t all = ic_all_bits(guard->width);
+    if (!checked->changes_key)
+        return CAIRN_OK;
+    if (guard->mask != all)
+        return refuse(ic, "a store whose guard has a mask cannot change the key", error);
+    if ((checked->new_key & ~all) == 0)
+        return CAIRN_OK;
+    return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                     "site %llu: the new key 0x%llx has more bits than the guard's %u bytes",
+                     id_of(ic), (unsigned long long)checked->new_key, guard->width);
+}
+
+static enum cairn_status check_barrier(const cairn_ic *ic, const struct cairn_ic_barrier *barrier,
+                                       struct cairn_error *error)
+{
+    switch (barrier->kind) {
+    case CAIRN_IC_BARRIER_NONE:
+        return CAIRN_OK;
+    case CAIRN_IC_BARRIER_CARD:
+        if (barrier->card_shift < 64 &&
+            barrier->cards <= (uint64_t)INT64_MAX >> barrier->card_shift)
+            return CAIRN_OK;
+        return error_set(error, CAIRN_ERROR_ARGUMENT, barrier->card_shift,
+                         "site %llu: the cards at 0x%llx, shifted left by %u bits, are not less "
+                         "than 2^63",
+                         id_of(ic), (unsigned long long)barrier->cards, barrier->card_shift);
+    case CAIRN_IC_BARRIER_CALL:
+        return barrier->function != NULL
+                   ? CAIRN_OK
+                   : refuse(ic, "a barrier that calls needs a function", error);
+    }
+    return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "site %llu: there is no barrier number %u",
+                     id_of(ic), (unsigned)barrier->kind);
+}
+
 static enum cairn_status check_store(const cairn_ic *ic, struct cairn_ic_case *checked,
                                      struct cairn_error *error)
 {
@@ -133,7 +208,14 @@ static enum cairn_status check_store(const cairn_ic *ic, struct cairn_ic_case *c
     if (!is_scalar(stored->type))
         return say_value(ic, CAIRN_ERROR_UNSUPPORTED, "the stored operand", stored,
                          "can be stored by a call or a handler alone", error);
-    return check_field(ic, "the stored operand", stored, &checked->field, error);
+    status = check_field(ic, "the stored operand", stored, &checked->field, error);
+    if (status == CAIRN_OK)
+        status = check_elements(ic, checked, error);
+    if (status == CAIRN_OK)
+        status = check_transition(ic, checked, error);
+    if (status == CAIRN_OK)
+        status = check_barrier(ic, &checked->barrier, error);
+    return status;
 }
 
 static enum cairn_status check_call(const cairn_ic *ic, const struct cairn_ic_case *checked,
@@ -142,10 +224,32 @@ static enum cairn_status check_call(const cairn_ic *ic, const struct cairn_ic_ca
     if (checked->target == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "site %llu: NULL cannot be called",
                          id_of(ic));
-    if (ic->calls_straight || ic->calls_refused == NULL)
+    if (!ic->calls_straight && ic->calls_refused != NULL)
+        return error_set(error, CAIRN_ERROR_UNSUPPORTED, ic->calls_refused->offset,
+                         "site %llu cannot call: %s", id_of(ic), ic->calls_refused->message);
+    if (!checked->passes_constant || ic->constant_argument != IC_NO_REGISTER)
         return CAIRN_OK;
-    return error_set(error, CAIRN_ERROR_UNSUPPORTED, ic->calls_refused->offset,
-                     "site %llu cannot call: %s", id_of(ic), ic->calls_refused->message);
+    return error_set(error, CAIRN_ERROR_UNSUPPORTED, ic->site->address,
+                     "site %llu has no register for a constant after its %u arguments", id_of(ic),
+                     ic->operand_count);
+}
+
+/* Refuses what belongs to other actions. */
+static enum cairn_status check_extensions(const cairn_ic *ic, struct cairn_ic_case *checked,
+                                          struct cairn_error *error)
+{
+    bool accesses = checked->action == CAIRN_IC_LOAD || checked->action == CAIRN_IC_STORE;
+    if (checked->passes_constant && checked->action != CAIRN_IC_CALL)
+        return refuse(ic, "only calls pass a constant", error);
+    if (checked->elements.length_width != 0 && !accesses)
+        return refuse(ic, "only loads and stores access elements", error);
+    if (checked->changes_key && checked->action != CAIRN_IC_STORE)
+        return refuse(ic, "only stores change the key", error);
+    if (checked->barrier.kind != CAIRN_IC_BARRIER_NONE && checked->action != CAIRN_IC_STORE)
+        return refuse(ic, "only stores have a barrier", error);
+    if (checked->holder.object == NULL)
+        return CAIRN_OK;
+    return check_comparison(ic, &checked->holder.guard, error);
 }
 
 enum cairn_status ic_check_case(const cairn_ic *ic, struct cairn_ic_case *checked,
@@ -155,6 +259,8 @@ enum cairn_status ic_check_case(const cairn_ic *ic, struct cairn_ic_case *checke
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "site %llu: there is no action number %u",
                          id_of(ic), (unsigned)checked->action);
     enum cairn_status status = ic_check_guard(ic, &checked->guard, error);
+    if (status == CAIRN_OK)
+        status = check_extensions(ic, checked, error);
     if (status != CAIRN_OK)
         return status;
     if (checked->action == CAIRN_IC_STORE)
@@ -170,8 +276,10 @@ enum cairn_status ic_check_case(const cairn_ic *ic, struct cairn_ic_case *checke
     status = check_register(ic, "the result", &ic->result, error);
     if (status != CAIRN_OK)
         return status;
-    if (checked->action == CAIRN_IC_LOAD)
-        return check_field(ic, "the result", &ic->result, &checked->field, error);
+    if (checked->action == CAIRN_IC_LOAD) {
+        status = check_field(ic, "the result", &ic->result, &checked->field, error);
+        return status == CAIRN_OK ? check_elements(ic, checked, error) : status;
+    }
     checked->constant &= UINT64_MAX >> (64 - ic->result.type.bits);
     return CAIRN_OK;
 }

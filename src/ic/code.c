@@ -14,6 +14,48 @@
 
 /* ---- The input of the encoder ---- */
 
+static struct arch_cache_second describe_second(const struct cairn_ic_holder *holder)
+{
+    const struct cairn_ic_guard *guard = &holder->guard;
+    if (holder->object == NULL)
+        return (struct arch_cache_second){.width = 0};
+    return (struct arch_cache_second){
+        .width = guard->width,
+        .word = (uintptr_t)holder->object + (uint64_t)(int64_t)guard->offset,
+        .mask = guard->mask,
+        .key = guard->key,
+    };
+}
+
+static struct arch_cache_elements describe_elements(const cairn_ic *ic,
+                                                    const struct cairn_ic_elements *elements)
+{
+    const struct ic_value *index = &ic->operands[elements->index];
+    if (elements->length_width == 0)
+        return (struct arch_cache_elements){.length_width = 0};
+    return (struct arch_cache_elements){
+        .length_width = elements->length_width,
+        .length_offset = elements->length_offset,
+        .index = index->dwarf,
+        .is_narrow = index->type.bits < 64,
+    };
+}
+
+static struct arch_cache_epilogue describe_epilogue(const struct ic_case *entry)
+{
+    const struct cairn_ic_case *wanted = &entry->public;
+    const struct cairn_ic_barrier *barrier = &wanted->barrier;
+    return (struct arch_cache_epilogue){
+        .key_width = wanted->changes_key ? wanted->guard.width : 0,
+        .key = wanted->new_key,
+        .marks_card = barrier->kind == CAIRN_IC_BARRIER_CARD,
+        .card_shift = barrier->card_shift,
+        .card = barrier->card,
+        .cards = barrier->cards,
+        .exit = barrier->kind == CAIRN_IC_BARRIER_CALL ? (uintptr_t)&entry->call->exit : 0,
+    };
+}
+
 static struct arch_cache_case describe_case(const cairn_ic *ic, const struct ic_case *entry)
 {
     static const enum arch_cache_action actions[] = {
@@ -25,20 +67,29 @@ static struct arch_cache_case describe_case(const cairn_ic *ic, const struct ic_
     const struct cairn_ic_case *wanted = &entry->public;
     const struct ic_value *value =
         wanted->action == CAIRN_IC_STORE ? &ic->operands[wanted->operand] : &ic->result;
-    const void *target = entry->call != NULL ? &entry->call->exit : wanted->target;
+    bool exits = wanted->action == CAIRN_IC_CALL && entry->call != NULL;
+    bool has_holder = wanted->action == CAIRN_IC_LOAD && wanted->holder.object != NULL;
+    bool stores = wanted->action == CAIRN_IC_STORE;
+    const void *target = exits ? (const void *)&entry->call->exit : wanted->target;
     return (struct arch_cache_case){
         .receiver = ic->operands[wanted->guard.operand].dwarf,
         .key_width = wanted->guard.width,
         .key_offset = wanted->guard.offset,
         .mask = wanted->guard.mask,
         .key = wanted->guard.key,
-        .action = entry->call != NULL ? ARCH_CACHE_EXIT : actions[wanted->action],
+        .second = describe_second(&wanted->holder),
+        .action = exits ? ARCH_CACHE_EXIT : actions[wanted->action],
         .value = value->dwarf,
         .field = {.offset = wanted->field.offset,
                   .width = wanted->field.width,
                   .is_signed = wanted->field.is_signed,
                   .is_out_of_line = wanted->field.is_out_of_line,
                   .pointer_offset = wanted->field.pointer_offset},
+        .holder = has_holder ? (uintptr_t)wanted->holder.object : 0,
+        .elements = describe_elements(ic, &wanted->elements),
+        .epilogue = stores ? describe_epilogue(entry) : (struct arch_cache_epilogue){.exit = 0},
+        .passes_constant = wanted->passes_constant && !exits,
+        .argument = ic->constant_argument,
         .constant = wanted->constant,
         .constant_width = ic->result.type.kind == CAIRN_TYPE_FLOAT ? sizeof(float) : sizeof(double),
         .target = (uintptr_t)target,
@@ -46,27 +97,36 @@ static struct arch_cache_case describe_case(const cairn_ic *ic, const struct ic_
     };
 }
 
+static struct arch_cache_table describe_table(const struct ic_change *change)
+{
+    if (change->table == NULL || !change->is_megamorphic)
+        return (struct arch_cache_table){.address = 0};
+    const struct ic_case form = {.public = *ic_table_form(change->table)};
+    const struct arch_cache_case access = describe_case(change->ic, &form);
+    return ic_table_describe(change->table, &access);
+}
+
 struct description {
     struct arch_cache_case cases[CAIRN_IC_CASE_LIMIT_MAX];
     uint16_t operands[CAIRN_IC_OPERANDS_MAX];
 };
 
-static struct arch_cache describe(const cairn_ic *ic, const struct ic_cases *cases,
-                                  struct description *described)
+static struct arch_cache describe(const struct ic_change *change, struct description *described)
 {
+    const cairn_ic *ic = change->ic;
     const cairn_site *site = ic->site;
-    const void *target = cases->is_megamorphic ? ic->options.megamorphic_target : NULL;
-    const struct arch_exit *exit = cases->is_megamorphic ? &ic->megamorphic : &ic->miss;
+    const void *target = change->is_megamorphic ? ic->options.megamorphic_target : NULL;
+    const struct arch_light_exit *exit = change->is_megamorphic ? &ic->megamorphic : &ic->miss;
     bool is_called = target != NULL;
-    for (uint32_t i = 0; i < cases->count; i++) {
-        described->cases[i] = describe_case(ic, &cases->entries[i]);
+    for (uint32_t i = 0; i < change->case_count; i++) {
+        described->cases[i] = describe_case(ic, &change->cases[i]);
         is_called |= described->cases[i].action == ARCH_CACHE_JUMP;
     }
     for (uint32_t i = 0; i < ic->operand_count; i++)
         described->operands[i] = ic->operands[i].dwarf;
     return (struct arch_cache){
         .cases = described->cases,
-        .count = cases->count,
+        .count = change->case_count,
         .operands = described->operands,
         .operand_count = ic->operand_count,
         .is_called = is_called,
@@ -74,8 +134,12 @@ static struct arch_cache describe(const cairn_ic *ic, const struct ic_cases *cas
         .return_address = site->address + (ic->may_inline ? site->byte_count : site->return_offset),
         .keeps_flags = ic->options.keeps_flags,
         .may_select = ic->options.dispatch == CAIRN_IC_DISPATCH_AUTOMATIC,
+        .table = describe_table(change),
         .exit_data = (uintptr_t)exit,
         .miss_target = (uintptr_t)target,
+        .passes_constant = ic->options.passes_user,
+        .argument = ic->constant_argument,
+        .constant = (uintptr_t)ic->options.user,
     };
 }
 
@@ -128,8 +192,7 @@ enum cairn_status ic_code_make(struct ic_change *change, struct cairn_error *err
                    "encoders take as many cases as there may be");
     cairn_site *site = change->ic->site;
     struct description description;
-    struct emission emission = {.ic = change->ic,
-                                .cache = describe(change->ic, &change->next, &description)};
+    struct emission emission = {.ic = change->ic, .cache = describe(change, &description)};
     struct ic_code *code = &change->code;
     const struct arch_cache cache = emission.cache;
     choose_way(change, &emission.cache);

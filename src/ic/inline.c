@@ -150,7 +150,7 @@ bool ic_inline_encode(struct ic_change *change, const struct arch_cache *cache, 
 
 static bool is_first_case(const cairn_ic *ic, const struct ic_case *first)
 {
-    const struct ic_case *own = &ic->inline_case;
+    const struct ic_case *own = &ic->cases[0];
     return first->call == NULL && ic_same_guard(&own->public.guard, &first->public.guard) &&
            ic_same_action(&own->public, &first->public) && own->counter == first->counter;
 }
@@ -160,18 +160,17 @@ enum ic_way ic_inline_choose(struct ic_change *change, const struct arch_cache *
     const cairn_ic *ic = change->ic;
     const cairn_site *site = ic->site;
     const struct cairn_arch *arch = site->table->arch;
-    const struct ic_cases *next = &change->next;
     bool is_selected = arch->selects_cases != NULL && arch->selects_cases(cache);
     if (!ic->may_inline || !inline_is_possible(site))
         return IC_WAY_BRANCH;
     /* The code can call only if the site calls it. */
     bool others_call = cache->miss_target != 0;
-    for (uint32_t i = 1; i < next->count; i++)
+    for (uint32_t i = 1; i < change->case_count; i++)
         others_call |= cache->cases[i].action == ARCH_CACHE_JUMP;
-    if (next->count == 0 || is_selected || others_call)
+    if (change->case_count == 0 || is_selected || others_call)
         return IC_WAY_BRANCH;
     if (ic->is_inline)
-        return is_first_case(ic, &next->entries[0]) ? IC_WAY_KEEP : IC_WAY_BRANCH;
+        return is_first_case(ic, &change->cases[0]) ? IC_WAY_KEEP : IC_WAY_BRANCH;
     /* The size does not depend on where misses continue. */
     bool fits = site->inlined->state == INLINE_FREE &&
                 ic_inline_encode(change, cache, inline_address(site));
@@ -226,7 +225,6 @@ void ic_inline_adopt(const struct ic_change *change)
         ic->is_inline = false;
         return;
     }
-    ic->inline_case = change->next.entries[0];
     if (change->way == IC_WAY_KEEP)
         return;
     ic->is_inline = true;

@@ -33,27 +33,36 @@ struct slow_path {
      * which calls are refused, or OK. */
     cairn_signature *signature;
     struct cairn_error refused;
+    /* The same with one more argument, an i64; NULL if there cannot be one. */
+    cairn_signature *longer;
     struct cairn_location locations[CAIRN_IC_OPERANDS_MAX];
+    /* For the light handler: offsets in a context of the operands and of the result. */
+    uint16_t offsets[CAIRN_IC_OPERANDS_MAX];
+    uint16_t result_offset;
 };
 
 static void destroy_slow_path(void *destroyed, const struct cairn_allocator *allocator)
 {
     struct slow_path *slow = destroyed;
     cairn_signature_destroy(slow->signature);
+    cairn_signature_destroy(slow->longer);
     memory_free(allocator, slow, sizeof *slow);
 }
 
 /* ---- Values, most of which are scalars in registers ---- */
 
-/* Returns the word whose low bytes are the value. NULL if the value is elsewhere or in another
- * form. */
-static void *scalar_place(const struct cairn_frame *frame, const struct ic_value *value)
+/* Whether a register holds the value as a word whose low bytes are the value. */
+static bool is_scalar(const struct ic_value *value)
 {
     bool is_narrow = value->type.element_count == 0 && value->type.bits <= WORD_BITS;
     bool is_other = arch_host_layout.floats_are_doubles && value->type.kind == CAIRN_TYPE_FLOAT;
-    return is_narrow && !is_other && value->dwarf != IC_NO_REGISTER
-               ? frame_scalar(frame, value->dwarf)
-               : NULL;
+    return is_narrow && !is_other && value->dwarf != IC_NO_REGISTER;
+}
+
+/* Returns that word. NULL if the value is elsewhere or in another form. */
+static void *scalar_place(const struct cairn_frame *frame, const struct ic_value *value)
+{
+    return is_scalar(value) ? frame_scalar(frame, value->dwarf) : NULL;
 }
 
 /* Reads an operand. An operand that cannot be read is void. */
@@ -111,6 +120,33 @@ static void miss(cairn_ic *ic, cairn_ic_handler *handler, struct cairn_context *
     leave(ic, &call);
 }
 
+static uint64_t truncate(uint64_t word, struct cairn_type type)
+{
+    return word & UINT64_MAX >> (WORD_BITS - type.bits);
+}
+
+/* Calls the light handler with the bits of the operands. */
+static bool handle_lightly(struct cairn_context *context, void *user)
+{
+    cairn_ic *ic = user;
+    const struct slow_path *slow = ic->slow_path;
+    uint64_t operands[CAIRN_IC_OPERANDS_MAX];
+    uint64_t result = 0;
+    for (uint32_t i = 0; i < ic->operand_count; i++) {
+        memcpy(&operands[i], context->bytes + slow->offsets[i], sizeof operands[i]);
+        operands[i] = truncate(operands[i], ic->operands[i].type);
+    }
+    if (!ic->options.light_handler(operands, &result, ic->options.user))
+        return false;
+    if (ic->result.type.kind != CAIRN_TYPE_VOID) {
+        result = truncate(result, ic->result.type);
+        memcpy(context->bytes + slow->result_offset, &result, sizeof result);
+    }
+    if (ic->options.counts_hits)
+        atomic_fetch_add_explicit(&ic->misses, 1, memory_order_relaxed);
+    return true;
+}
+
 static void handle_miss(struct cairn_context *context, void *user)
 {
     cairn_ic *ic = user;
@@ -123,6 +159,24 @@ static void handle_megamorphic(struct cairn_context *context, void *user)
     miss(ic, ic->options.megamorphic_handler, context);
 }
 
+/* Calls the function of a case's barrier. The stored operand is in a register, so reading it cannot
+ * fail. */
+static void handle_barrier(struct cairn_context *context, void *user)
+{
+    const struct ic_call *called = user;
+    const struct cairn_ic_case *made_for = &called->made_for;
+    struct cairn_exit_call call;
+    struct cairn_value operands[CAIRN_IC_OPERANDS_MAX];
+    uint64_t bits = 0;
+    void *receiver;
+    arrive(called->ic, context, &call, operands);
+    const struct cairn_value *stored = &operands[made_for->operand];
+    value_copy_low(&bits, sizeof bits, stored->bytes, stored->size);
+    memcpy(&receiver, operands[made_for->guard.operand].bytes, sizeof receiver);
+    made_for->barrier.function(receiver, bits, made_for->barrier.user);
+    exit_leave(&call);
+}
+
 /* Calls a case's function with the operands. */
 static void handle_call(struct cairn_context *context, void *user)
 {
@@ -130,11 +184,14 @@ static void handle_call(struct cairn_context *context, void *user)
     const cairn_ic *ic = called->ic;
     const struct slow_path *slow = ic->slow_path;
     struct cairn_exit_call call;
-    struct cairn_value operands[CAIRN_IC_OPERANDS_MAX];
+    struct cairn_value operands[CAIRN_IC_OPERANDS_MAX + 1];
     struct cairn_value result;
+    bool is_longer = called->made_for.passes_constant;
     arrive(ic, context, &call, operands);
+    operands[ic->operand_count] = cairn_value_of_integer(64, (int64_t)called->made_for.constant);
     enum cairn_status status =
-        cairn_call(slow->signature, called->target, operands, ic->operand_count, &result, NULL);
+        cairn_call(is_longer ? slow->longer : slow->signature, called->made_for.target, operands,
+                   ic->operand_count + is_longer, &result, NULL);
     if (status == CAIRN_OK && ic->result.type.kind != CAIRN_TYPE_VOID)
         status = cairn_exit_continue(&call, &result, NULL);
     (void)status; /* cannot fail: the types are the declaration's */
@@ -257,6 +314,79 @@ static enum cairn_status place_by_signature(cairn_ic *ic, struct cairn_error *er
     return CAIRN_OK;
 }
 
+/* ---- A constant argument ---- */
+
+/* Finds the register of an additional argument, if the signature has a place for it in one. The
+ * longer signature is only for calls that Cairn makes. MEMORY. */
+static enum cairn_status place_constant(cairn_ic *ic, struct slow_path *slow,
+                                        struct cairn_error *error)
+{
+    struct cairn_type types[CAIRN_IC_OPERANDS_MAX + 1];
+    struct cairn_error refused;
+    ic->constant_argument = IC_NO_REGISTER;
+    if (ic->calls_refused != NULL)
+        return CAIRN_OK;
+    for (uint32_t i = 0; i < ic->operand_count; i++)
+        types[i] = ic->operands[i].type;
+    types[ic->operand_count] = CAIRN_INTEGER(64);
+    enum cairn_status status =
+        cairn_signature_create(&slow->runtime->allocator, &ic->result.type,
+                               ic->result.type.kind == CAIRN_TYPE_VOID ? 0 : 1, types,
+                               ic->operand_count + 1, &slow->longer, &refused);
+    if (status == CAIRN_ERROR_MEMORY)
+        return error_set(error, status, 0, "%s", refused.message);
+    if (status != CAIRN_OK)
+        return CAIRN_OK;
+    struct cairn_location place =
+        location_at(slow->longer->arguments[ic->operand_count].offset, WORD_BYTES);
+    ic->constant_argument = register_of(place);
+    if (ic->calls_straight) {
+        cairn_signature_destroy(slow->longer);
+        slow->longer = NULL;
+    }
+    return CAIRN_OK;
+}
+
+/* ---- The light exit ---- */
+
+/* Returns the offset in a context of the word whose low bytes are the value; 0 if the value is
+ * elsewhere or in another form. */
+static uint16_t scalar_offset(const struct ic_value *value)
+{
+    const struct arch_context_layout *layout = &arch_host_layout;
+    bool is_there = is_scalar(value) && value->dwarf < layout->scalars_end &&
+                    value->dwarf != layout->stack_pointer;
+    return is_there ? layout->offsets[value->dwarf] : 0;
+}
+
+/* Whether misses can call a light handler: all values are scalars in registers. Light exits change
+ * the flags on x86-64. */
+static bool find_offsets(const cairn_ic *ic, struct slow_path *slow)
+{
+    bool has_result = ic->result.type.kind != CAIRN_TYPE_VOID;
+    bool is_found = !ic->options.keeps_flags;
+    slow->result_offset = has_result ? scalar_offset(&ic->result) : 0;
+    is_found &= !has_result || slow->result_offset != 0;
+    for (uint32_t i = 0; i < ic->operand_count; i++) {
+        slow->offsets[i] = scalar_offset(&ic->operands[i]);
+        is_found &= slow->offsets[i] != 0;
+    }
+    return is_found;
+}
+
+static enum cairn_status make_exits(cairn_ic *ic, struct cairn_error *error)
+{
+    enum cairn_status status = arch_exit_init(&ic->miss.exit, handle_miss, ic, ic->level, error);
+    if (status == CAIRN_OK)
+        status = arch_exit_init(&ic->megamorphic.exit, handle_megamorphic, ic, ic->level, error);
+    if (status == CAIRN_OK && ic->options.light_handler != NULL &&
+        find_offsets(ic, ic->slow_path)) {
+        arch_exit_make_light(&ic->miss, handle_lightly);
+        arch_exit_make_light(&ic->megamorphic, handle_lightly);
+    }
+    return status;
+}
+
 /* ---- Creating ---- */
 
 /* Source: llvm/IR/CallingConv.h. */
@@ -325,6 +455,25 @@ static enum cairn_status take_types(cairn_ic *ic, struct slow_path *slow, struct
     return CAIRN_OK;
 }
 
+/* Checks that the site can call the megamorphic target. */
+static enum cairn_status check_target(const cairn_ic *ic, uint32_t convention,
+                                      struct cairn_error *error)
+{
+    if (!ic->calls_straight)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, convention,
+                         "site %llu has LLVM's calling convention number %u%s, with which "
+                         "functions cannot be called straight: give a megamorphic handler instead "
+                         "of a target",
+                         (unsigned long long)site_id(ic->site), convention,
+                         convention == CAIRN_CALLING_CONVENTION_ANYREG ? " (anyregcc)" : "");
+    if (!ic->options.passes_user || ic->constant_argument != IC_NO_REGISTER)
+        return CAIRN_OK;
+    return error_set(error, CAIRN_ERROR_UNSUPPORTED, ic->operand_count,
+                     "site %llu has no register for the megamorphic target's user after its %u "
+                     "arguments",
+                     (unsigned long long)site_id(ic->site), ic->operand_count);
+}
+
 /* Prepares the slow path. On an error, ic_free frees what exists of it. */
 static enum cairn_status make_slow_path(cairn_ic *ic, cairn_runtime *runtime,
                                         struct cairn_error *error)
@@ -344,25 +493,18 @@ static enum cairn_status make_slow_path(cairn_ic *ic, cairn_runtime *runtime,
     ic->slow_path = slow;
     ic->destroy_slow_path = destroy_slow_path;
     ic->call_handler = handle_call;
+    ic->barrier_handler = handle_barrier;
     ic->level = &runtime->saved_level;
     enum cairn_status status = take_types(ic, slow, error);
     if (status == CAIRN_OK)
         status = place(ic, error);
     if (status == CAIRN_OK)
+        status = place_constant(ic, slow, error);
+    if (status == CAIRN_OK)
         status = enter_prepare(runtime, error);
-    uint32_t convention = declaration->calling_convention;
-    if (status == CAIRN_OK && ic->options.megamorphic_target != NULL && !ic->calls_straight)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, convention,
-                         "site %llu has LLVM's calling convention number %u%s, with which "
-                         "functions cannot be called straight: give a megamorphic handler instead "
-                         "of a target",
-                         (unsigned long long)site_id(ic->site), convention,
-                         convention == CAIRN_CALLING_CONVENTION_ANYREG ? " (anyregcc)" : "");
-    if (status == CAIRN_OK)
-        status = arch_exit_init(&ic->miss, handle_miss, ic, ic->level, error);
-    if (status == CAIRN_OK)
-        status = arch_exit_init(&ic->megamorphic, handle_megamorphic, ic, ic->level, error);
-    return status;
+    if (status == CAIRN_OK && ic->options.megamorphic_target != NULL)
+        status = check_target(ic, declaration->calling_convention, error);
+    return status == CAIRN_OK ? make_exits(ic, error) : status;
 }
 
 /* Checks what needs no memory. Whether the site already has a cache is found out under the lock. */
@@ -399,14 +541,14 @@ enum cairn_status cairn_ic_create(cairn_site *site, const struct cairn_ic_option
         return status;
     const struct cairn_record record = {site->table->records, site->record};
     cairn_runtime *runtime = record_module(record)->runtime;
-    cairn_ic *created = memory_new(&runtime->allocator, 1, sizeof *created);
+    uint32_t limit = options->case_limit != 0 ? options->case_limit : CAIRN_IC_CASE_LIMIT_DEFAULT;
+    cairn_ic *created = memory_new(&runtime->allocator, 1, ic_bytes(limit));
     if (created == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for an inline cache");
     created->set = &runtime->ics;
     created->site = site;
     created->options = *options;
-    if (options->case_limit == 0)
-        created->options.case_limit = CAIRN_IC_CASE_LIMIT_DEFAULT;
+    created->options.case_limit = limit;
     if (options->megamorphic_handler == NULL)
         created->options.megamorphic_handler = options->handler;
     status = make_slow_path(created, runtime, error);

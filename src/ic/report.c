@@ -25,24 +25,34 @@ const char *cairn_ic_state_name(enum cairn_ic_state state)
 
 /* ---- Single caches ---- */
 
+static void describe_seen(const struct ic_seen *seen, struct cairn_ic_description *description)
+{
+    description->seen_count = seen->count;
+    memcpy(description->cases, seen->cases, sizeof seen->cases);
+    memcpy(description->hits, seen->hits, sizeof seen->hits);
+    memcpy(description->additions, seen->additions, sizeof seen->additions);
+    description->other_additions = seen->other_additions;
+}
+
 static void describe_locked(cairn_ic *ic, struct cairn_ic_description *description)
 {
     bool is_destroyed = atomic_load_explicit(&ic->is_destroyed, memory_order_relaxed);
     enum cairn_ic_state state = CAIRN_IC_POLYMORPHIC;
     if (is_destroyed)
         state = CAIRN_IC_DESTROYED;
-    else if (ic->cases.is_megamorphic)
+    else if (ic->is_megamorphic)
         state = CAIRN_IC_MEGAMORPHIC;
-    else if (ic->cases.count < 2)
-        state = ic->cases.count == 0 ? CAIRN_IC_EMPTY : CAIRN_IC_MONOMORPHIC;
+    else if (ic->case_count < 2)
+        state = ic->case_count == 0 ? CAIRN_IC_EMPTY : CAIRN_IC_MONOMORPHIC;
     *description = (struct cairn_ic_description){
         .ic = ic,
         .site = ic->site,
         .id = site_id(ic->site),
         .address = ic->site->address,
         .state = state,
-        .case_count = is_destroyed ? 0 : ic->cases.count,
+        .case_count = is_destroyed ? 0 : ic->case_count,
         .case_limit = ic->options.case_limit,
+        .table_case_count = is_destroyed ? 0 : ic_table_count(ic->table),
         .counts_hits = ic->options.counts_hits,
         .misses = atomic_load_explicit(&ic->misses, memory_order_relaxed),
         .code_bytes = is_destroyed ? 0 : ic->code.stub->code_bytes,
@@ -52,12 +62,15 @@ static void describe_locked(cairn_ic *ic, struct cairn_ic_description *descripti
         description->code_bytes += ic->inline_bytes;
         description->case_bytes += ic->inline_bytes;
     }
+    description->seen_count = description->case_count;
     for (uint32_t i = 0; i < description->case_count; i++) {
-        const struct ic_case *entry = &ic->cases.entries[i];
+        const struct ic_case *entry = &ic->cases[i];
         description->cases[i] = entry->public;
         if (ic->options.counts_hits)
             description->hits[i] = __atomic_load_n(&ic->hits[entry->counter], __ATOMIC_RELAXED);
     }
+    if (!is_destroyed && ic->is_megamorphic)
+        describe_seen(ic->seen, description);
 }
 
 /* A visitor holds the lock already. */
@@ -137,15 +150,45 @@ static void print_place(struct output *output, const struct cairn_ic_field *fiel
         print(output, " from the pointer at %d", field->pointer_offset);
 }
 
+static void print_comparison(struct output *output, const struct cairn_ic_guard *guard)
+{
+    print(output, "%u bytes", guard->width);
+    if (guard->mask != ic_all_bits(guard->width))
+        print(output, " & 0x%" PRIx64, guard->mask);
+    print(output, " = 0x%" PRIx64, guard->key);
+}
+
+/* Prints what a case does in addition to its action. */
+static void print_more(struct output *output, const struct cairn_ic_case *described)
+{
+    const struct cairn_ic_barrier *barrier = &described->barrier;
+    if (described->elements.length_width != 0)
+        print(output, ", element operand %u of %u bytes at %d", described->elements.index,
+              described->elements.length_width, described->elements.length_offset);
+    if (described->changes_key)
+        print(output, ", then key 0x%" PRIx64, described->new_key);
+    if (barrier->kind == CAIRN_IC_BARRIER_CARD)
+        print(output, ", card 0x%x at 0x%" PRIx64 " + address >> %u", barrier->card, barrier->cards,
+              barrier->card_shift);
+    if (barrier->kind == CAIRN_IC_BARRIER_CALL)
+        print(output, ", then call 0x%" PRIxPTR, (uintptr_t)barrier->function);
+    if (described->passes_constant)
+        print(output, " with 0x%" PRIx64, described->constant);
+}
+
 static void print_case(struct output *output, const struct cairn_ic_case *described)
 {
     const struct cairn_ic_guard *guard = &described->guard;
     long long offset = guard->offset;
-    print(output, "    [operand %u %c %lld] %u bytes", guard->operand, offset < 0 ? '-' : '+',
-          offset < 0 ? -offset : offset, guard->width);
-    if (guard->mask != ic_all_bits(guard->width))
-        print(output, " & 0x%" PRIx64, guard->mask);
-    print(output, " = 0x%" PRIx64 ": ", guard->key);
+    print(output, "    [operand %u %c %lld] ", guard->operand, offset < 0 ? '-' : '+',
+          offset < 0 ? -offset : offset);
+    print_comparison(output, guard);
+    if (described->holder.object != NULL) {
+        print(output, ", [0x%" PRIxPTR " %+d] ", (uintptr_t)described->holder.object,
+              described->holder.guard.offset);
+        print_comparison(output, &described->holder.guard);
+    }
+    print(output, ": ");
     switch (described->action) {
     case CAIRN_IC_LOAD:
         print(output, described->field.is_signed ? "load signed " : "load ");
@@ -162,24 +205,29 @@ static void print_case(struct output *output, const struct cairn_ic_case *descri
         print(output, "call 0x%" PRIxPTR, (uintptr_t)described->target);
         break;
     }
+    print_more(output, described);
 }
 
 static bool print_cache(const struct cairn_ic_description *description, void *user)
 {
     struct output *output = user;
     uint64_t hits = 0;
-    for (uint32_t i = 0; i < description->case_count; i++)
+    for (uint32_t i = 0; i < description->seen_count; i++)
         hits += description->hits[i];
     print(output, "site %" PRIu64 " at 0x%" PRIx64 ": %s, %u of %u cases", description->id,
           description->address, cairn_ic_state_name(description->state), description->case_count,
           description->case_limit);
+    if (description->table_case_count > 0)
+        print(output, ", %u in its table", description->table_case_count);
     if (description->counts_hits)
         print(output, ", %" PRIu64 " hits, %" PRIu64 " misses", hits, description->misses);
     print(output, "\n");
-    for (uint32_t i = 0; i < description->case_count; i++) {
+    for (uint32_t i = 0; i < description->seen_count; i++) {
         print_case(output, &description->cases[i]);
         if (description->counts_hits)
             print(output, ", %" PRIu64 " hits", description->hits[i]);
+        if (description->state == CAIRN_IC_MEGAMORPHIC)
+            print(output, ", %" PRIu64 " additions", description->additions[i]);
         print(output, "\n");
     }
     return true;

@@ -10,6 +10,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "llvm/engine.h"
 #include "base/array.h"
 #include "base/error.h"
 #include "llvm/bindings.h"
@@ -37,9 +38,10 @@ struct loaded {
 };
 
 /* Invariants: the strings and captures in the options are copies. `loaded` holds at least the
- * modules that are not retired. The engine is the scope of its modules. */
+ * modules that are not retired, unless `scope` is another than the engine. */
 struct cairn_engine {
     cairn_runtime *runtime;
+    const void *scope; /* of its modules */
     struct cairn_allocator allocator;
     struct machine *machine;
     struct cairn_engine_options options;
@@ -210,6 +212,7 @@ enum cairn_status cairn_engine_create(cairn_runtime *runtime, LLVMModuleRef modu
     }
     *created = (struct cairn_engine){
         .runtime = runtime,
+        .scope = created,
         .allocator = *allocator,
         .options = *options,
         .check = {.liveness = options->liveness,
@@ -292,7 +295,7 @@ static enum cairn_status compile(const cairn_engine *engine, cairn_loader *loade
     options.find_symbol = find_symbol;
     options.note_undefined = note_undefined;
     options.user = linking;
-    options.scope = engine;
+    options.scope = engine->scope;
     options.pc_section_count = 0; /* the objects' manifests name them */
     for (size_t i = 0; i < engine->module_count && status == CAIRN_OK; i++) {
         LLVMMemoryBufferRef object;
@@ -371,10 +374,14 @@ static enum cairn_status publish(cairn_engine *engine, cairn_module *module,
             (struct loaded){range.address, cairn_module_number(module)};
     else
         cairn_module_retire(module);
+    if (engine->scope != engine)
+        engine->loaded_count = 0;
     return status;
 }
 
-enum cairn_status cairn_engine_finalise(cairn_engine *engine, struct cairn_error *error)
+void engine_share(cairn_engine *engine, const void *scope) { engine->scope = scope; }
+
+enum cairn_status engine_finalise(cairn_engine *engine, struct cairn_error *error)
 {
     if (engine == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no engine to finalise");
@@ -404,8 +411,8 @@ void *cairn_engine_function(cairn_engine *engine, const char *name, struct cairn
                   "cairn_engine_function needs an engine and a name");
         return NULL;
     }
-    enum cairn_status status = cairn_engine_finalise(engine, error);
-    void *address = cairn_runtime_find_symbol(engine->runtime, engine, name);
+    enum cairn_status status = engine_finalise(engine, error);
+    void *address = cairn_runtime_find_symbol(engine->runtime, engine->scope, name);
     if (address == NULL && status == CAIRN_OK)
         error_set(error, CAIRN_ERROR_NOT_FOUND, 0,
                   "'%s' is in no module of the engine that is loaded: nothing defines it, or the "
@@ -420,7 +427,7 @@ cairn_site *cairn_engine_site(cairn_engine *engine, uint64_t id, struct cairn_er
         error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_engine_site needs an engine");
         return NULL;
     }
-    if (cairn_engine_finalise(engine, error) != CAIRN_OK)
+    if (engine_finalise(engine, error) != CAIRN_OK)
         return NULL;
     return cairn_runtime_find_site(engine->runtime, id, error);
 }

@@ -356,12 +356,6 @@ uint64_t table_next_address(const cairn_table *table, uint64_t address)
     return table->base + table_record_offset(table, bucket, index);
 }
 
-uint64_t cairn_record_return_address(struct cairn_record record)
-{
-    uint8_t delta = record.table->return_deltas[record.index];
-    return delta == RETURN_UNKNOWN ? 0 : cairn_record_address(record) + delta;
-}
-
 /* ---- Values ---- */
 
 uint32_t cairn_record_location_count(struct cairn_record record)

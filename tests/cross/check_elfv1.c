@@ -442,6 +442,39 @@ static void check_call(void)
     check(cairn_value_double(&result) == weighed, "arguments and result are C's");
 }
 
+/* ---- Entries ---- */
+
+static void check_version(cairn_entry *entry, const void *code, long expected)
+{
+    struct cairn_error error = {0};
+    const struct cairn_entry_version version = {.code = code};
+    function *called = (function *)(uintptr_t)cairn_entry_target(entry);
+    check_ok(cairn_entry_install(entry, &version, CAIRN_SYNC, &error), &error, "a version");
+    check(called(40) == expected, "it is called with its own TOC");
+    check_result(CALLS, expected + CALLER_CANARY, "through a site, too");
+}
+
+static void check_entry(void)
+{
+    struct cairn_error error = {0};
+    cairn_entry *entry = NULL;
+    check_ok(cairn_entry_create(program.runtime, "f", NULL, (const void *)(uintptr_t)at_home,
+                                &entry, &error),
+             &error, "an entry");
+    if (entry == NULL)
+        return;
+    check_ok(cairn_site_call(site(CALLS), cairn_entry_target(entry), CAIRN_SYNC, &error), &error,
+             "a site calls it");
+    check_result(CALLS, HOME_CANARY + CALLER_CANARY, "the first version");
+    for (int i = 0; i < CALLEES; i++)
+        check_version(entry, &callees[i], (long)canaries[i]);
+    check_ok(cairn_site_restore(site(CALLS_NOTHING), CAIRN_SYNC, &error), &error, "restored");
+    check_version(entry, &program.functions[CALLS_NOTHING - 1], 40 + CALLER_CANARY);
+    check_version(entry, (const void *)(uintptr_t)at_home, HOME_CANARY);
+    check_ok(cairn_site_restore(site(CALLS), CAIRN_SYNC, &error), &error, "the site is restored");
+    cairn_entry_destroy(entry);
+}
+
 static void enter_weigh(struct cairn_exit_call *call, void *user)
 {
     struct cairn_error error = {0};
@@ -530,6 +563,7 @@ int main(void)
         check_exits();
         check_list_of_changes();
         check_race();
+        check_entry();
         signature = make_signature();
         check_call();
         check_enter();

@@ -1,0 +1,302 @@
+/*
+ * Compiles the modules of several tasks together: they are built one by one in one context, linked
+ * into one module, and compiled by an engine.
+ *
+ * Modules that define or use a name of each other are not linked: otherwise the code would depend
+ * on which tasks wait at the same time. If the linked module cannot be compiled, each task is built
+ * and compiled again by itself, because linking consumes its module.
+ *
+ * All compilers of the process have one scope for their modules, which no other module has. It only
+ * keeps other modules from finding their definitions.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "llvm/batch.h"
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "llvm/compile.h"
+#include "llvm/engine.h"
+
+#include <llvm-c/Linker.h>
+#include <string.h>
+
+struct compiler {
+    struct cairn_allocator allocator;
+    struct compiler_callbacks callbacks;
+    struct cairn_module_options host; /* only its callbacks are used */
+    cairn_engine *engine;
+    cairn_module *published; /* by the last finalisation, with a reference; NULL: none */
+    LLVMContextRef context;  /* of the batch */
+};
+
+/* Tasks whose modules are linked into one. */
+struct group {
+    struct task **tasks;
+    size_t count; /* of tasks, also of those that have ended */
+    LLVMModuleRef module;
+    bool is_broken; /* modules could not be linked */
+};
+
+static const char scope;
+
+/* ---- Creating ---- */
+
+static void before_publish(cairn_module *module, void *user)
+{
+    const struct compiler *compiler = user;
+    if (compiler->host.before_publish != NULL)
+        compiler->host.before_publish(module, compiler->host.user);
+}
+
+static void after_publish(cairn_module *module, void *user)
+{
+    struct compiler *compiler = user;
+    cairn_module_retain(module);
+    compiler->published = module;
+    if (compiler->host.after_publish != NULL)
+        compiler->host.after_publish(module, compiler->host.user);
+}
+
+/* Creates the engine with an empty module, and compiles that, so that LLVM is initialised. */
+static enum cairn_status create_engine(struct compiler *compiler, cairn_runtime *runtime,
+                                       const struct cairn_engine_options *chosen,
+                                       struct cairn_error *error)
+{
+    struct cairn_engine_options options = *chosen;
+    options.modules.before_publish = before_publish;
+    options.modules.after_publish = after_publish;
+    options.modules.user = compiler;
+    if (options.modules.name == NULL)
+        options.modules.name = "queue";
+    options.load.ignores_modules = true;
+    LLVMContextRef context = LLVMContextCreate();
+    LLVMModuleRef empty = LLVMModuleCreateWithNameInContext("empty", context);
+    enum cairn_status status =
+        cairn_engine_create(runtime, empty, &options, &compiler->engine, error);
+    if (status == CAIRN_OK) {
+        engine_share(compiler->engine, &scope);
+        status = engine_finalise(compiler->engine, error);
+    } else {
+        LLVMDisposeModule(empty);
+    }
+    LLVMContextDispose(context);
+    return status;
+}
+
+enum cairn_status compiler_create(cairn_runtime *runtime,
+                                  const struct cairn_engine_options *options,
+                                  const struct compiler_callbacks *callbacks,
+                                  struct compiler **compiler, struct cairn_error *error)
+{
+    const struct cairn_allocator *allocator = cairn_runtime_allocator(runtime);
+    struct compiler *created = memory_new(allocator, 1, sizeof *created);
+    if (created == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a compiler");
+    created->allocator = *allocator;
+    created->callbacks = *callbacks;
+    created->host = options->modules;
+    enum cairn_status status = create_engine(created, runtime, options, error);
+    if (status == CAIRN_OK)
+        *compiler = created;
+    else
+        compiler_destroy(created);
+    return status;
+}
+
+void compiler_destroy(struct compiler *compiler)
+{
+    if (compiler == NULL)
+        return;
+    struct cairn_allocator allocator = compiler->allocator;
+    cairn_engine_destroy(compiler->engine);
+    memory_free(&allocator, compiler, sizeof *compiler);
+}
+
+/* ---- Building ---- */
+
+/* Checks the function that the task names, and creates the signature of its type. */
+static enum cairn_status check_function(const struct compiler *compiler, struct task *task,
+                                        LLVMModuleRef module, struct cairn_error *error)
+{
+    LLVMValueRef function = LLVMGetNamedFunction(module, task->function);
+    if (function == NULL || LLVMIsDeclaration(function))
+        return error_set(error, CAIRN_ERROR_NOT_FOUND, 0,
+                         "the module that was built does not define the function '%.80s'",
+                         task->function);
+    if (LLVMGetLinkage(function) != LLVMExternalLinkage)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "the function '%.80s' of a job has no external linkage", task->function);
+    if (task->signature != NULL || task->job.version.signature != NULL)
+        return CAIRN_OK;
+    enum cairn_status status = cairn_signature_of_function(
+        &compiler->allocator, LLVMGlobalGetValueType(function), &task->signature, error);
+    /* Without a signature, the function can be installed where types are not checked. */
+    return status == CAIRN_ERROR_MEMORY ? status : CAIRN_OK;
+}
+
+/* Builds the task's module. Returns NULL if the task has ended. */
+static LLVMModuleRef build(const struct compiler *compiler, struct task *task)
+{
+    struct diagnostics diagnostics;
+    struct cairn_error error = {0}, reported = {0};
+    if (!compiler->callbacks.is_wanted(task)) {
+        compiler->callbacks.end(task, NULL, &error);
+        return NULL;
+    }
+    diagnostics_begin(&diagnostics, compiler->context, &reported);
+    LLVMModuleRef module = task->job.build(compiler->context, task->job.user, &error);
+    diagnostics_end(&diagnostics);
+    if (error.status == CAIRN_OK)
+        error = reported;
+    if (module != NULL && error.status == CAIRN_OK)
+        error.status = check_function(compiler, task, module, &error);
+    if (module != NULL && error.status == CAIRN_OK)
+        return module;
+    if (module != NULL)
+        LLVMDisposeModule(module);
+    compiler->callbacks.end(task, NULL, &error);
+    return NULL;
+}
+
+/* ---- Linking ---- */
+
+static bool is_local(LLVMValueRef global)
+{
+    return LLVMGetLinkage(global) == LLVMInternalLinkage ||
+           LLVMGetLinkage(global) == LLVMPrivateLinkage;
+}
+
+/* Whether a function or variable is defined in one of the modules and named in the other. */
+static bool is_shared(LLVMModuleRef module, LLVMValueRef global)
+{
+    size_t length;
+    const char *name = LLVMGetValueName2(global, &length);
+    if (length == 0 || is_local(global))
+        return false;
+    LLVMValueRef other = LLVMGetNamedFunction(module, name);
+    if (other == NULL)
+        other = LLVMGetNamedGlobal(module, name);
+    return other != NULL && !is_local(other) &&
+           (!LLVMIsDeclaration(global) || !LLVMIsDeclaration(other));
+}
+
+static bool has_rare_symbols(LLVMModuleRef module)
+{
+    size_t length;
+    LLVMGetModuleInlineAsm(module, &length);
+    return length > 0 || LLVMGetFirstGlobalAlias(module) != NULL ||
+           LLVMGetFirstGlobalIFunc(module) != NULL;
+}
+
+/* Whether the modules may be linked: none has a definition of a name of the other. */
+static bool are_separate(LLVMModuleRef module, LLVMModuleRef added)
+{
+    if (has_rare_symbols(module) || has_rare_symbols(added))
+        return false;
+    LLVMValueRef global = LLVMGetFirstFunction(added);
+    while (global != NULL && !is_shared(module, global))
+        global = LLVMGetNextFunction(global);
+    if (global != NULL)
+        return false;
+    global = LLVMGetFirstGlobal(added);
+    while (global != NULL && !is_shared(module, global))
+        global = LLVMGetNextGlobal(global);
+    return global == NULL;
+}
+
+/* Links a module, which it consumes, into the group's. */
+static void link_module(const struct compiler *compiler, struct group *group, LLVMModuleRef added)
+{
+    struct diagnostics diagnostics;
+    struct cairn_error reported = {0};
+    diagnostics_begin(&diagnostics, compiler->context, &reported);
+    if (group->module == NULL)
+        group->module = added;
+    else if (LLVMLinkModules2(group->module, added) || reported.status != CAIRN_OK)
+        group->is_broken = true;
+    diagnostics_end(&diagnostics);
+}
+
+/* ---- Loading ---- */
+
+/* Compiles, loads and publishes a module, which it consumes. */
+static enum cairn_status load(struct compiler *compiler, LLVMModuleRef module,
+                              struct cairn_error *error)
+{
+    compiler->published = NULL;
+    enum cairn_status status = cairn_engine_add_module(compiler->engine, module, error);
+    if (status != CAIRN_OK)
+        LLVMDisposeModule(module);
+    else
+        status = engine_finalise(compiler->engine, error);
+    return status;
+}
+
+/* Ends tasks whose code is published. The reference keeps the module from being retired with its
+ * first versions while others are not installed yet. If none of the code is used, the module is
+ * retired. */
+static void end_all(struct compiler *compiler, struct task *const *tasks, size_t count)
+{
+    const struct cairn_error none = {0};
+    cairn_module *module = compiler->published;
+    bool is_used = false;
+    for (size_t i = 0; i < count; i++)
+        is_used |= compiler->callbacks.end(
+            tasks[i], cairn_module_find_symbol(module, tasks[i]->function), &none);
+    if (!is_used)
+        cairn_module_retire(module);
+    cairn_module_release(module);
+}
+
+static void compile_alone(struct compiler *compiler, struct task *task)
+{
+    struct cairn_error error = {0};
+    LLVMModuleRef module = build(compiler, task);
+    if (module == NULL)
+        return;
+    if (load(compiler, module, &error) == CAIRN_OK)
+        end_all(compiler, &task, 1);
+    else
+        compiler->callbacks.end(task, NULL, &error);
+}
+
+/* Compiles a group, and ends its tasks. Makes the group empty. */
+static void compile_group(struct compiler *compiler, struct group *group)
+{
+    struct cairn_error error = {0};
+    enum cairn_status status = CAIRN_ERROR_LLVM;
+    if (group->is_broken)
+        LLVMDisposeModule(group->module);
+    else if (group->count > 0)
+        status = load(compiler, group->module, &error);
+    if (status == CAIRN_OK)
+        end_all(compiler, group->tasks, group->count);
+    else if (group->count == 1)
+        compiler->callbacks.end(group->tasks[0], NULL, &error);
+    for (size_t i = 0; status != CAIRN_OK && group->count > 1 && i < group->count; i++)
+        compile_alone(compiler, group->tasks[i]);
+    *group = (struct group){.tasks = group->tasks + group->count};
+}
+
+/* Tasks that end while they are built are not in a group. So the group's tasks are copied to the
+ * front of the list that has been read already. */
+void compiler_run(struct compiler *compiler, struct task **tasks, size_t count)
+{
+    struct group group = {.tasks = tasks};
+    compiler->context = LLVMContextCreate();
+    for (size_t i = 0; i < count; i++) {
+        struct task *task = tasks[i];
+        LLVMModuleRef module = build(compiler, task);
+        if (module == NULL)
+            continue;
+        if (group.module != NULL && !are_separate(group.module, module))
+            compile_group(compiler, &group);
+        tasks[(size_t)(group.tasks - tasks) + group.count++] = task;
+        link_module(compiler, &group, module);
+        if (group.is_broken)
+            compile_group(compiler, &group);
+    }
+    compile_group(compiler, &group);
+    LLVMContextDispose(compiler->context);
+}

@@ -1,0 +1,44 @@
+/*
+ * llvm/batch.h - compiles the modules of several tasks together.
+ *
+ * A compiler has an engine, and must be used by one thread at a time. Several compilers work
+ * concurrently.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef LLVM_BATCH_H
+#define LLVM_BATCH_H
+
+#include <cairn/llvm.h>
+
+struct compiler;
+
+/* A function to compile. */
+struct task {
+    struct cairn_queue_job job;
+    char *function;             /* its name */
+    cairn_signature *signature; /* of its type; NULL: none, or the module was not built */
+};
+
+struct compiler_callbacks {
+    /* Whether the task is still to be compiled. */
+    bool (*is_wanted)(struct task *task);
+    /* Called once for each task. `address` is NULL after an error, and if the status is OK, when
+     * the task is not wanted any more. Returns whether the code at the address will be used. */
+    bool (*end)(struct task *task, void *address, const struct cairn_error *error);
+};
+
+/* Creates a compiler with an engine of these options. Errors: those of cairn_engine_create. */
+CAIRN_MUST_CHECK enum cairn_status compiler_create(cairn_runtime *runtime,
+                                                   const struct cairn_engine_options *options,
+                                                   const struct compiler_callbacks *callbacks,
+                                                   struct compiler **compiler,
+                                                   struct cairn_error *error);
+
+/* Leaves what was loaded. NULL is allowed. */
+void compiler_destroy(struct compiler *compiler);
+
+/* Builds, compiles, loads and publishes the tasks, and ends each of them. Changes the list. */
+void compiler_run(struct compiler *compiler, struct task **tasks, size_t count);
+
+#endif

@@ -1,0 +1,407 @@
+/*
+ * Queues: jobs, the threads that compile them, limits and cancellation.
+ *
+ * Invariants, under the queue's lock:
+ *  - A job is in `waiting`, in `running`, or belongs to the thread that ends it.
+ *  - `bytes` is the sum over the jobs of both lists, `waiting_count` the length of the first.
+ *  - A running job is cancelled only before `is_ending` is set. So a job is either cancelled or
+ *    installed.
+ * The lock is never held while the host, LLVM or other functions of Cairn are called, except
+ * memory_free.
+ *
+ * A forked child may have a copy of the lock that is held, and none of the threads. So a child does
+ * nothing with a queue.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "base/error.h"
+#include "base/memory.h"
+#include "llvm/batch.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { BATCH_LIMIT_DEFAULT = 32 };
+
+struct job {
+    struct task task; /* must be first */
+    cairn_queue *queue;
+    struct job *next;
+    struct job *previous;
+    uint64_t ticket;
+    bool is_cancelled;
+    bool is_ending;
+};
+
+struct list {
+    struct job *first;
+    struct job *last;
+};
+
+struct worker {
+    cairn_queue *queue;
+    pthread_t thread;
+    struct compiler *compiler;
+    struct task **batch; /* space for `batch_limit` */
+};
+
+struct cairn_queue {
+    struct cairn_allocator allocator;
+    cairn_runtime *runtime;
+    pid_t process;
+    uint32_t batch_limit;
+    uint32_t job_limit; /* 0: none */
+    size_t byte_limit;  /* 0: none */
+    uint32_t thread_count;
+    uint32_t started_count; /* of threads */
+
+    pthread_mutex_t lock;
+    pthread_cond_t changed; /* a job was added, or the queue is being destroyed */
+    struct list waiting;    /* oldest first */
+    struct list running;
+    uint32_t waiting_count;
+    size_t bytes;
+    uint64_t last_ticket;
+    bool is_closed;
+
+    struct worker workers[];
+};
+
+/* ---- Lists, with the lock held ---- */
+
+static void append(struct list *list, struct job *job)
+{
+    job->next = NULL;
+    job->previous = list->last;
+    if (list->last != NULL)
+        list->last->next = job;
+    else
+        list->first = job;
+    list->last = job;
+}
+
+static void remove_from(struct list *list, struct job *job)
+{
+    if (job->previous != NULL)
+        job->previous->next = job->next;
+    else
+        list->first = job->next;
+    if (job->next != NULL)
+        job->next->previous = job->previous;
+    else
+        list->last = job->previous;
+}
+
+static struct job *find(const struct list *list, uint64_t ticket)
+{
+    struct job *job = list->first;
+    while (job != NULL && job->ticket != ticket)
+        job = job->next;
+    return job;
+}
+
+static struct job *take_waiting(cairn_queue *queue, struct job *job)
+{
+    remove_from(&queue->waiting, job);
+    queue->waiting_count--;
+    return job;
+}
+
+/* ---- Jobs ---- */
+
+static void free_job(const cairn_queue *queue, struct job *job)
+{
+    memory_free_string(&queue->allocator, job->task.function);
+    cairn_signature_destroy(job->task.signature);
+    memory_free(&queue->allocator, job, sizeof *job);
+}
+
+static struct job *create_job(cairn_queue *queue, const struct cairn_queue_job *options)
+{
+    struct job *job = memory_new(&queue->allocator, 1, sizeof *job);
+    if (job == NULL)
+        return NULL;
+    job->queue = queue;
+    job->task.job = *options;
+    job->task.function =
+        memory_copy_string(&queue->allocator, options->function, strlen(options->function));
+    if (job->task.function != NULL)
+        return job;
+    free_job(queue, job);
+    return NULL;
+}
+
+/* Reports how a job that is in no list has ended, and frees it. */
+static void report(struct job *job, void *address, const struct cairn_error *error,
+                   bool is_cancelled)
+{
+    struct cairn_error cancelled;
+    if (is_cancelled) {
+        error_set(&cancelled, CAIRN_ERROR_STATE, 0, "the job for '%.80s' was cancelled",
+                  job->task.function);
+        error = &cancelled;
+    }
+    const struct cairn_queue_result result = {
+        .ticket = job->ticket, .error = error, .is_cancelled = is_cancelled, .address = address};
+    if (job->task.job.done != NULL)
+        job->task.job.done(&result, job->task.job.user);
+    free_job(job->queue, job);
+}
+
+/* ---- Running jobs ---- */
+
+static bool is_wanted(struct task *task)
+{
+    struct job *job = (struct job *)(void *)task;
+    pthread_mutex_lock(&job->queue->lock);
+    bool result = !job->is_cancelled;
+    pthread_mutex_unlock(&job->queue->lock);
+    return result;
+}
+
+/* Installs the version of a job's entry. */
+static enum cairn_status install(const struct job *job, const void *code, struct cairn_error *error)
+{
+    const struct cairn_queue_job *options = &job->task.job;
+    struct cairn_entry_version version = options->version;
+    version.code = code;
+    if (version.signature == NULL)
+        version.signature = job->task.signature;
+    return cairn_entry_install(options->entry, &version, options->strength, error);
+}
+
+/* Ends a running job, by installing it unless it was cancelled. */
+static bool end(struct task *task, void *address, const struct cairn_error *error)
+{
+    struct job *job = (struct job *)(void *)task;
+    cairn_queue *queue = job->queue;
+    struct cairn_error failure = *error;
+    pthread_mutex_lock(&queue->lock);
+    job->is_ending = true;
+    bool is_cancelled = job->is_cancelled;
+    pthread_mutex_unlock(&queue->lock);
+    is_cancelled |= address == NULL && failure.status == CAIRN_OK;
+    if (address != NULL && !is_cancelled && task->job.entry != NULL)
+        failure.status = install(job, address, &failure);
+    pthread_mutex_lock(&queue->lock);
+    remove_from(&queue->running, job);
+    queue->bytes -= task->job.bytes;
+    pthread_mutex_unlock(&queue->lock);
+    bool is_used = address != NULL && !is_cancelled && failure.status == CAIRN_OK;
+    report(job, is_used ? address : NULL, &failure, is_cancelled);
+    return is_used;
+}
+
+/* Takes the jobs of a batch: this thread's share of what waits. Returns 0 if the queue is closed.
+ */
+static size_t take_batch(struct worker *worker)
+{
+    cairn_queue *queue = worker->queue;
+    size_t count = 0;
+    pthread_mutex_lock(&queue->lock);
+    while (queue->waiting.first == NULL && !queue->is_closed)
+        pthread_cond_wait(&queue->changed, &queue->lock);
+    size_t share = (queue->waiting_count + queue->thread_count - 1) / queue->thread_count;
+    while (queue->waiting.first != NULL && count < share && count < queue->batch_limit) {
+        struct job *job = take_waiting(queue, queue->waiting.first);
+        append(&queue->running, job);
+        worker->batch[count++] = &job->task;
+    }
+    pthread_mutex_unlock(&queue->lock);
+    return count;
+}
+
+static void *work(void *user)
+{
+    struct worker *worker = user;
+    for (size_t count; (count = take_batch(worker)) > 0;)
+        compiler_run(worker->compiler, worker->batch, count);
+    return NULL;
+}
+
+/* ---- Creating and destroying ---- */
+
+/* Starts a thread that blocks the signals that the host handles in its own threads. */
+static enum cairn_status start(struct worker *worker, struct cairn_error *error)
+{
+    static const int unblocked[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGABRT, SIGPROF};
+    sigset_t blocked, before;
+    sigfillset(&blocked);
+    for (size_t i = 0; i < sizeof unblocked / sizeof *unblocked; i++)
+        sigdelset(&blocked, unblocked[i]);
+    pthread_sigmask(SIG_SETMASK, &blocked, &before);
+    int reason = pthread_create(&worker->thread, NULL, work, worker);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (reason != 0)
+        return error_set_system(error, reason, "cannot start a thread that compiles");
+    worker->queue->started_count++;
+    return CAIRN_OK;
+}
+
+static size_t size_of(uint32_t thread_count)
+{
+    return sizeof(cairn_queue) + thread_count * sizeof(struct worker);
+}
+
+static enum cairn_status create_workers(cairn_queue *queue,
+                                        const struct cairn_engine_options *options,
+                                        struct cairn_error *error)
+{
+    static const struct compiler_callbacks callbacks = {is_wanted, end};
+    enum cairn_status status = CAIRN_OK;
+    for (uint32_t i = 0; i < queue->thread_count && status == CAIRN_OK; i++) {
+        struct worker *worker = &queue->workers[i];
+        worker->queue = queue;
+        worker->batch = memory_new(&queue->allocator, queue->batch_limit, sizeof *worker->batch);
+        if (worker->batch == NULL)
+            return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a batch of jobs");
+        status = compiler_create(queue->runtime, options, &callbacks, &worker->compiler, error);
+    }
+    for (uint32_t i = 0; i < queue->thread_count && status == CAIRN_OK; i++)
+        status = start(&queue->workers[i], error);
+    return status;
+}
+
+enum cairn_status cairn_queue_create(cairn_runtime *runtime,
+                                     const struct cairn_queue_options *options, cairn_queue **queue,
+                                     struct cairn_error *error)
+{
+    static const struct cairn_queue_options defaults;
+    if (runtime == NULL || queue == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "cairn_queue_create needs a runtime and a place for the queue");
+    if (options == NULL)
+        options = &defaults;
+    const struct cairn_allocator *allocator = cairn_runtime_allocator(runtime);
+    uint32_t thread_count = options->thread_count == 0 ? 1 : options->thread_count;
+    cairn_queue *created = memory_new(allocator, 1, size_of(thread_count));
+    if (created == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a queue");
+    created->allocator = *allocator;
+    created->runtime = runtime;
+    created->process = getpid();
+    created->batch_limit = options->batch_limit == 0 ? BATCH_LIMIT_DEFAULT : options->batch_limit;
+    created->job_limit = options->job_limit;
+    created->byte_limit = options->byte_limit;
+    created->thread_count = thread_count;
+    pthread_mutex_init(&created->lock, NULL);
+    pthread_cond_init(&created->changed, NULL);
+    cairn_runtime_retain(runtime);
+    enum cairn_status status = create_workers(created, &options->engine, error);
+    if (status == CAIRN_OK)
+        *queue = created;
+    else
+        cairn_queue_destroy(created);
+    return status;
+}
+
+/* Cancels the jobs that wait. Callbacks may add others meanwhile, which are refused. */
+static void cancel_waiting(cairn_queue *queue)
+{
+    for (;;) {
+        pthread_mutex_lock(&queue->lock);
+        queue->is_closed = true;
+        pthread_cond_broadcast(&queue->changed);
+        struct job *job = queue->waiting.first;
+        if (job != NULL) {
+            take_waiting(queue, job);
+            queue->bytes -= job->task.job.bytes;
+        }
+        pthread_mutex_unlock(&queue->lock);
+        if (job == NULL)
+            return;
+        report(job, NULL, NULL, true);
+    }
+}
+
+void cairn_queue_destroy(cairn_queue *queue)
+{
+    if (queue == NULL || queue->process != getpid())
+        return;
+    cancel_waiting(queue);
+    for (uint32_t i = 0; i < queue->started_count; i++)
+        pthread_join(queue->workers[i].thread, NULL);
+    for (uint32_t i = 0; i < queue->thread_count; i++) {
+        compiler_destroy(queue->workers[i].compiler);
+        memory_free(&queue->allocator, queue->workers[i].batch,
+                    queue->batch_limit * sizeof *queue->workers[i].batch);
+    }
+    pthread_cond_destroy(&queue->changed);
+    pthread_mutex_destroy(&queue->lock);
+    cairn_runtime *runtime = queue->runtime;
+    struct cairn_allocator allocator = queue->allocator;
+    memory_free(&allocator, queue, size_of(queue->thread_count));
+    cairn_runtime_destroy(runtime);
+}
+
+/* ---- Adding and cancelling ---- */
+
+/* Adds a job to those that wait, if the limits allow it. */
+static enum cairn_status add_locked(cairn_queue *queue, struct job *job, struct cairn_error *error)
+{
+    size_t bytes = job->task.job.bytes;
+    if (queue->is_closed)
+        return error_set(error, CAIRN_ERROR_STATE, 0, "the queue is being destroyed");
+    if (queue->job_limit != 0 && queue->waiting_count >= queue->job_limit)
+        return error_set(error, CAIRN_ERROR_FULL, queue->waiting_count,
+                         "%u jobs wait, and job_limit is %u", queue->waiting_count,
+                         queue->job_limit);
+    if (queue->byte_limit != 0 &&
+        (bytes > queue->byte_limit || queue->bytes > queue->byte_limit - bytes))
+        return error_set(error, CAIRN_ERROR_FULL, bytes,
+                         "the queue's jobs have %zu bytes, this one has %zu, and byte_limit is %zu",
+                         queue->bytes, bytes, queue->byte_limit);
+    job->ticket = ++queue->last_ticket;
+    append(&queue->waiting, job);
+    queue->waiting_count++;
+    queue->bytes += bytes;
+    pthread_cond_signal(&queue->changed);
+    return CAIRN_OK;
+}
+
+enum cairn_status cairn_queue_add(cairn_queue *queue, const struct cairn_queue_job *job,
+                                  uint64_t *ticket, struct cairn_error *error)
+{
+    if (queue == NULL || job == NULL || job->build == NULL || job->function == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "cairn_queue_add needs a queue, and a job with a function and its build");
+    if (queue->process != getpid())
+        return error_set(error, CAIRN_ERROR_STATE, 0,
+                         "the queue's threads are in the parent process: create another queue");
+    struct job *added = create_job(queue, job);
+    if (added == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a job");
+    pthread_mutex_lock(&queue->lock);
+    enum cairn_status status = add_locked(queue, added, error);
+    uint64_t number = added->ticket; /* the job may end at any time after this */
+    pthread_mutex_unlock(&queue->lock);
+    if (status != CAIRN_OK)
+        free_job(queue, added);
+    else if (ticket != NULL)
+        *ticket = number;
+    return status;
+}
+
+bool cairn_queue_cancel(cairn_queue *queue, uint64_t ticket)
+{
+    if (queue == NULL || queue->process != getpid())
+        return false;
+    pthread_mutex_lock(&queue->lock);
+    struct job *waits = find(&queue->waiting, ticket);
+    struct job *runs = find(&queue->running, ticket);
+    if (waits != NULL) {
+        take_waiting(queue, waits);
+        queue->bytes -= waits->task.job.bytes;
+    }
+    bool is_cancelled = waits != NULL || (runs != NULL && !runs->is_ending);
+    if (waits == NULL && is_cancelled)
+        runs->is_cancelled = true;
+    pthread_mutex_unlock(&queue->lock);
+    if (waits != NULL)
+        report(waits, NULL, NULL, true);
+    return is_cancelled;
+}

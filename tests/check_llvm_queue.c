@@ -1,0 +1,585 @@
+/*
+ * Tests of queues: jobs are compiled in batches by other threads and installed as versions, errors
+ * and cancellations are reported, and limits hold.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "allocator_support.h"
+#include "llvm_engine_support.h"
+
+#include <cairn/entry.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- Functions to compile ---- */
+
+enum { FUNCTIONS = 64 };
+
+/* A function of the host, and what its jobs do. */
+struct item {
+    cairn_entry *entry;
+    int value;        /* what the compiled version returns */
+    const char *text; /* IR instead; %d becomes the value */
+    bool fails;       /* `build` returns an error */
+    bool gives_up;    /* `build` returns NULL without one */
+    _Atomic unsigned built;
+    _Atomic unsigned done;
+    _Atomic unsigned cancelled;
+    struct cairn_error error;
+    void *address;
+};
+
+static struct item items[FUNCTIONS];
+static cairn_signature *signature; /* i64 (i64) */
+static cairn_queue *queue;
+
+/* Builds wait while this is closed. */
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool is_closed;
+    unsigned waiting;
+} gate = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+static void pass_gate(void)
+{
+    pthread_mutex_lock(&gate.lock);
+    gate.waiting++;
+    pthread_cond_broadcast(&gate.changed);
+    while (gate.is_closed)
+        pthread_cond_wait(&gate.changed, &gate.lock);
+    gate.waiting--;
+    pthread_mutex_unlock(&gate.lock);
+}
+
+static void set_gate(bool is_closed)
+{
+    pthread_mutex_lock(&gate.lock);
+    gate.is_closed = is_closed;
+    pthread_cond_broadcast(&gate.changed);
+    pthread_mutex_unlock(&gate.lock);
+}
+
+static void wait_for_builder(void)
+{
+    pthread_mutex_lock(&gate.lock);
+    while (gate.waiting == 0)
+        pthread_cond_wait(&gate.changed, &gate.lock);
+    pthread_mutex_unlock(&gate.lock);
+}
+
+static LLVMModuleRef build(LLVMContextRef own, void *user, struct cairn_error *error)
+{
+    struct item *item = user;
+    char text[1024];
+    pass_gate();
+    item->built++;
+    if (item->fails) {
+        error->status = CAIRN_ERROR_RANGE;
+        snprintf(error->message, sizeof error->message, "item %d fails", item->value);
+    }
+    if (item->fails || item->gives_up)
+        return NULL;
+    const char *format = item->text;
+    if (format == NULL)
+        format = "define i64 @f.%d(i64 %%x) {\n  ret i64 %d\n}\n";
+    snprintf(text, sizeof text, format, item->value, item->value);
+    return support_parse(own, text);
+}
+
+static void note(const struct cairn_queue_result *result, void *user)
+{
+    struct item *item = user;
+    item->error = *result->error;
+    item->address = result->address;
+    item->cancelled += result->is_cancelled;
+    item->done++;
+}
+
+static int64_t interpret(int64_t x) { return -x; }
+
+static int64_t call_item(const struct item *item)
+{
+    return ((function *)(uintptr_t)cairn_entry_target(item->entry))(1);
+}
+
+/* ---- The fixture ---- */
+
+static void create_items(void)
+{
+    const struct cairn_type word = CAIRN_INTEGER(64);
+    ck_assert_ok(cairn_signature_create(NULL, &word, 1, &word, 1, &signature, NULL));
+    memset(items, 0, sizeof items);
+    for (int i = 0; i < FUNCTIONS; i++) {
+        items[i].value = i;
+        ck_assert_ok(cairn_entry_create(runtime, "f", signature, (const void *)(uintptr_t)interpret,
+                                        &items[i].entry, NULL));
+    }
+}
+
+static void create_queue(const struct cairn_queue_options *options)
+{
+    struct cairn_error error = {0};
+    create_items();
+    enum cairn_status status = cairn_queue_create(runtime, options, &queue, &error);
+    ck_assert_msg(status == CAIRN_OK, "%s", error.message);
+}
+
+static void destroy_items(void)
+{
+    for (int i = 0; i < FUNCTIONS; i++)
+        cairn_entry_destroy(items[i].entry);
+    cairn_signature_destroy(signature);
+}
+
+static void destroy_queue(void)
+{
+    cairn_queue_destroy(queue);
+    destroy_items();
+}
+
+static struct cairn_queue_job job_of(struct item *item, char *name)
+{
+    snprintf(name, 32, "f.%d", item->value);
+    return (struct cairn_queue_job){
+        .build = build,
+        .done = note,
+        .user = item,
+        .function = name,
+        .entry = item->entry,
+        .version = {.retires = true},
+        .bytes = 100,
+    };
+}
+
+static enum cairn_status try_to_add(struct item *item, uint64_t *ticket, struct cairn_error *error)
+{
+    char name[32];
+    const struct cairn_queue_job job = job_of(item, name);
+    return cairn_queue_add(queue, &job, ticket, error);
+}
+
+static uint64_t add_item(struct item *item)
+{
+    struct cairn_error error = {0};
+    uint64_t ticket = 0;
+    enum cairn_status status = try_to_add(item, &ticket, &error);
+    ck_assert_msg(status == CAIRN_OK, "%s", error.message);
+    ck_assert_uint_ne(ticket, 0);
+    return ticket;
+}
+
+static void wait_for(struct item *item, unsigned done)
+{
+    while (atomic_load(&item->done) < done)
+        sched_yield();
+}
+
+static void expect_installed(struct item *item)
+{
+    ck_assert_msg(item->error.status == CAIRN_OK, "%s", item->error.message);
+    ck_assert_ptr_nonnull(item->address);
+    ck_assert_int_eq(call_item(item), item->value);
+}
+
+static void expect_failed(struct item *item, enum cairn_status status, const char *text)
+{
+    ck_assert_uint_eq(item->done, 1);
+    ck_assert_int_eq(item->error.status, status);
+    assert_says(&item->error, text);
+    ck_assert_ptr_null(item->address);
+    ck_assert_int_eq(call_item(item), -1);
+}
+
+/* ---- Compiling ---- */
+
+START_TEST(jobs_are_compiled_and_installed)
+{
+    const struct cairn_queue_options options = {.thread_count = (uint32_t)_i};
+    create_queue(&options);
+    for (int i = 0; i < FUNCTIONS; i++)
+        add_item(&items[i]);
+    for (int i = 0; i < FUNCTIONS; i++)
+        wait_for(&items[i], 1);
+    for (int i = 0; i < FUNCTIONS; i++)
+        expect_installed(&items[i]);
+    cairn_queue_destroy(queue);
+    for (int i = 0; i < FUNCTIONS; i++)
+        expect_installed(&items[i]);
+    ck_assert_uint_gt(statistics().module_count, 0);
+    destroy_items();
+    cairn_runtime_quiesce(runtime);
+    ck_assert_uint_eq(statistics().module_count + statistics().retired_count, 0);
+}
+END_TEST
+
+/* While one job is built, others arrive. They become one module. */
+static void add_batch(unsigned count)
+{
+    set_gate(true);
+    add_item(&items[0]);
+    wait_for_builder();
+    for (unsigned i = 1; i <= count; i++)
+        add_item(&items[i]);
+    set_gate(false);
+    for (unsigned i = 0; i <= count; i++)
+        wait_for(&items[i], 1);
+}
+
+START_TEST(jobs_that_wait_are_compiled_together)
+{
+    const struct cairn_queue_options options = {.batch_limit = 10};
+    create_queue(&options);
+    add_batch(20);
+    for (int i = 0; i <= 20; i++) {
+        expect_installed(&items[i]);
+        ck_assert_uint_eq(items[i].built, 1);
+    }
+    /* The first one, and two batches. */
+    ck_assert_uint_eq(statistics().module_count, 3);
+    destroy_queue();
+}
+END_TEST
+
+START_TEST(a_later_version_replaces_and_retires_an_earlier_one)
+{
+    create_queue(NULL);
+    for (unsigned n = 1; n < 5; n++) {
+        items[0].value = (int)(100 * n);
+        add_item(&items[0]);
+        wait_for(&items[0], n);
+        expect_installed(&items[0]);
+        cairn_runtime_quiesce(runtime);
+    }
+    cairn_queue_destroy(queue); /* waits until the last module has no other reference */
+    cairn_runtime_quiesce(runtime);
+    ck_assert_uint_eq(statistics().module_count, 1);
+    destroy_items();
+}
+END_TEST
+
+/* ---- Jobs that cannot be linked with others ---- */
+
+static int64_t host_g(int64_t x) { return x + 40; }
+
+static bool find_g(void *user, const char *name, uint64_t *address)
+{
+    (void)user;
+    *address = (uintptr_t)host_g;
+    return strcmp(name, "g") == 0;
+}
+
+START_TEST(a_job_does_not_use_what_another_one_defines)
+{
+    const struct cairn_queue_options options = {.engine = {.load = {.find_symbol = find_g}}};
+    create_queue(&options);
+    items[1].text = "declare i64 @g(i64)\n"
+                    "define i64 @f.%d(i64 %%x) {\n"
+                    "  %%r = call i64 @g(i64 %%x)\n"
+                    "  ret i64 %%r\n"
+                    "}\n";
+    items[2].text = "define i64 @f.%d(i64 %%x) {\n  ret i64 2\n}\n"
+                    "define i64 @g(i64 %%x) {\n  ret i64 7\n}\n";
+    items[3].text = items[1].text;
+    items[4].text = "@g = internal global i64 5\n"
+                    "define i64 @f.%d(i64 %%x) {\n  ret i64 4\n}\n";
+    add_batch(5);
+    items[1].value = items[3].value = 41;
+    for (int i = 0; i <= 5; i++) {
+        expect_installed(&items[i]);
+        ck_assert_uint_eq(items[i].built, 1);
+    }
+    destroy_queue();
+}
+END_TEST
+
+/* ---- Errors ---- */
+
+START_TEST(an_error_affects_only_its_own_job)
+{
+    create_queue(NULL);
+    items[1].fails = true;
+    items[2].gives_up = true;
+    items[3].text = "define i64 @other.%d(i64 %%x) {\n  ret i64 3\n}\n";
+    items[4].text = "define internal i64 @f.%d(i64 %%x) {\n  ret i64 3\n}\n";
+    items[5].text = "define double @f.%d(i64 %%x) {\n  ret double 1.0\n}\n";
+    items[6].text = "declare i64 @nowhere(i64)\n"
+                    "define i64 @f.%d(i64 %%x) {\n"
+                    "  %%r = call i64 @nowhere(i64 %%x)\n"
+                    "  ret i64 %%r\n"
+                    "}\n";
+    items[7].text = "define i64 @f.%d(i64 %%x) {\n"
+                    "  call void asm sideeffect \"no_such_instruction\", \"\"()\n"
+                    "  ret i64 7\n"
+                    "}\n";
+    add_batch(9);
+    expect_installed(&items[0]);
+    expect_failed(&items[1], CAIRN_ERROR_RANGE, "item 1 fails");
+    expect_failed(&items[2], CAIRN_ERROR_STATE, "was cancelled");
+    ck_assert_uint_eq(items[2].cancelled, 1);
+    expect_failed(&items[3], CAIRN_ERROR_NOT_FOUND, "does not define the function 'f.3'");
+    expect_failed(&items[4], CAIRN_ERROR_ARGUMENT, "no external linkage");
+    expect_failed(&items[5], CAIRN_ERROR_ARGUMENT,
+                  "entry 'f' has the type i64 (i64), and the version 'f.5' the type double (i64)");
+    expect_failed(&items[6], CAIRN_ERROR_NOT_FOUND, "nowhere");
+    expect_failed(&items[7], CAIRN_ERROR_LLVM, "LLVM");
+    expect_installed(&items[8]);
+    expect_installed(&items[9]);
+    cairn_queue_destroy(queue);
+    /* Modules of which nothing is installed are retired: what is left is in three. */
+    ck_assert_uint_eq(statistics().module_count, 3);
+    destroy_items();
+}
+END_TEST
+
+START_TEST(misuse_is_refused)
+{
+    char name[32];
+    struct cairn_error error = {0};
+    cairn_queue *none = NULL;
+    create_queue(NULL);
+    struct cairn_queue_job job = job_of(&items[0], name);
+    job.build = NULL;
+    ck_assert_int_eq(cairn_queue_add(queue, &job, NULL, NULL), CAIRN_ERROR_ARGUMENT);
+    job = job_of(&items[0], name);
+    job.function = NULL;
+    ck_assert_int_eq(cairn_queue_add(queue, &job, NULL, NULL), CAIRN_ERROR_ARGUMENT);
+    ck_assert_int_eq(cairn_queue_add(NULL, &job, NULL, NULL), CAIRN_ERROR_ARGUMENT);
+    ck_assert_int_eq(cairn_queue_add(queue, NULL, NULL, NULL), CAIRN_ERROR_ARGUMENT);
+    ck_assert_int_eq(cairn_queue_create(NULL, NULL, &none, NULL), CAIRN_ERROR_ARGUMENT);
+    ck_assert_int_eq(cairn_queue_create(runtime, NULL, NULL, NULL), CAIRN_ERROR_ARGUMENT);
+    const struct cairn_queue_options wrong = {.engine = {.optimisation_level = 4}};
+    ck_assert_int_eq(cairn_queue_create(runtime, &wrong, &none, &error), CAIRN_ERROR_ARGUMENT);
+    assert_says(&error, "level 4");
+    ck_assert_ptr_null(none);
+    ck_assert(!cairn_queue_cancel(queue, 0));
+    ck_assert(!cairn_queue_cancel(NULL, 1));
+    cairn_queue_destroy(NULL);
+    destroy_queue();
+}
+END_TEST
+
+/* ---- Limits ---- */
+
+START_TEST(limits_are_enforced)
+{
+    struct cairn_error error = {0};
+    const struct cairn_queue_options options = {.job_limit = _i == 0 ? 3 : 0,
+                                                .byte_limit = _i == 0 ? 0 : 450};
+    create_queue(&options);
+    set_gate(true);
+    add_item(&items[0]);
+    wait_for_builder();
+    for (int i = 1; i <= 3; i++)
+        add_item(&items[i]);
+    ck_assert_int_eq(try_to_add(&items[4], NULL, &error), CAIRN_ERROR_FULL);
+    assert_says(&error, _i == 0 ? "job_limit is 3" : "byte_limit is 450");
+    set_gate(false);
+    for (int i = 0; i <= 3; i++)
+        wait_for(&items[i], 1);
+    add_item(&items[4]);
+    wait_for(&items[4], 1);
+    ck_assert_uint_eq(items[4].built, 1);
+    destroy_queue();
+}
+END_TEST
+
+/* ---- Cancelling ---- */
+
+START_TEST(a_cancelled_job_is_not_installed)
+{
+    create_queue(NULL);
+    set_gate(true);
+    uint64_t running = add_item(&items[0]);
+    wait_for_builder();
+    uint64_t waiting = add_item(&items[1]);
+    add_item(&items[2]);
+    ck_assert(cairn_queue_cancel(queue, waiting));
+    expect_failed(&items[1], CAIRN_ERROR_STATE, "'f.1' was cancelled");
+    ck_assert(!cairn_queue_cancel(queue, waiting));
+    ck_assert(cairn_queue_cancel(queue, running));
+    ck_assert_uint_eq(items[0].done, 0);
+    set_gate(false);
+    wait_for(&items[0], 1);
+    wait_for(&items[2], 1);
+    expect_failed(&items[0], CAIRN_ERROR_STATE, "'f.0' was cancelled");
+    ck_assert_uint_eq(items[0].cancelled + items[1].cancelled, 2);
+    ck_assert_uint_eq(items[1].built, 0);
+    expect_installed(&items[2]);
+    ck_assert(!cairn_queue_cancel(queue, running));
+    cairn_queue_destroy(queue);
+    ck_assert_uint_eq(statistics().module_count, 1);
+    destroy_items();
+}
+END_TEST
+
+static void *open_gate_later(void *unused)
+{
+    const struct timespec pause = {.tv_nsec = 20000000};
+    nanosleep(&pause, NULL);
+    set_gate(false);
+    return unused;
+}
+
+START_TEST(destroying_cancels_what_waits_and_waits_for_the_rest)
+{
+    pthread_t opener;
+    create_queue(NULL);
+    set_gate(true);
+    add_item(&items[0]);
+    wait_for_builder();
+    add_item(&items[1]);
+    pthread_create(&opener, NULL, open_gate_later, NULL);
+    cairn_queue_destroy(queue);
+    pthread_join(opener, NULL);
+    expect_installed(&items[0]);
+    expect_failed(&items[1], CAIRN_ERROR_STATE, "was cancelled");
+    destroy_items();
+}
+END_TEST
+
+/* ---- Random jobs ---- */
+
+enum { ADDERS = 3, ADDITIONS = 60 };
+
+static struct {
+    _Atomic unsigned wrong;
+    _Atomic unsigned accepted;
+    _Atomic unsigned ended;
+    _Atomic bool stop;
+} race;
+
+static void count_end(const struct cairn_queue_result *result, void *user)
+{
+    const struct item *item = user;
+    enum cairn_status status = result->error->status;
+    race.wrong += status != (result->is_cancelled ? CAIRN_ERROR_STATE
+                             : item->fails        ? CAIRN_ERROR_RANGE
+                                                  : CAIRN_OK);
+    race.ended++;
+}
+
+static void *add_at_random(void *seed)
+{
+    uint64_t random = (uintptr_t)seed + support_seed_or(9);
+    char name[32];
+    for (int i = 0; i < ADDITIONS; i++) {
+        uint64_t ticket = 0;
+        random = random * 6364136223846793005U + 1442695040888963407U;
+        struct cairn_queue_job job = job_of(&items[random >> 58], name);
+        job.done = count_end;
+        enum cairn_status status = cairn_queue_add(queue, &job, &ticket, NULL);
+        race.accepted += status == CAIRN_OK;
+        race.wrong += status != CAIRN_OK && status != CAIRN_ERROR_FULL;
+        if ((random >> 40) % 4 == 0)
+            cairn_queue_cancel(queue, ticket - (random >> 32) % 3);
+        if ((random >> 36) % 4 == 0)
+            sched_yield();
+    }
+    return NULL;
+}
+
+static void *call_at_random(void *unused)
+{
+    for (unsigned i = 0; !atomic_load(&race.stop); i = (i + 7) % FUNCTIONS) {
+        int64_t result = call_item(&items[i]);
+        race.wrong += result != -1 && result != items[i].value;
+    }
+    return unused;
+}
+
+START_TEST(threads_add_cancel_and_call_at_random)
+{
+    pthread_t adders[ADDERS], caller;
+    const struct cairn_queue_options options = {
+        .thread_count = 2, .batch_limit = 8, .job_limit = 40};
+    create_queue(&options);
+    for (int i = 0; i < FUNCTIONS; i += 9)
+        items[i].fails = true;
+    memset(&race, 0, sizeof race);
+    pthread_create(&caller, NULL, call_at_random, NULL);
+    for (uintptr_t i = 0; i < ADDERS; i++)
+        pthread_create(&adders[i], NULL, add_at_random, (void *)(i * 1000));
+    for (int i = 0; i < ADDERS; i++)
+        pthread_join(adders[i], NULL);
+    cairn_queue_destroy(queue);
+    atomic_store(&race.stop, true);
+    pthread_join(caller, NULL);
+    ck_assert_uint_eq(race.wrong, 0);
+    ck_assert_uint_gt(race.accepted, 0);
+    ck_assert_uint_eq(race.accepted, race.ended);
+    destroy_items();
+    cairn_runtime_quiesce(runtime);
+    ck_assert_uint_eq(statistics().module_count + statistics().retired_count, 0);
+}
+END_TEST
+
+/* ---- Memory and forks ---- */
+
+START_TEST(a_queue_that_cannot_be_allocated_leaves_nothing)
+{
+    struct support_allocator allocations = {0};
+    const struct cairn_runtime_options options = {.allocator = support_counting(&allocations)};
+    cairn_runtime *counted;
+    cairn_queue *created = NULL;
+    enum cairn_status status = CAIRN_ERROR_MEMORY;
+    ck_assert_ok(cairn_runtime_create(&options, &counted, NULL));
+    for (size_t i = 1; status != CAIRN_OK; i++) {
+        allocations.fail_at = allocations.calls + i;
+        status = cairn_queue_create(counted, NULL, &created, NULL);
+        allocations.fail_at = 0;
+        ck_assert(status == CAIRN_OK || status == CAIRN_ERROR_MEMORY);
+    }
+    cairn_queue_destroy(created);
+    cairn_runtime_destroy(counted);
+    ck_assert_uint_eq(allocations.outstanding_bytes, 0);
+}
+END_TEST
+
+START_TEST(a_child_cannot_use_its_parents_queue)
+{
+    int result = 1;
+    create_queue(NULL);
+    uint64_t ticket = add_item(&items[1]);
+    wait_for(&items[1], 1);
+    pid_t child = fork();
+    if (child == 0) {
+        struct cairn_error error = {0};
+        bool is_right = try_to_add(&items[2], NULL, &error) == CAIRN_ERROR_STATE &&
+                        !cairn_queue_cancel(queue, ticket) && call_item(&items[1]) == 1;
+        cairn_queue_destroy(queue);
+        _exit(is_right ? 0 : 1);
+    }
+    waitpid(child, &result, 0);
+    ck_assert_int_eq(result, 0);
+    add_item(&items[2]);
+    wait_for(&items[2], 1);
+    expect_installed(&items[2]);
+    destroy_queue();
+}
+END_TEST
+
+static void add_tests(TCase *tests)
+{
+    tcase_set_timeout(tests, 120);
+    tcase_add_loop_test(tests, jobs_are_compiled_and_installed, 0, 4);
+    tcase_add_test(tests, jobs_that_wait_are_compiled_together);
+    tcase_add_test(tests, a_later_version_replaces_and_retires_an_earlier_one);
+    tcase_add_test(tests, a_job_does_not_use_what_another_one_defines);
+    tcase_add_test(tests, an_error_affects_only_its_own_job);
+    tcase_add_test(tests, misuse_is_refused);
+    tcase_add_loop_test(tests, limits_are_enforced, 0, 2);
+    tcase_add_test(tests, a_cancelled_job_is_not_installed);
+    tcase_add_test(tests, destroying_cancels_what_waits_and_waits_for_the_rest);
+    tcase_add_test(tests, threads_add_cancel_and_call_at_random);
+    tcase_add_test(tests, a_queue_that_cannot_be_allocated_leaves_nothing);
+    tcase_add_test(tests, a_child_cannot_use_its_parents_queue);
+}
+
+int main(void) { return engine_main("queues", add_tests); }
