@@ -42,6 +42,7 @@
 #include <cairn/invalidation.h>
 #include <cairn/liveout.h>
 #include <cairn/load.h>
+#include <cairn/log.h>
 #include <cairn/module.h>
 #include <cairn/patch.h>
 #include <cairn/pc_table.h>

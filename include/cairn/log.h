@@ -1,0 +1,179 @@
+/*
+ * cairn/log.h - an event log: what runtimes do, with time, thread, site and reason, in a file.
+ *
+ *     cairn_log *log;
+ *     status = cairn_log_create("vm.log", NULL, &log, &error);
+ *     if (status == CAIRN_OK)
+ *         status = cairn_log_attach(log, runtime, &error);
+ *     cairn_log_destroy(log);             the runtime keeps a reference until it is destroyed
+ *
+ * `cairn report vm.log -o report.html` makes a page of it. A runtime without a log does not record
+ * anything: an event then takes a load and a branch, in addition to the no-op of its USDT probe
+ * (doc/events.md). An event in the log takes about 20 ns (doc/performance.md).
+ *
+ * BOUNDED. The file has the size that was chosen when the log was created, and its blocks are
+ * allocated then. When it is full, recording stops, and the log counts the events that are lost.
+ *
+ * CRASHES. The file is mapped and shared, so what was recorded is in the file as soon as it is
+ * written, however the process ends (SIGKILL too; not if the machine itself stops). A slot that a
+ * thread had begun and not finished has the kind 0.
+ *
+ * THREADS AND SIGNALS. Events are recorded without locks and without allocating, in any number of
+ * threads, in signal handlers and in handlers of exits. cairn_log_write is async-signal-safe.
+ *
+ * FORK. A log belongs to the process that has created it. What a forked child does is not recorded,
+ * neither by its copies of runtimes nor by cairn_log_write. The child may create another log and
+ * attach it to them. It may destroy its copy of the parent's log, which leaves the file unchanged.
+ * On systems that cannot wipe pages in children (MADV_WIPEONFORK, Linux 4.14), this holds for
+ * fork() only, not for clone() and _Fork().
+ *
+ * FORMAT of the file, version 1, in the byte order of the process. It begins with struct
+ * cairn_log_header, followed by `slot_count` slots of 64 bytes, which are used in their order. Each
+ * is a struct cairn_log_event, or begins a struct cairn_log_string, which continues in the slots
+ * after it. A slot is complete if its kind is not 0; `kind` is stored last. Readers skip kinds that
+ * they do not know. Events of several threads are not sorted by time. The string that an event
+ * refers to is in the file before the event, possibly after a slot that another thread is still
+ * filling.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef CAIRN_LOG_H
+#define CAIRN_LOG_H
+
+#include <cairn/allocator.h>
+#include <cairn/runtime.h>
+#include <cairn/status.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- The file ---- */
+
+#define CAIRN_LOG_MAGIC "CAIRNLOG"
+
+enum {
+    CAIRN_LOG_VERSION = 1,
+    CAIRN_LOG_BYTE_ORDER = 0x01020304,
+    CAIRN_LOG_SLOT_BYTES = 64,
+    CAIRN_LOG_STRING_BYTES = 56,       /**< bytes of a string in its first slot */
+    CAIRN_LOG_STRING_BYTES_MAX = 1000, /**< longer strings are cut */
+};
+
+/** The start of the file: 128 bytes. */
+struct cairn_log_header {
+    char magic[8];          /**< CAIRN_LOG_MAGIC without a zero byte */
+    uint32_t byte_order;    /**< CAIRN_LOG_BYTE_ORDER */
+    uint32_t version;       /**< CAIRN_LOG_VERSION */
+    uint32_t header_bytes;  /**< offset of the first slot: 128 */
+    uint32_t slot_bytes;    /**< CAIRN_LOG_SLOT_BYTES */
+    uint64_t slot_count;    /**< number of slots in the file */
+    uint64_t start_time_ns; /**< CLOCK_REALTIME when the log was created */
+    uint64_t start_clock;   /**< the events' clock at that time */
+    uint64_t clock_hz;      /**< ticks of the events' clock in a second */
+    uint64_t process;       /**< process ID */
+    char cairn_version[16]; /**< such as "0.1.0", filled with zero bytes */
+    uint64_t next;          /**< number of slots that are used; may exceed `slot_count` */
+    char architecture[16];  /**< such as "x86-64", filled with zero bytes */
+    uint64_t lost;          /**< number of events that found the log full */
+    uint64_t end_clock;     /**< the clock when the log was destroyed; 0: it was not */
+    uint64_t reserved;      /**< 0 */
+};
+
+/** Kinds of slots. Comments give the meaning of an event's fields; others are 0. */
+enum cairn_log_kind {
+    CAIRN_LOG_INCOMPLETE = 0, /**< not used, or its thread has not finished it */
+    CAIRN_LOG_STRING = 1,     /**< struct cairn_log_string */
+    /** A module is published. `module`, `name`; `address`: start of its code; `a`: bytes of code;
+     *  `b`: nanoseconds of compilation, 0 if unknown. */
+    CAIRN_LOG_MODULE_LOADED = 2,
+    /** A module is retired. `module`, `name`. */
+    CAIRN_LOG_MODULE_RETIRED = 3,
+    /** A function of a published module. `module`, `name`, `address`; `a`: bytes of code. */
+    CAIRN_LOG_FUNCTION = 4,
+    /** A site is patched. `address`, `id`, `module`; `name`: its function; `a`: enum
+     *  cairn_log_patch; `b`: target. */
+    CAIRN_LOG_SITE_PATCHED = 5,
+    /** The cases of an inline cache change. `address`: its site; `id`, `module`; `name`: the site's
+     *  function; `a`: old state << 32 | new state (enum cairn_log_cache); `b`: key of the case that
+     *  was added last, 0 if none was. */
+    CAIRN_LOG_CACHE = 6,
+    /** A thread reaches an exit. `address`: the frame's PC; `id`, `module`, `name`: function; `a`:
+     *  position in the interpreter of the record's innermost frame, UINT64_MAX if unknown. */
+    CAIRN_LOG_EXIT = 7,
+    /** The exit's handler has returned. `address`, `id`, `module`, `name` as for EXIT; `text`: the
+     *  host's reason (cairn_exit_call, `reason`); `a`: enum cairn_log_action, and in its upper 32
+     *  bits the position + 1, 0 if unknown or too large; `b`: nanoseconds since EXIT. */
+    CAIRN_LOG_DEOPT = 8,
+    /** Sites were invalidated, or an assumption was broken. `a`: its number in the log; `b`: number
+     *  of changed sites; `text`: "invalidation" or "assumption". */
+    CAIRN_LOG_INVALIDATION = 9,
+    /** One function that an invalidation has hit, after its INVALIDATION. `a`: its number; `b`:
+     *  number of sites in the function; `module`, `name`; `address`: start of the function. */
+    CAIRN_LOG_INVALIDATED = 10,
+    /** A grace period. `a`: 0 if it is started, 1 if it has ended; `b`: number of modules that were
+     *  freed; `id`: its token. */
+    CAIRN_LOG_GRACE = 11,
+    /** A version is installed in an entry. `name`: the entry's; `address`: the version's code;
+     *  `module`: its module; `a`: number of the installation, from 1; `b`: 1 if the code is in a
+     *  module, otherwise 0 (an interpreter's). */
+    CAIRN_LOG_VERSION_INSTALLED = 12,
+    /** The host's own event: cairn_log_write. */
+    CAIRN_LOG_HOST = 13,
+    /** A module was compiled. `name`; `module` if known; `a`, `b`: clock at start and end; `text`:
+     *  tier. */
+    CAIRN_LOG_COMPILATION = 14,
+};
+
+/** What a patched site does (SITE_PATCHED). */
+enum cairn_log_patch {
+    CAIRN_LOG_PATCH_NOP = 0,
+    CAIRN_LOG_PATCH_CALL = 1,
+    CAIRN_LOG_PATCH_JUMP = 2,
+    CAIRN_LOG_PATCH_CODE = 3, /**< bytes of the host's, or its original instruction */
+};
+
+/** States of an inline cache (CACHE). */
+enum cairn_log_cache {
+    CAIRN_LOG_CACHE_EMPTY = 0,
+    CAIRN_LOG_CACHE_MONOMORPHIC = 1,
+    CAIRN_LOG_CACHE_POLYMORPHIC = 2,
+    CAIRN_LOG_CACHE_MEGAMORPHIC = 3,
+    CAIRN_LOG_CACHE_DISABLED = 4,
+};
+
+/** What the handler of an exit has chosen (DEOPT). */
+enum cairn_log_action {
+    CAIRN_LOG_ACTION_CONTINUE = 0,
+    CAIRN_LOG_ACTION_RETURN = 1,
+    CAIRN_LOG_ACTION_ENTER = 2,
+    CAIRN_LOG_ACTION_RESUME = 3,
+};
+
+/** A slot that is an event: 64 bytes. */
+struct cairn_log_event {
+    uint32_t kind;    /**< enum cairn_log_kind */
+    uint32_t thread;  /**< Linux's thread ID */
+    uint64_t clock;   /**< ticks; see `clock_hz` */
+    uint64_t address; /**< of code */
+    uint64_t id;      /**< ID of a record, or another number */
+    uint64_t a;       /**< see enum cairn_log_kind */
+    uint64_t b;       /**< see enum cairn_log_kind */
+    uint32_t name;    /**< index of a string's first slot, plus 1; 0: none */
+    uint32_t text;    /**< likewise */
+    uint64_t module;  /**< number of a module in this log, from 1; 0: none */
+};
+
+/** The first slot of a string. The remaining bytes are in the following slots, 64 in each, which
+ *  have no kinds. */
+struct cairn_log_string {
+    uint32_t kind;                      /**< CAIRN_LOG_STRING */
+    uint32_t length;                    /**< bytes of the whole string */
+    char bytes[CAIRN_LOG_STRING_BYTES]; /**< not terminated */
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif
