@@ -22,8 +22,9 @@ static const char help[] =
     "Prints all that an ELF object, executable or shared library contains about addresses of its\n"
     "code: the function (symbol table); the basic block (address maps); the frame size, and the\n"
     "records at the address or of a call that returns to it (stack maps); the handler of a fault,\n"
-    "and the faults that the address handles (fault maps); sanitizer metadata; and entries of PC\n"
-    "sections. Sections that the file does not have are ignored.\n"
+    "and the faults that the address handles (fault maps); sanitizer metadata; the stack size of\n"
+    "the function (.stack_sizes); coverage points (__sancov_pcs); and entries of PC sections.\n"
+    "Sections that the file does not have are ignored.\n"
     "\n"
     "  ADDRESS   a hexadecimal address, with or without 0x; or FUNCTION, FUNCTION+OFFSET or\n"
     "            SECTION:ADDRESS. A function whose name is a hexadecimal number, such as 'add',\n"
@@ -41,7 +42,7 @@ static const char help[] =
     "            given several times\n"
     "  --json    print an array, with a line for each address\n"
     "              {address, section, symbol, offset, block, stack_size, records,\n"
-    "               returning_from, fault, handles, covered, atomic, entries}\n"
+    "               returning_from, fault, handles, covered, atomic, coverage, entries}\n"
     "            Unknown values are null. Each line begins with '[' or ',' and is complete\n"
     "            before the next address is read. cairn(1) explains all fields.\n" FILE_HELP;
 

@@ -9,6 +9,7 @@
 #ifndef TOOLS_LOOKUP_H
 #define TOOLS_LOOKUP_H
 
+#include "tools/function_sections.h"
 #include "tools/layout.h"
 #include "tools/pcsection_entries.h"
 #include "tools/sanmd.h"
@@ -36,6 +37,8 @@ struct tables {
     cairn_pc_table *entries;
     struct list entry_sections;  /* items are struct cairn_pc_table_section, of `entries` */
     struct sanmd_contents sanmd; /* the addresses are those of the layout, and sections are 0 */
+    struct list stack_sizes;     /* items are struct cairn_stack_size, sorted by address */
+    struct list coverage;        /* items are struct cairn_sancov_point, sorted by address */
 };
 
 /* Reads all sections. False if one is invalid, after an error message; all other tables are then
@@ -58,8 +61,8 @@ enum { TARGET_COMPLAINT_BYTES = 256 };
 bool find_target(const struct tables *tables, uint64_t base, const char *word,
                  struct target *target, char *complaint);
 
-/* How many records, handled faults and PC entries an answer has at most, each. Many questions may
- * be about one address, and all entries of a file, too. */
+/* How many records, handled faults, coverage points and PC entries an answer has at most, each.
+ * Many questions may be about one address, and all entries of a file, too. */
 enum { LOOKUP_ITEMS_MAX = 64 };
 
 /* How many locations, and how many live-outs, all records of an answer have together. */
@@ -77,7 +80,8 @@ struct answer {
     unsigned block_features; /* enum cairn_bbmap_feature */
     struct cairn_block_details block_details;
     bool has_frame;
-    uint64_t stack_size;        /* of the frame */
+    uint64_t stack_size;                           /* of the frame */
+    const struct cairn_stack_size *declared_frame; /* entry of .stack_sizes, or NULL */
     struct cairn_record record; /* first of `record_count` consecutive records at the address */
     uint32_t record_count;
     struct cairn_record call; /* record of the patch point whose call returns to the address */
@@ -90,6 +94,9 @@ struct answer {
     const struct cairn_sanmd_entry *covered; /* function that contains the address; or NULL */
     uint64_t covered_address;                /* of this function in the layout */
     bool is_atomic;
+    const struct cairn_sancov_point
+        *points; /* first of `point_count` coverage points at the address */
+    size_t point_count;
     struct cairn_pc_table_entry entries[LOOKUP_ITEMS_MAX];
     size_t entry_count; /* number of all entries, of which `entries` has the first */
 };

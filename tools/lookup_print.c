@@ -106,6 +106,9 @@ static void write_records(struct output *output, const struct answer *answer)
 {
     struct values_left left = {LOOKUP_VALUES_MAX, LOOKUP_VALUES_MAX};
     struct cairn_record record = answer->record;
+    if (answer->declared_frame != NULL)
+        output_format(output, "  stack size of %ju byte%s\n", answer->declared_frame->size,
+                      plural(answer->declared_frame->size));
     if (answer->has_frame) {
         output_text(output, "  ");
         write_frame(output, answer->stack_size);
@@ -157,6 +160,21 @@ static void write_metadata(struct output *output, const struct answer *answer)
         output_text(output, "  atomic access\n");
 }
 
+static void write_points(struct output *output, const struct answer *answer)
+{
+    for (size_t i = 0; i < answer->point_count && i < LOOKUP_ITEMS_MAX; i++) {
+        const struct cairn_sancov_point *point = &answer->points[i];
+        uint64_t unknown = point->flags & ~(uint64_t)CAIRN_SANCOV_FUNCTION_ENTRY;
+        output_format(output, "  coverage point " NUMBER "%ju" PLAIN, point->index);
+        if ((point->flags & CAIRN_SANCOV_FUNCTION_ENTRY) != 0)
+            output_text(output, ", function entry");
+        if (unknown != 0)
+            output_format(output, ", unknown flags 0x%jx", unknown);
+        output_character(output, '\n');
+    }
+    write_more(output, answer->point_count, "coverage points");
+}
+
 static void write_entries(struct output *output, const struct answer *answer)
 {
     for (size_t i = 0; i < answer->entry_count && i < LOOKUP_ITEMS_MAX; i++) {
@@ -192,10 +210,13 @@ void write_answer_text(struct output *output, const struct answer *answer, bool 
     write_records(output, answer);
     write_faults(output, answer);
     write_metadata(output, answer);
+    write_points(output, answer);
     write_entries(output, answer);
     if (!answer->has_function && !answer->has_block && !answer->has_frame && !answer->has_call &&
         !answer->has_fault && answer->covered == NULL && !answer->is_atomic &&
-        answer->record_count + answer->handled_count + answer->entry_count == 0)
+        answer->declared_frame == NULL &&
+        answer->record_count + answer->handled_count + answer->point_count + answer->entry_count ==
+            0)
         output_text(output, "  nothing is known\n");
 }
 
@@ -268,7 +289,10 @@ static void write_records_json(struct json *json, const struct answer *answer)
 {
     struct values_left left = {LOOKUP_VALUES_MAX, LOOKUP_VALUES_MAX};
     struct cairn_record record = answer->record;
-    json_optional(json, "stack_size", answer->has_frame, answer->stack_size);
+    /* Both sections have the same number, but stack maps also tell frames of dynamic size. */
+    uint64_t declared = answer->declared_frame != NULL ? answer->declared_frame->size : 0;
+    json_optional(json, "stack_size", answer->has_frame || answer->declared_frame != NULL,
+                  answer->has_frame ? answer->stack_size : declared);
     json_begin_array(json, "records");
     for (uint32_t i = 0; i < answer->record_count && i < LOOKUP_ITEMS_MAX; i++, record.index++) {
         json_begin_object(json, NULL);
@@ -311,6 +335,19 @@ static void write_covered(struct json *json, const struct answer *answer)
     json_end_object(json);
 }
 
+static void write_points_json(struct json *json, const struct answer *answer)
+{
+    json_begin_array(json, "coverage");
+    for (size_t i = 0; i < answer->point_count && i < LOOKUP_ITEMS_MAX; i++) {
+        const struct cairn_sancov_point *point = &answer->points[i];
+        json_begin_object(json, NULL);
+        json_fields(json, "point %ju function_entry %d flags %ju", point->index,
+                    (point->flags & CAIRN_SANCOV_FUNCTION_ENTRY) != 0, point->flags);
+        json_end_object(json);
+    }
+    end_items(json, "more_coverage", answer->point_count);
+}
+
 static void write_entries_json(struct json *json, const struct answer *answer)
 {
     json_begin_array(json, "entries");
@@ -351,6 +388,7 @@ void write_answer_json(struct json *json, const struct answer *answer, bool has_
     end_items(json, "more_handles", answer->handled_count);
     write_covered(json, answer);
     json_fields(json, "atomic %d", answer->is_atomic);
+    write_points_json(json, answer);
     write_entries_json(json, answer);
     json_end_object(json);
     output_character(json->output, '\n');

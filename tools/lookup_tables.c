@@ -288,6 +288,8 @@ bool tables_read(const struct input *input, const struct wanted_sections *wanted
     is_good = read_records(tables) && is_good;
     is_good = read_faults(tables) && is_good;
     is_good = sanmd_read(input, &tables->sanmd) && is_good;
+    is_good = stack_sizes_read(input, &tables->layout, &tables->stack_sizes) && is_good;
+    is_good = coverage_read(input, &tables->layout, &tables->coverage) && is_good;
     struct sanmd_function *functions = tables->sanmd.functions.items;
     struct sanmd_place *atomics = tables->sanmd.atomics.items;
     /* Metadata is sorted by the addresses of the layout; those outside code become 0. */
@@ -311,6 +313,8 @@ void tables_release(struct tables *tables)
         free((void *)(uintptr_t)sections[i].section.bytes);
     free(tables->entry_sections.items);
     sanmd_release(&tables->sanmd);
+    free(tables->stack_sizes.items);
+    free(tables->coverage.items);
     layout_destroy(&tables->layout);
 }
 
@@ -381,6 +385,32 @@ static bool find_frame(const struct tables *tables, uint64_t address,
     return address <= cairn_record_address(last);
 }
 
+/* Returns the entry of .stack_sizes for the function that contains `address`, or NULL. Without
+ * symbols the end of a function is unknown, so only its first address is found. */
+static const struct cairn_stack_size *find_stack_size(const struct tables *tables, uint64_t address,
+                                                      const struct cairn_object_function *function)
+{
+    const struct cairn_stack_size *sizes = tables->stack_sizes.items;
+    uint64_t entry = function == NULL
+                         ? address
+                         : layout_address(&tables->layout, function->section, function->entry);
+    if (tables->stack_sizes.count == 0)
+        return NULL;
+    size_t above = first_above(&sizes->address, sizeof *sizes, tables->stack_sizes.count, entry);
+    return above > 0 && sizes[above - 1].address == entry ? &sizes[above - 1] : NULL;
+}
+
+static void find_points(const struct list *coverage, uint64_t address, struct answer *answer)
+{
+    const struct cairn_sancov_point *points = coverage->items;
+    if (coverage->count == 0 || address == 0)
+        return;
+    size_t begin = first_above(&points->address, sizeof *points, coverage->count, address - 1);
+    size_t end = first_above(&points->address, sizeof *points, coverage->count, address);
+    answer->points = points + begin;
+    answer->point_count = end - begin;
+}
+
 static void find_faults(const struct tables *tables, uint64_t address, struct answer *answer)
 {
     const struct handler *handlers = tables->handlers;
@@ -426,6 +456,8 @@ void find_answer(const struct tables *tables, const struct target *target, struc
     }
     answer->has_frame = find_frame(tables, address, answer->has_function ? &answer->function : NULL,
                                    &answer->stack_size);
+    answer->declared_frame =
+        find_stack_size(tables, address, answer->has_function ? &answer->function : NULL);
     if (tables->records != NULL &&
         cairn_table_find_address(tables->records, address, &answer->record)) {
         uint32_t count = cairn_table_record_count(tables->records);
@@ -438,6 +470,7 @@ void find_answer(const struct tables *tables, const struct target *target, struc
     if (tables->faults != NULL)
         find_faults(tables, address, answer);
     find_metadata(&tables->sanmd, address, answer);
+    find_points(&tables->coverage, address, answer);
     answer->entry_count =
         cairn_pc_table_find(tables->entries, address, answer->entries, LOOKUP_ITEMS_MAX);
 }
