@@ -513,7 +513,8 @@ subtest 'a picture is written as a whole or not at all' => sub {
 subtest 'bad usage' => sub {
     my $samples = spit('samples', "1\n");
     fails(2, qr/no file is given/, 'profile');
-    fails(2, qr/unexpected operand 'third'/, 'profile', $many, $samples, 'third');
+    fails(2, qr/'-' is given twice as the samples/, 'profile', $many, '-', '-');
+    fails(2, qr/--build-id needs hexadecimal digits, not '12x4'/, 'profile', '--build-id', '12x4', $many, $samples);
     fails(2, qr/unknown option '--what'/, 'profile', '--what', $many);
     fails(2, qr/--base needs an address in hexadecimal/, 'profile', '--base', 'main', $many, $samples);
     fails(2, qr/--base needs an address/, 'profile', '--base');

@@ -6,6 +6,8 @@
  */
 #include "tools/addresses.h"
 
+#include "tools/build_id.h"
+
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -97,6 +99,51 @@ bool parse_address(const char *word, uint64_t *address)
     return take_address(&words, address) && words.at == words.end;
 }
 
+/* ---- Branches ---- */
+
+/* Skips the file that perf writes after each address of a branch on request, as in
+ * "0x401136(/usr/bin/program)". */
+static void skip_file(struct words *words)
+{
+    if (words->at == words->end || *words->at != '(')
+        return;
+    const char *end = memchr(words->at, ')', (size_t)(words->end - words->at));
+    words->at = end == NULL ? words->end : end + 1;
+}
+
+/* Parses "0x40113a/0x401130/P/-/-/1". The fields after the addresses are not needed. */
+static bool take_branch(struct words *words, struct branch *branch)
+{
+    struct words taken = *words;
+    skip_prefix(&taken);
+    if (taken.at == words->at || !take_digits(&taken, &branch->from))
+        return false;
+    skip_file(&taken);
+    if (!take_character(&taken, '/'))
+        return false;
+    skip_prefix(&taken);
+    if (!take_digits(&taken, &branch->to))
+        return false;
+    skip_file(&taken);
+    if (!take_character(&taken, '/'))
+        return false;
+    *words = taken;
+    return true;
+}
+
+bool next_branch(struct branch_text *text, struct branch *branch)
+{
+    struct words words = {text->at, text->end};
+    bool is_found = false;
+    skip_blanks(&words);
+    while (!is_found && words.at < words.end) {
+        is_found = take_branch(&words, branch);
+        skip_word(&words);
+    }
+    text->at = words.at;
+    return is_found;
+}
+
 /* ---- Mappings ---- */
 
 /* Parses permissions such as "r-xp", or the "x" of older events. */
@@ -112,6 +159,32 @@ static void find_path(struct words words, struct mapping *mapping)
     skip_blanks(&words);
     mapping->path = words.at;
     mapping->path_length = (size_t)(words.end - words.at);
+}
+
+/* Finds the digits of a build ID, and advances past them. */
+static void find_build_id(struct words *words, struct mapping *mapping)
+{
+    mapping->build_id = words->at;
+    while (words->at < words->end && digit_values[(unsigned char)*words->at] != 0)
+        words->at++;
+    mapping->build_id_length = (size_t)(words->at - mapping->build_id);
+}
+
+/*
+ * Parses a line of `perf buildid-list`:
+ *
+ *     0a1b2c3d4e5f60718293a4b5c6d7e8f901234567 /usr/bin/program
+ *
+ * After the address of a sample no path follows, which distinguishes the two.
+ */
+static bool parse_build_id(struct words words, struct mapping *mapping)
+{
+    find_build_id(&words, mapping);
+    if (mapping->build_id_length < BUILD_ID_DIGITS_LEAST || words.at == words.end ||
+        !is_blank(*words.at))
+        return false;
+    find_path(words, mapping);
+    return *mapping->path == '/' || *mapping->path == '[';
 }
 
 /*
@@ -144,7 +217,8 @@ static bool parse_process_mapping(struct words words, struct mapping *mapping)
  *
  *     …: [0x401000(0x1000) @ 0x1000 08:01 4711 0]: r-xp /usr/bin/program
  *
- * In the older PERF_RECORD_MMAP, the bracket ends after the file offset. `words` begins after the
+ * In the older PERF_RECORD_MMAP, the bracket ends after the file offset. After `perf record
+ * --buildid-mmap`, a build ID in angle brackets follows the file offset. `words` begins after the
  * opening bracket.
  */
 static bool parse_event_mapping(struct words words, struct mapping *mapping)
@@ -162,6 +236,9 @@ static bool parse_event_mapping(struct words words, struct mapping *mapping)
     skip_prefix(&words);
     if (!take_digits(&words, &mapping->file_offset))
         return false;
+    skip_blanks(&words);
+    if (take_character(&words, '<'))
+        find_build_id(&words, mapping);
     const char *bracket = memchr(words.at, ']', (size_t)(words.end - words.at));
     if (bracket == NULL)
         return false;
@@ -212,9 +289,16 @@ static void parse_sample(struct words words, struct address_line *line)
         line->kind = ADDRESS_LINE_EMPTY; /* the call chain follows */
         return;
     }
+    struct branch branch;
+    struct words rest = words;
     line->kind = ADDRESS_LINE_JUNK;
-    if (take_address(&words, &line->address) && !is_followed_by_address(words))
+    if (take_address(&rest, &line->address) && !is_followed_by_address(rest)) {
         line->kind = ADDRESS_LINE_ADDRESS;
+        line->branches = (struct branch_text){rest.at, rest.end};
+    } else if (take_branch(&rest, &branch)) {
+        line->kind = ADDRESS_LINE_BRANCHES;
+        line->branches = (struct branch_text){words.at, words.end};
+    }
 }
 
 /* Parses an event of perf that is not a sample. `words` begins with PERF_RECORD_. */
@@ -240,6 +324,8 @@ void parse_address_line(const char *text, size_t length, struct address_line *li
     if (length > 0 && text[length - 1] == '\r')
         words.end--;
     skip_blanks(&words);
+    line->branches = (struct branch_text){NULL, NULL};
+    line->mapping.build_id_length = 0;
     line->kind = ADDRESS_LINE_EMPTY;
     if (words.at == words.end || *words.at == '#')
         return;
@@ -254,6 +340,8 @@ void parse_address_line(const char *text, size_t length, struct address_line *li
         parse_record((struct words){record, words.end}, line);
     else if (parse_process_mapping(words, &line->mapping))
         line->kind = line->mapping.path_length > 0 ? ADDRESS_LINE_MAPPING : ADDRESS_LINE_EMPTY;
+    else if (parse_build_id(words, &line->mapping))
+        line->kind = ADDRESS_LINE_BUILD_ID;
     else
         parse_sample(words, line);
 }

@@ -8,8 +8,13 @@
  *         401136 main+0x6 (/usr/bin/program)            perf script -F ip, -F ip,sym,dso
  *     program 4711 3.25: 1 cpu-clock: 401136 main       perf script: it follows the event
  *
+ * After an address, or instead of it, a line may have branches, the newest first:
+ *
+ *     401136  0x40113a/0x401130/P/-/-/1  0x401160/0x401136/P/-/-/3      perf script -F ip,brstack
+ *
  * Lines of mappings tell where a file was loaded. They are read in the formats of /proc/PID/maps
- * and of `perf script --show-mmap-events`.
+ * and of `perf script --show-mmap-events`. The latter may have build IDs. So do lines of
+ * `perf buildid-list`: a build ID, and the path of the file.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -23,7 +28,9 @@
 enum address_line_kind {
     ADDRESS_LINE_EMPTY, /* blank, a comment after '#', or an event or mapping without information */
     ADDRESS_LINE_ADDRESS,
+    ADDRESS_LINE_BRANCHES, /* branches without an address */
     ADDRESS_LINE_MAPPING,
+    ADDRESS_LINE_BUILD_ID, /* the path and the build ID of `mapping` */
     ADDRESS_LINE_JUNK
 };
 
@@ -35,6 +42,14 @@ struct mapping {
     bool is_executable;
     const char *path; /* in the line, not null-terminated */
     size_t path_length;
+    const char *build_id;   /* hexadecimal digits in the line */
+    size_t build_id_length; /* 0 if there is no build ID */
+};
+
+/* Branches, or the remainder of a line that may contain some. */
+struct branch_text {
+    const char *at;
+    const char *end;
 };
 
 struct address_line {
@@ -43,10 +58,20 @@ struct address_line {
                     */
     uint64_t address;
     struct mapping mapping;
+    struct branch_text branches; /* what follows the address; otherwise empty */
+};
+
+/* A branch that was taken: from the instruction at `from` to `to`. */
+struct branch {
+    uint64_t from;
+    uint64_t to;
 };
 
 /* Parses one line. `text` does not contain the end of the line. */
 void parse_address_line(const char *text, size_t length, struct address_line *line);
+
+/* Takes the next branch of a line. Other words are skipped. False at the end. */
+bool next_branch(struct branch_text *text, struct branch *branch);
 
 /* Parses a word that is a hexadecimal number, with or without 0x. False if it is anything else, or
  * a number of more than 64 bits. */

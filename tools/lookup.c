@@ -134,13 +134,14 @@ static void answer_line(struct lookup *lookup, const char *text, size_t length)
     const char *at = text;
     bool has_only_addresses = true;
     parse_address_line(text, length, &line);
-    if (line.kind == ADDRESS_LINE_EMPTY || line.kind == ADDRESS_LINE_MAPPING)
+    if (line.kind == ADDRESS_LINE_EMPTY || line.kind == ADDRESS_LINE_MAPPING ||
+        line.kind == ADDRESS_LINE_BUILD_ID)
         return;
     while (has_only_addresses && next_word(&at, end, word) > 0)
         has_only_addresses = parse_address(word, &address);
     if (memchr(text, '\0', length) != NULL) {
         refuse(lookup, number, "the line has bytes that are not text");
-    } else if (line.kind == ADDRESS_LINE_JUNK || has_only_addresses) {
+    } else if (line.kind != ADDRESS_LINE_ADDRESS || has_only_addresses) {
         while (next_word(&text, end, word) > 0)
             answer_word(lookup, number, word);
     } else {

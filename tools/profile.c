@@ -5,24 +5,25 @@
  */
 #include "tools/profile.h"
 
-#include "tools/addresses.h"
+#include "tools/save.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 static const char help[] =
-    "usage: cairn profile [OPTION...] FILE [SAMPLES]\n"
+    "usage: cairn profile [OPTION...] FILE [SAMPLES...]\n"
     "\n"
     "Counts sampled addresses by the basic blocks of an executable or shared library, and prints\n"
     "the hottest functions and blocks. FILE needs a basic-block address map (clang\n"
-    "-fbasic-block-address-map, before version 19 -fbasic-block-sections=labels). SAMPLES is a\n"
-    "file with a hexadecimal address on each line, or with the output of 'perf script'. Without\n"
-    "SAMPLES, or if it is '-', samples are read from standard input:\n"
+    "-fbasic-block-address-map, before version 19 -fbasic-block-sections=labels). SAMPLES are\n"
+    "files with a hexadecimal address on each line, or with the output of 'perf script'. Samples "
+    "of\n"
+    "several files are added up; each file needs mappings of its own. Without SAMPLES, or for "
+    "'-',\n"
+    "samples are read from standard input:\n"
     "\n"
     "  perf record ./program\n"
     "  perf script -F ip --show-mmap-events | cairn profile ./program\n"
@@ -35,28 +36,45 @@ static const char help[] =
     "                    --json all)\n"
     "  --svg OUT         also draw the blocks of the hottest function with their samples\n"
     "  --function NAME   with --svg: draw this function, given by its name or address\n"
+    "  --build-id ID     the build ID of the program that was sampled\n"
     "  --debug-file PATH\n"
     "                    read the names of functions from this separate debug file\n"
     "  --json            print an object with totals, functions and blocks; see cairn(1)\n"
     "  --memory SIZE     limit the memory for the contents of FILE, for example to 500M\n"
     "  --help            print this text\n"
     "\n"
+    "Build IDs among the samples, in perf's mmap events or from 'perf buildid-list', are compared\n"
+    "with that of FILE. Samples of another build are refused.\n"
+    "\n"
     "Lines without an address are counted and reported. Without samples, the exit status is 1.\n";
 
 struct options {
     struct file_options file;
-    const char *samples_path; /* "-" for standard input */
+    const char *const *samples_paths; /* "-" for standard input */
+    size_t samples_count;
     const char *svg_path;
     const char *function;
     bool has_base;
     uint64_t base;
     size_t limit;
-    int descriptor; /* of the file with the samples */
+    struct build_id build_id; /* the one that the user gave; its size is 0 without one */
 };
 
 /* ---- Warnings ---- */
 
-static void warn(const struct profile *profile, const char *samples_path)
+static void warn_of_junk(const struct profile *profile, const struct options *options)
+{
+    if (profile->junk_count == 0)
+        return;
+    const char *first = profile_input_name(options->samples_paths[0]);
+    const char *others = options->samples_count > 1 ? " and others" : "";
+    complain("%s%s: ignored %llu line%s without an address; the first is line %llu%s%s", first,
+             others, (unsigned long long)profile->junk_count, plural(profile->junk_count),
+             (unsigned long long)profile->first_junk_line, *others != '\0' ? " of " : "",
+             *others != '\0' ? profile->first_junk_name : "");
+}
+
+static void warn(const struct profile *profile, const struct options *options)
 {
     uint64_t elsewhere = profile_elsewhere_count(profile);
     const char *advice = "if the file is position-independent, give --base ADDRESS, or use 'perf "
@@ -66,12 +84,9 @@ static void warn(const struct profile *profile, const char *samples_path)
                  "--show-mmap-events', which prints no chains";
     else if (profile->has_base)
         advice = "check that --base is the address at which address 0 of the file was loaded";
-    else if (profile->loaded_count > 0)
+    else if (profile->mappings.count > 0)
         advice = "they are in libraries or the kernel";
-    if (profile->junk_count > 0)
-        complain("%s: ignored %llu line%s without an address; the first is line %llu", samples_path,
-                 (unsigned long long)profile->junk_count, plural(profile->junk_count),
-                 (unsigned long long)profile->first_junk_line);
+    warn_of_junk(profile, options);
     if (elsewhere > profile->sample_count / 2)
         complain("%s: %llu of %llu samples are not in its code: %s", profile->input->name,
                  (unsigned long long)elsewhere, (unsigned long long)profile->sample_count, advice);
@@ -105,42 +120,16 @@ static bool find_named_function(const struct profile *profile, const char *name,
     return is_found;
 }
 
-/* Writes the picture under a temporary name in the same folder and renames it to `path`, so that it
- * appears only when it is complete. A file that is not regular, such as a pipe, is written
- * directly.
- */
-static bool write_picture(const char *path, const struct profile *profile, uint32_t function)
+/* What the picture shows. */
+struct picture {
+    const struct profile *profile;
+    uint32_t function;
+};
+
+static bool write_picture(struct output *output, void *user)
 {
-    static struct output output;
-    struct stat status;
-    char *temporary = NULL;
-    bool is_special = stat(path, &status) == 0 && !S_ISREG(status.st_mode);
-    if (!is_special && asprintf(&temporary, "%s.XXXXXX", path) < 0)
-        return complain("%s: cannot be written: no memory", path);
-    int descriptor = is_special ? open(path, O_WRONLY | O_CLOEXEC) : mkstemp(temporary);
-    if (descriptor < 0) {
-        complain("%s: cannot be written: %s", path, strerror(errno));
-        free(temporary);
-        return false;
-    }
-    output_open(&output, descriptor);
-    bool is_drawn = write_profile_svg(&output, profile, function);
-    output_flush(&output);
-    int system_error = output.system_error;
-    mode_t mask = umask(0); /* the mode is the one that open would give a new file */
-    umask(mask);
-    if (system_error == 0 && !is_special && fchmod(descriptor, 0666 & ~mask) != 0)
-        system_error = errno;
-    if (close(descriptor) != 0 && system_error == 0)
-        system_error = errno;
-    if (is_drawn && system_error == 0 && !is_special && rename(temporary, path) != 0)
-        system_error = errno;
-    if (!is_special && (!is_drawn || system_error != 0))
-        unlink(temporary);
-    free(temporary);
-    if (is_drawn && system_error != 0)
-        complain("%s: cannot be written: %s", path, strerror(system_error));
-    return is_drawn && system_error == 0;
+    const struct picture *picture = user;
+    return write_profile_svg(output, picture->profile, picture->function);
 }
 
 static bool draw(const struct profile *profile, const struct ranking *ranking,
@@ -156,10 +145,27 @@ static bool draw(const struct profile *profile, const struct ranking *ranking,
     else if (!find_named_function(profile, options->function, &function))
         return complain("%s: no function '%s' has a basic-block address map", path,
                         options->function);
-    return write_picture(options->svg_path, profile, function);
+    struct picture picture = {profile, function};
+    return save_output(options->svg_path, write_picture, &picture);
 }
 
 /* ---- The command ---- */
+
+/* Whether the build ID that the user gave is the file's. Otherwise false after an error message. */
+static bool check_build_id(const struct profile *profile, const struct options *options)
+{
+    const char *name = profile->input->name;
+    struct build_id_text given = build_id_format(&options->build_id);
+    struct build_id_text own = build_id_format(&profile->id);
+    if (options->build_id.size == 0 || build_ids_agree(&options->build_id, &profile->id))
+        return true;
+    if (profile->id.size == 0)
+        return complain("%s: the file has no build ID that could be compared with %s", name,
+                        given.digits);
+    return complain("%s: the samples are of another build: the build ID of %s is %s, and that of "
+                    "the sampled program is %s",
+                    profile_input_name(options->samples_paths[0]), name, own.digits, given.digits);
+}
 
 static bool print_profile(struct profile *profile, const struct options *options)
 {
@@ -167,9 +173,10 @@ static bool print_profile(struct profile *profile, const struct options *options
     struct printer *printer = profile->input->printer;
     profile->has_base = options->has_base;
     profile->base = options->base;
-    if (!profile_read(profile, options->descriptor, options->samples_path))
+    if (!check_build_id(profile, options) ||
+        !profile_read(profile, options->samples_paths, options->samples_count))
         return false;
-    warn(profile, options->samples_path);
+    warn(profile, options);
     bool is_good = ranking_create(&ranking, profile);
     if (is_good && options->file.json)
         write_profile_json(&printer->json, profile, &ranking, options->limit);
@@ -212,18 +219,7 @@ static enum exit_status run(struct options *options)
     static struct printer printer;
     output_open(&printer.output, STDOUT_FILENO);
     printer.json.output = &printer.output;
-    options->descriptor = STDIN_FILENO;
-    if (strcmp(options->samples_path, "-") == 0)
-        options->samples_path = "standard input";
-    else
-        options->descriptor = open(options->samples_path, O_RDONLY | O_CLOEXEC);
-    if (options->descriptor < 0) {
-        complain("%s: cannot be opened: %s", options->samples_path, strerror(errno));
-        return EXIT_BAD_INPUT;
-    }
     bool is_good = visit_file(&options->file, &printer, visit_object, options);
-    if (options->descriptor != STDIN_FILENO)
-        close(options->descriptor);
     return is_good ? EXIT_DONE : EXIT_BAD_INPUT;
 }
 
@@ -244,13 +240,36 @@ static bool parse_limit(const char *word, struct options *options)
            complain("profile: --limit needs " LIMIT_NEEDS ", not '%s'", word);
 }
 
+/* Whether the samples can be read from these operands: standard input is read once. */
+static bool check_operands(const struct options *options)
+{
+    size_t standard_count = strcmp(options->file.path, "-") == 0;
+    bool is_file = standard_count > 0;
+    for (size_t i = 0; i < options->samples_count; i++)
+        standard_count += strcmp(options->samples_paths[i], "-") == 0;
+    if (standard_count > 1 && is_file)
+        return complain("profile: standard input cannot be both the file and the samples");
+    return standard_count <= 1 || complain("profile: '-' is given twice as the samples");
+}
+
+#define BUILD_ID_NEEDS "hexadecimal digits"
+
+static bool parse_build_id(const char *word, struct options *options)
+{
+    return word == NULL || build_id_parse(word, strlen(word), &options->build_id) ||
+           complain("profile: --build-id needs " BUILD_ID_NEEDS ", not '%s'", word);
+}
+
 enum exit_status command_profile(int argc, char **argv)
 {
-    struct options options = {.samples_path = "-"};
+    static const char *const standard_input[] = {"-"};
+    struct options options = {.samples_paths = standard_input, .samples_count = 1};
     const char *base = NULL;
+    const char *build_id = NULL;
     const char *limit = NULL;
     const struct option known[] = {
         {.name = "--base", .value = &base, .needs = BASE_NEEDS},
+        {.name = "--build-id", .value = &build_id, .needs = BUILD_ID_NEEDS},
         {.name = "--function", .value = &options.function, .needs = "a name"},
         {.name = "--limit", .value = &limit, .needs = LIMIT_NEEDS},
         {.name = "--svg", .value = &options.svg_path, .needs = "a file"},
@@ -258,21 +277,23 @@ enum exit_status command_profile(int argc, char **argv)
     struct command_line line = {.command = "profile",
                                 .help = help,
                                 .options = known,
-                                .option_count = sizeof known / sizeof *known,
-                                .operand_limit = 2};
+                                .option_count = sizeof known / sizeof *known};
     enum exit_status status;
     bool is_usable = true;
     if (!parse_command_line(argc, argv, &line, &status))
         return status;
     options.file = line.file;
     options.has_base = base != NULL;
-    if (line.operand_count > 1)
-        options.samples_path = line.operands[1];
-    if (strcmp(options.file.path, "-") == 0 && strcmp(options.samples_path, "-") == 0)
-        is_usable = complain("profile: standard input cannot be both the file and the samples");
+    if (line.operand_count > 1) {
+        options.samples_paths = (const char *const *)line.operands + 1;
+        options.samples_count = line.operand_count - 1;
+    }
+    if (!check_operands(&options))
+        is_usable = false;
     else if (options.function != NULL && options.svg_path == NULL)
         is_usable = complain("profile: --function needs --svg, which is not given");
     else if (base != NULL && !parse_address(base, &options.base))
         is_usable = complain("profile: --base needs " BASE_NEEDS ", not '%s'", base);
-    return is_usable && parse_limit(limit, &options) ? run(&options) : EXIT_BAD_USAGE;
+    is_usable = is_usable && parse_build_id(build_id, &options) && parse_limit(limit, &options);
+    return is_usable ? run(&options) : EXIT_BAD_USAGE;
 }

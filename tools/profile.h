@@ -6,7 +6,9 @@
 #ifndef TOOLS_PROFILE_H
 #define TOOLS_PROFILE_H
 
+#include "tools/addresses.h"
 #include "tools/blocks.h"
+#include "tools/build_id.h"
 
 /* A range of addresses at which a process has the file's code. They are `base` higher than in the
  * file. */
@@ -34,11 +36,18 @@ struct profile {
     /* The load base that the user gave. Without it, mappings among the samples supply it. */
     bool has_base;
     uint64_t base;
+    /* The mappings of one input. Those of another input are of other processes. */
     struct loaded_list loaded[LOADED_LISTS_MAX]; /* see add_loaded */
     size_t loaded_count;                         /* number of lists */
     struct loaded last_loaded; /* the mapping of the last sample; empty at first */
-    struct list mappings; /* all of them, struct loaded, in the order in which they were read */
-    char *resolved_path;  /* the file's path without symbolic links, or NULL */
+    struct list mappings; /* those of all inputs, struct loaded, in the order in which they were
+                             read */
+    struct build_id id;   /* of the file; its size is 0 if the file has none */
+    /* What the build IDs in the input are. */
+    bool has_own_id;                /* whether one is that of the file */
+    struct build_id other_id;       /* the first one of another file with the same name */
+    struct branch_counts *branches; /* counts of branches, or NULL if they are not needed */
+    char *resolved_path;            /* the file's path without symbolic links, or NULL */
     /* Numbers of samples, and of lines that are not counted as samples. */
     uint64_t sample_count;
     uint64_t block_sample_count; /* samples in a block */
@@ -46,6 +55,7 @@ struct profile {
     uint64_t caller_count; /* lines of call chains after the first one, which are not counted */
     uint64_t junk_count;   /* lines that cannot be parsed */
     uint64_t first_junk_line;
+    const char *first_junk_name; /* the input with that line */
 };
 
 /* Creates the profile. False without memory, after an error message. The caller releases it in
@@ -54,10 +64,41 @@ bool profile_create(struct profile *profile, const struct input *input, const st
                     const cairn_block_table *table);
 void profile_release(struct profile *profile);
 
-/* Counts all samples that can be read from `descriptor`. `name` is for error messages. Single
- * samples are not kept. False, after an error message, if reading fails, if there is no sample, or
- * without memory. */
-bool profile_read(struct profile *profile, int descriptor, const char *name);
+/* ---- Inputs ---- */
+
+/* Counts all samples of the inputs at these paths, of which "-" is standard input. Single samples
+ * are not kept. False, after an error message: if an input cannot be read, if one has samples of
+ * another build of the file, if there is no sample, or without memory. */
+bool profile_read(struct profile *profile, const char *const *paths, size_t count);
+
+/* Returns the input's name for error messages. */
+const char *profile_input_name(const char *path);
+
+/* ---- Counting ---- */
+
+/* The block that was found last. Empty at first. */
+struct last_block {
+    uint64_t address;
+    uint32_t size;
+    uint64_t *count;
+};
+
+/* Begins an input: the mappings and build IDs of the one before are forgotten. */
+void profile_begin_input(struct profile *profile);
+
+/* Adds a mapping, if it is one of the file's. False without memory, after an error message. */
+bool profile_add_mapping(struct profile *profile, const struct mapping *mapping);
+
+/* Notes the build ID of a file in the input. */
+void profile_note_build_id(struct profile *profile, const struct mapping *mapping);
+
+/* Converts an address in a process to an address of the file. False if it is in none of the file's
+ * mappings. */
+bool profile_file_address(struct profile *profile, uint64_t *address);
+
+void profile_count_sample(struct profile *profile, struct last_block *last, uint64_t address);
+
+/* ---- Totals ---- */
 
 /* Returns the load bases of the file's mappings, in the order in which the mappings were read and
  * without repetitions of equal mappings. The caller frees them. NULL without memory, after an error

@@ -4,12 +4,10 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "tools/addresses.h"
 #include "tools/profile.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #define NO_MEMORY "profile: no memory for mappings"
 
@@ -92,13 +90,41 @@ static bool add_loaded(struct profile *profile, struct loaded loaded)
     return true;
 }
 
-static bool take_mapping(struct profile *profile, const struct mapping *mapping)
+/* Whether the path may be that of the profile's file. */
+static bool is_own_name(const struct profile *profile, const struct mapping *mapping)
+{
+    const char *resolved = profile->resolved_path;
+    return names_agree(profile->input->name, mapping->path, mapping->path_length) ||
+           (resolved != NULL && names_agree(resolved, mapping->path, mapping->path_length));
+}
+
+/* Whether the mapping is of the profile's file: by the build ID if both have one, otherwise by the
+ * name. Build IDs of other files with the same name are noted. */
+static bool is_own_mapping(struct profile *profile, const struct mapping *mapping)
+{
+    struct build_id id;
+    bool has_name = is_own_name(profile, mapping);
+    if (profile->id.size == 0 ||
+        !build_id_parse(mapping->build_id, mapping->build_id_length, &id) || id.size == 0)
+        return has_name;
+    if (build_ids_agree(&id, &profile->id)) {
+        profile->has_own_id = true;
+        return true;
+    }
+    if (has_name && profile->other_id.size == 0)
+        profile->other_id = id;
+    return false;
+}
+
+void profile_note_build_id(struct profile *profile, const struct mapping *mapping)
+{
+    (void)is_own_mapping(profile, mapping);
+}
+
+bool profile_add_mapping(struct profile *profile, const struct mapping *mapping)
 {
     struct loaded loaded = {.begin = mapping->address, .end = mapping->address + mapping->size};
-    const char *resolved = profile->resolved_path;
-    if (profile->has_base || !mapping->is_executable ||
-        (!names_agree(profile->input->name, mapping->path, mapping->path_length) &&
-         (resolved == NULL || !names_agree(resolved, mapping->path, mapping->path_length))))
+    if (!mapping->is_executable || !is_own_mapping(profile, mapping) || profile->has_base)
         return true;
     if (!cairn_object_load_base(profile->input->object, mapping->address, mapping->file_offset,
                                 mapping->size, &loaded.base))
@@ -108,6 +134,23 @@ static bool take_mapping(struct profile *profile, const struct mapping *mapping)
         return complain(NO_MEMORY);
     *kept = loaded;
     return add_loaded(profile, loaded);
+}
+
+static void forget_mappings(struct profile *profile)
+{
+    for (size_t i = 0; i < profile->loaded_count; i++) {
+        free(profile->loaded[i].items);
+        profile->loaded[i] = (struct loaded_list){0};
+    }
+    profile->loaded_count = 0;
+    profile->last_loaded = (struct loaded){0};
+}
+
+void profile_begin_input(struct profile *profile)
+{
+    forget_mappings(profile);
+    profile->other_id.size = 0;
+    profile->has_own_id = false;
 }
 
 /* Finds the mapping that contains `address`. If no mapping does, returns NULL and reduces `*gap` to
@@ -127,10 +170,9 @@ static const struct loaded *find_in_list(const struct loaded_list *list, uint64_
     return NULL;
 }
 
-/* Converts an address to an address of the file. False if it is in none of the file's mappings. If
- * several mappings contain it, as when the program ran twice, the newest one counts. The part of it
- * around the address that no newer mapping overlaps is kept. */
-static bool find_file_address(struct profile *profile, uint64_t *address)
+/* If several mappings contain the address, as when the program ran twice, the newest one counts.
+ * The part of it around the address that no newer mapping overlaps is kept. */
+bool profile_file_address(struct profile *profile, uint64_t *address)
 {
     struct loaded *last = &profile->last_loaded;
     struct loaded gap = {.begin = 0, .end = UINT64_MAX};
@@ -213,18 +255,11 @@ uint64_t *profile_bases(const struct profile *profile, size_t *count)
 
 /* ---- Samples ---- */
 
-/* The block that was found last. Empty at first. */
-struct last_block {
-    uint64_t address;
-    uint32_t size;
-    uint64_t *count;
-};
-
-static void count_sample(struct profile *profile, struct last_block *last, uint64_t address)
+void profile_count_sample(struct profile *profile, struct last_block *last, uint64_t address)
 {
     struct cairn_block block;
     profile->sample_count++;
-    if (!find_file_address(profile, &address))
+    if (!profile_file_address(profile, &address))
         return;
     if (address - last->address < last->size) {
         ++*last->count;
@@ -241,57 +276,6 @@ static void count_sample(struct profile *profile, struct last_block *last, uint6
         return;
     }
     profile->block_sample_count++;
-}
-
-static bool read_lines(struct profile *profile, struct line_reader *reader,
-                       struct progress *progress)
-{
-    struct last_block last = {0};
-    struct address_line line;
-    const char *text;
-    size_t length;
-    bool was_frame = false;
-    while (line_reader_next(reader, &text, &length)) {
-        parse_address_line(text, length, &line);
-        bool is_address = line.kind == ADDRESS_LINE_ADDRESS;
-        bool is_caller = is_address && line.is_frame && was_frame;
-        was_frame = is_address && line.is_frame;
-        if (is_caller)
-            profile->caller_count++;
-        else if (is_address)
-            count_sample(profile, &last, line.address);
-        else if (line.kind == ADDRESS_LINE_JUNK && profile->junk_count++ == 0)
-            profile->first_junk_line = reader->line_number;
-        else if (line.kind == ADDRESS_LINE_MAPPING && !take_mapping(profile, &line.mapping))
-            return false;
-        progress_move(progress, progress->total > 0 ? reader->bytes_read : profile->sample_count);
-    }
-    return true;
-}
-
-bool profile_read(struct profile *profile, int descriptor, const char *name)
-{
-    static struct line_reader reader;
-    struct progress progress;
-    struct stat status;
-    bool is_file = fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
-    uint64_t total = is_file ? (uint64_t)status.st_size : 0;
-    line_reader_open(&reader, descriptor);
-    progress_begin(&progress, NULL, total > 0 ? "bytes" : "samples", total);
-    bool is_good = read_lines(profile, &reader, &progress);
-    progress_end(&progress);
-    if (!is_good)
-        return false;
-    if (reader.system_error != 0)
-        return complain("%s: cannot be read: %s", name, strerror(reader.system_error));
-    if (profile->sample_count > 0)
-        return true;
-    if (profile->junk_count == 0)
-        return complain("%s: there are no samples", name);
-    return complain(
-        "%s: there are no addresses; line %llu is the first that is not empty: a line must "
-        "have a hexadecimal address, as 'perf script -F ip' prints it",
-        name, (unsigned long long)profile->first_junk_line);
 }
 
 uint64_t profile_elsewhere_count(const struct profile *profile)
@@ -314,6 +298,7 @@ bool profile_create(struct profile *profile, const struct input *input, const st
     const struct cairn_block_table_counts counts = cairn_block_table_counts(table);
     uint32_t next = 0;
     *profile = (struct profile){.input = input, .layout = layout, .table = table};
+    build_id_of_object(input->object, &profile->id);
     profile->resolved_path = realpath(input->name, NULL);
     profile->first_blocks = calloc((size_t)counts.functions + 1, sizeof *profile->first_blocks);
     profile->counts = calloc((size_t)counts.blocks + 1, sizeof *profile->counts);
@@ -333,8 +318,7 @@ void profile_release(struct profile *profile)
 {
     free(profile->first_blocks);
     free(profile->counts);
-    for (size_t i = 0; i < profile->loaded_count; i++)
-        free(profile->loaded[i].items);
+    forget_mappings(profile);
     free(profile->mappings.items);
     free(profile->resolved_path);
 }
