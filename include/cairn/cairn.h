@@ -63,11 +63,11 @@ extern "C" {
 #endif
 
 #define CAIRN_VERSION_MAJOR 0
-#define CAIRN_VERSION_MINOR 1
+#define CAIRN_VERSION_MINOR 9
 #define CAIRN_VERSION_PATCH 0
-#define CAIRN_VERSION_STRING "0.1.0"
+#define CAIRN_VERSION_STRING "0.9.0"
 
-/** Returns the version of the library that is running, such as "0.1.0"; a static string. */
+/** Returns the version of the library that is running, such as "0.9.0"; a static string. */
 CAIRN_API const char *cairn_version(void);
 
 #ifdef __cplusplus
