@@ -30,8 +30,7 @@ struct cairn_section {
     enum cairn_byte_order byte_order;
 };
 
-/* Load a number from bytes of any alignment. Nothing is checked. */
-
+/** Loads a number of 16 bits from bytes of any alignment. Nothing is checked. */
 static inline uint16_t cairn_load_u16(const uint8_t *bytes, enum cairn_byte_order byte_order)
 {
     uint16_t value;
@@ -41,6 +40,7 @@ static inline uint16_t cairn_load_u16(const uint8_t *bytes, enum cairn_byte_orde
     return value;
 }
 
+/** Loads a number of 32 bits from bytes of any alignment. Nothing is checked. */
 static inline uint32_t cairn_load_u32(const uint8_t *bytes, enum cairn_byte_order byte_order)
 {
     uint32_t value;
@@ -50,6 +50,7 @@ static inline uint32_t cairn_load_u32(const uint8_t *bytes, enum cairn_byte_orde
     return value;
 }
 
+/** Loads a number of 64 bits from bytes of any alignment. Nothing is checked. */
 static inline uint64_t cairn_load_u64(const uint8_t *bytes, enum cairn_byte_order byte_order)
 {
     uint64_t value;

@@ -1,0 +1,181 @@
+# Reads a public header for the reference manual: its comments, functions, types and macros, in order.
+# It relies on the layout that clang-format gives headers: what is declared begins in column 0.
+# SPDX-License-Identifier: MIT
+package Reference;
+use strict;
+use warnings;
+use Exporter 'import';
+our @EXPORT_OK = qw(read_header first_sentence paragraphs library_of);
+
+# The text of a comment without its stars; indentation of examples and lists stays.
+sub comment_text {
+    my ($comment) = @_;
+    $comment =~ s{^/\*+[ \t]*}{};
+    $comment =~ s{[ \t]*\*+/\s*$}{};
+    my @lines = split /\n/, $comment;
+    s/^[ \t]*\* ?// for @lines[1 .. $#lines];
+    s/^ (?! )// for @lines[1 .. $#lines];
+    my $text = join "\n", @lines;
+    $text =~ s/^\n+//;
+    $text =~ s/\s+$//;
+    return $text;
+}
+
+# The library that has the functions of a header.
+sub library_of {
+    my ($header) = @_;
+    return 'cairn-llvm' if $header eq 'llvm.h';
+    return 'cairn-sanmd' if $header eq 'sanmd_runtime.h';
+    return 'cairn-file' if $header =~ /^(archive|bbmap|block_table|object|sanmd)\.h$/;
+    return 'cairn';
+}
+
+# Cuts what is declared off the text: up to a semicolon or to the end of a function's body.
+sub take_declaration {
+    my ($text) = @_;
+    my $depth = 0;
+    pos($$text) = 0;
+    while ($$text =~ m{\G(?:/\*.*?\*/|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|.)}gs) {
+        my $token = $&;
+        $depth++ if $token eq '{';
+        $depth-- if $token eq '}';
+        next if $depth != 0;
+        last if $token eq ';';
+        last if $token eq '}' && $$text =~ /\G\n/ && $` =~ /^(?:static )?inline/;
+        last if $token eq '}' && $$text =~ /\G\n/;
+    }
+    my $end = pos($$text) // length $$text;
+    my $declaration = substr $$text, 0, $end, '';
+    # A comment on the same line belongs to it.
+    $declaration .= $& if $$text =~ s{^[ \t]*/\*\*<.*?\*/}{}s;
+    return $declaration;
+}
+
+# What kind of thing is declared, its name, and the code that is shown.
+sub classify {
+    my ($code) = @_;
+    if ($code =~ /^(?:CAIRN_API\b|static inline)/) {
+        my $shown = $code;
+        $shown =~ s/\n\{.*//s;
+        $shown =~ s/;\s*$//;
+        $shown =~ s/^CAIRN_API\s+//;
+        $shown =~ s/^static inline\s+//;
+        $shown =~ s/^CAIRN_MUST_CHECK\s+//;
+        $shown =~ s/\s+/ /g;
+        my ($name) = $shown =~ /(\w+)\s*\(/;
+        return ('function', $name, "$shown;");
+    }
+    return ('type', $1, $code) if $code =~ /^((?:struct|enum|union) \w+)\s*(?:\{|;)/;
+    return ('type', $1, $code) if $code =~ /^typedef .*?\(\*?\s*(\w+)\)\s*\(/s;
+    return ('type', $1, $code) if $code =~ /^typedef .*?(\w+)\(.*\);\s*$/s;
+    return ('type', $1, $code) if $code =~ /^typedef .*\b(\w+);\s*$/s;
+    return ('constant', $1, $code) if $code =~ /^enum \{\s*(?:\/\*.*?\*\/\s*)*(\w+)/s;
+    return ('macro', $1, $code) if $code =~ /^#define (\w+)/;
+    return ('other', '', $code);
+}
+
+# read_header(PATH): {file, brief, text, items}. Each item has: kind (section, note, function, type,
+# constant, macro), name, doc, code, section.
+sub read_header {
+    my ($path) = @_;
+    open my $in, '<:encoding(UTF-8)', $path or die "$path: $!\n";
+    local $/;
+    my $text = <$in>;
+    close $in;
+    my %header = (file => $path =~ s{.*/}{}r, items => [], brief => '', text => '');
+    my ($doc, $section, $is_first) = ('', '', 1);
+    while (length $text) {
+        if ($text =~ s/^[ \t]*\n//) {
+            $doc = '';
+        } elsif ($text =~ s{^/\*.*?\*/[ \t]*\n?}{}s) {
+            my $comment = $&;
+            my $said = comment_text($comment);
+            if ($is_first) {
+                $is_first = 0;
+                $said =~ s/\n*SPDX-License-Identifier: \S+//;
+                # The sentence may take several lines, up to the empty one.
+                my ($head, $rest) = split /\n\s*\n/, $said, 2;
+                $head =~ s{^cairn/\w+\.h - }{};
+                $header{brief} = $head =~ s/\s+/ /gr;
+                $header{text} = $rest // '';
+            } elsif ($said =~ /^---- (.*?) ----\s*(.*)$/s) {
+                ($section, my $note) = ($1, $2);
+                $section =~ s/\s+/ /g;
+                push @{$header{items}}, {kind => 'section', name => $section, doc => ''};
+                push @{$header{items}}, {kind => 'note', name => '', doc => $note, section => $section}
+                    if $note =~ /\S/;
+            } elsif ($comment =~ m{^/\*\*}) {
+                $doc = $said;
+            } elsif ($comment =~ /\n/ || $said !~ /^NOLINT/) {
+                push @{$header{items}}, {kind => 'note', name => '', doc => $said, section => $section}
+                    if $said !~ /NOLINT/;
+            }
+        } elsif ($text =~ s/^(#(?:[^\n]*\\\n)*[^\n]*\n)//) {
+            my $line = $1;
+            my ($name) = $line =~ /^#define (\w+)/;
+            next if !defined $name || $name =~ /_H$/ || $doc eq '';
+            next if grep { $_->{name} eq $name } @{$header{items}};
+            push @{$header{items}},
+                {kind => 'macro', name => $name, doc => $doc, code => $line =~ s/\s+$//r, section => $section};
+        } elsif ($text =~ s/^(?:extern "C" \{|\})[ \t]*\n//) {
+            $doc = '';
+        } else {
+            my $code = take_declaration(\$text);
+            last if $code eq '';
+            $text =~ s/^[ \t]*\n//;
+            my ($kind, $name, $shown) = classify($code);
+            next if $kind eq 'other' || !defined $name;
+            push @{$header{items}},
+                {kind => $kind, name => $name, doc => $doc, code => $shown, section => $section};
+        }
+    }
+    return \%header;
+}
+
+# The first sentence of a comment, on one line, without its full stop.
+sub first_sentence {
+    my ($text) = @_;
+    my ($paragraph) = split /\n\s*\n/, $text;
+    $paragraph = ($paragraph // '') =~ s/\s+/ /gr;
+    # A full stop ends a sentence if a capital letter follows; semicolons and colons shorten it.
+    $paragraph =~ s/([a-z0-9_)"'>\]])\.(?: (?=[A-Z`'"*]|$).*|$)/$1/s;
+    $paragraph =~ s/[.:]$//;
+    return $paragraph;
+}
+
+# paragraphs(TEXT): a list of [kind, text]: text, code (with its indentation), or item (mark, text).
+sub paragraphs {
+    my ($text) = @_;
+    my $item_start = qr/^ {0,2}(-|\(\w\)|\d+\.) +(.*)/;
+    my @found;
+    for my $block (split /\n[ \t]*\n/, $text) {
+        my @lines = split /\n/, $block;
+        while (@lines) {
+            if ($lines[0] =~ /^ {4}/) {
+                my @code;
+                push @code, shift @lines while @lines && $lines[0] =~ /^ {3}/;
+                if (@found && $found[-1][0] eq 'code') {
+                    $found[-1][1] .= "\n\n" . join "\n", @code;
+                } else {
+                    push @found, ['code', join "\n", @code];
+                }
+            } elsif ($lines[0] =~ $item_start) {
+                my ($mark, @item) = ($1, $2);
+                shift @lines;
+                while (@lines && $lines[0] !~ $item_start && $lines[0] =~ /^ /) {
+                    push @item, shift(@lines) =~ s/^ +//r;
+                }
+                push @found, ['item', join(' ', @item), $mark];
+            } else {
+                my @prose = shift @lines;
+                while (@lines && $lines[0] !~ /^ {4}/ && $lines[0] !~ /^ {0,2}- +\S/) {
+                    push @prose, shift(@lines) =~ s/^ +//r;
+                }
+                push @found, ['text', join ' ', map { s/^ +//r } @prose];
+            }
+        }
+    }
+    return @found;
+}
+
+1;

@@ -1,0 +1,109 @@
+#!/usr/bin/perl
+# The manual: every public function has a page in section 3 without a complaint of groff or mandoc, and
+# the site has every document, header, function and example, with links that lead somewhere, and nothing
+# that is loaded from elsewhere.
+# SPDX-License-Identifier: MIT
+use strict;
+use warnings;
+use FindBin;
+use lib $FindBin::Bin;
+use CommandTest;
+use File::Basename qw(dirname);
+use File::Find qw(find);
+use File::Spec;
+use Test::More;
+
+my $source = $ENV{srcdir} // '.';
+
+# The functions that the headers declare, found in another way than by Reference.pm.
+sub public_functions {
+    my %header_of;
+    for my $header (glob "$source/include/cairn/*.h") {
+        my $text = slurp($header);
+        my $name = $header =~ s{.*/}{}r;
+        $header_of{$1} = $name while $text =~ /^CAIRN_API\b[^;]*?(\w+)\(/mg;
+    }
+    return %header_of;
+}
+
+my %header_of = public_functions();
+cmp_ok(scalar keys %header_of, '>', 150, 'the headers have public functions');
+
+# ---- Section 3 ----
+
+mkdir "$folder/man" or die;
+my @headers = glob "$source/include/cairn/*.h";
+is(system("$source/scripts/make-man", "$folder/man", '1.2.3', '2026-01-01', @headers), 0, 'make-man succeeds');
+my @without = grep { !-f "$folder/man/$_.3" } sort keys %header_of;
+is("@without", '', 'every public function has a page');
+my @headerless = grep { !-f "$folder/man/cairn_$_.3" } map { s{.*/}{}r } @headers;
+is("@headerless", '', 'every header has a page');
+
+my @thin;
+for my $name (sort keys %header_of) {
+    my $page = slurp("$folder/man/$name.3");
+    push @thin, $name
+        if $page !~ /^\.SH NAME\n\Q$name\E \\- \S+ \S/m || $page !~ /^#include <cairn\/\Q$header_of{$name}\E>$/m
+        || $page !~ /^\.SH DESCRIPTION\n\S/m || $page !~ /\b\Q$name\E\(/;
+}
+is("@thin", '', 'every page has a name with a sentence, a synopsis and a description');
+
+my @pages = (glob("$folder/man/*.3"), "$source/doc/cairn.1", "$source/doc/cairn.7");
+
+sub is_there { return grep { -x "$_/$_[0]" } split /:/, $ENV{PATH} }
+
+SKIP: {
+    skip 'mandoc is not installed', 1 if !is_there('mandoc');
+    open my $lint, '-|', 'mandoc', '-T', 'lint', '-W', 'warning', @pages or die;
+    my @said = <$lint>;
+    is(join('', @said[0 .. ($#said < 9 ? $#said : 9)]), '', 'mandoc has no warnings');
+}
+SKIP: {
+    skip 'groff is not installed', 1 if !is_there('groff');
+    my $said = '';
+    for my $page (@pages) {
+        $said .= `groff -man -ww -Tutf8 '$page' 2>&1 >'$folder/out'`;
+    }
+    is(substr($said, 0, 1000), '', 'groff has no warnings');
+}
+
+# ---- The site ----
+
+SKIP: {
+    skip 'cmark-gfm or mandoc is not installed', 1 if !is_there('cmark-gfm') || !is_there('mandoc');
+    is(system("$source/scripts/make-site", $source, "$folder/html", '1.2.3'), 0, 'make-site succeeds');
+    my (%page, %is_file);
+    find({no_chdir => 1, wanted => sub {
+        my $path = File::Spec->abs2rel($_, "$folder/html");
+        $is_file{$path} = 1 if -f;
+        $page{$path} = slurp($_) if /\.html$/;
+    }}, "$folder/html");
+
+    my (@broken, @loaded);
+    for my $path (sort keys %page) {
+        my $html = $page{$path};
+        push @loaded, "$path: $1" while $html =~ /(<script\b[^>]*|<(?:link|img|iframe)\b[^>]*"(?:https?:)?\/\/[^>]*)>/g;
+        while ($html =~ /\b(?:href|src)="([^"]*)"/g) {
+            my $target = $1;
+            next if $target =~ /^(?:https?|mailto):/;
+            my ($file, $fragment) = split /#/, $target, 2;
+            my $there = $file eq '' ? $path : File::Spec->canonpath(dirname($path) . "/$file");
+            1 while $there =~ s{(^|/)(?!\.\.)[^/]+/\.\./}{$1};
+            push @broken, "$path -> $target"
+                if !$is_file{$there}
+                || (defined $fragment && $page{$there} !~ /\bid="\Q$fragment\E"/);
+        }
+    }
+    is(join("\n", @broken), '', 'all links lead to a page and a place in it');
+    is(join("\n", @loaded), '', 'nothing is loaded from elsewhere, and there are no scripts');
+
+    my @lacking = grep {
+        ($page{"include/cairn/$header_of{$_}.html"} // '') !~ /<h3 id="\Q$_\E">/
+    } sort keys %header_of;
+    is("@lacking", '', 'every public function is on the page of its header');
+    my @examples = map { substr $_, length "$source/" } glob "$source/examples/*.c";
+    is(join(' ', grep { !$page{"$_.html"} } @examples), '', 'every example has a page');
+    like($page{'doc/tutorial.html'} // '', qr/<h1/, 'the tutorial is there');
+    like($page{'index.html'}, qr/href="doc\/tutorial.html"/, 'the first page leads to it');
+}
+done_testing();
