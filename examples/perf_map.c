@@ -1,41 +1,41 @@
 /*
- * perf_map: names compiled code for Linux perf, which reads /tmp/perf-PID.map.
+ * perf_map: names compiled code for Linux perf.
  *
  *     cc perf_map.c $(pkg-config --cflags --libs cairn-llvm)
- *     ./a.out >/tmp/perf-PID.map
+ *     perf record -e cpu-clock ./a.out
+ *     perf report --stdio                    most samples are in `compute`
+ *
+ * With CAIRN_PERF_DUMP in place of CAIRN_PERF_MAP, perf also shows the code (cairn/debug.h).
  *
  * SPDX-License-Identifier: MIT
  */
+#include <cairn/debug.h>
 #include <cairn/llvm.h>
-#include <cairn/runtime.h>
 #include <inttypes.h>
 #include <llvm-c/IRReader.h>
 #include <stdio.h>
 
-static const char text[] = "define i64 @compute(i64 %x) uwtable {\n"
-                           "  %y = mul i64 %x, %x\n  ret i64 %y\n}\n";
+static const char text[] = "define i64 @compute(i64 %n) uwtable {\n"
+                           "entry:\n  br label %loop\n"
+                           "loop:\n"
+                           "  %i = phi i64 [ 0, %entry ], [ %next, %loop ]\n"
+                           "  %sum = phi i64 [ 1, %entry ], [ %product, %loop ]\n"
+                           "  %product = mul i64 %sum, 3\n"
+                           "  %next = add i64 %i, 1\n"
+                           "  %is_last = icmp uge i64 %next, %n\n"
+                           "  br i1 %is_last, label %end, label %loop\n"
+                           "end:\n  ret i64 %product\n}\n";
 
-/* Writes a line for each range of code: its address, its size, both in hexadecimal, and a name. */
-static unsigned write_map(FILE *map, const cairn_module *module)
-{
-    struct cairn_memory_range range;
-    unsigned count = 0;
-    for (uint32_t i = 0; cairn_module_memory_range(module, i, &range); i++)
-        if (range.executable) {
-            fprintf(map, "%" PRIx64 " %zx %s\n", range.address, range.size,
-                    cairn_module_name(module));
-            count++;
-        }
-    return count;
-}
+enum { ROUNDS = 30000000 };
 
 int main(void)
 {
-    const struct cairn_engine_options options = {.modules.name = "compute"};
+    const struct cairn_perf_options perf_options = {.format = CAIRN_PERF_MAP};
     struct cairn_error error;
     cairn_runtime *runtime;
+    cairn_perf *perf;
     cairn_engine *engine;
-    const void *function = NULL;
+    const void *function;
     LLVMContextRef context = LLVMContextCreate();
     LLVMMemoryBufferRef buffer =
         LLVMCreateMemoryBufferWithMemoryRange(text, sizeof text - 1, "perf_map", 1);
@@ -44,12 +44,16 @@ int main(void)
     if (LLVMParseIRInContext(context, buffer, &module, &message) != 0)
         return fprintf(stderr, "perf_map: %s\n", message), 1;
     if (cairn_runtime_create(NULL, &runtime, &error) != CAIRN_OK ||
-        cairn_engine_create(runtime, module, &options, &engine, &error) != CAIRN_OK ||
+        cairn_perf_open(runtime, &perf_options, &perf, &error) != CAIRN_OK ||
+        cairn_engine_create(runtime, module, NULL, &engine, &error) != CAIRN_OK ||
         (function = cairn_engine_function(engine, "compute", &error)) == NULL)
         return fprintf(stderr, "perf_map: %s\n", error.message), 1;
-    unsigned count = write_map(stdout, cairn_runtime_find_module(runtime, (uintptr_t)function));
+    printf("3 to the power of %d, modulo 2 to the power of 64: %" PRIu64 "\n", ROUNDS,
+           ((uint64_t(*)(uint64_t))(uintptr_t)function)(ROUNDS));
     cairn_engine_destroy(engine);
     LLVMContextDispose(context);
+    if (cairn_perf_close(perf, &error) != CAIRN_OK)
+        return fprintf(stderr, "perf_map: %s\n", error.message), 1;
     cairn_runtime_destroy(runtime);
-    return count > 0 ? 0 : 1;
+    return 0;
 }

@@ -41,6 +41,7 @@ static struct {
     struct vm *vm;
     enum jit_mode mode;
     cairn_runtime *runtime;
+    cairn_perf *perf;   /* or NULL */
     cairn_queue *queue; /* NULL before the first function */
     bool has_retired;
     cairn_exit *exit;
@@ -212,11 +213,12 @@ static void refuse(struct function *function)
 /* Builds the IR and adds a job, or never compiles the function again. */
 static void compile_function(struct function *function, bool is_loop, uint32_t header)
 {
-    char name[32];
+    char name[64];
     double start = thread_seconds();
     LLVMContextRef context = LLVMContextCreate();
     LLVMModuleRef module = NULL;
-    snprintf(name, sizeof name, "lox_%u", jit.compiled_count++);
+    snprintf(name, sizeof name, "%.48s#%u",
+             function->name == NULL ? "script" : function->name->bytes, jit.compiled_count++);
     const struct emit_input input = {jit.vm, function, is_loop,      header,
                                      name,   jit.exit, &jit.next_id, assumption_of};
     (void)heap_collect(&jit.vm->heap, false); /* old objects can be constants */
@@ -424,7 +426,7 @@ bool jit_loop(struct vm *vm)
 
 /* ---- Set-up ---- */
 
-bool jit_init(struct vm *vm, enum jit_mode mode)
+bool jit_init(struct vm *vm, enum jit_mode mode, bool names_code)
 {
     struct cairn_error error;
     const struct cairn_type result = CAIRN_INTEGER(64);
@@ -435,6 +437,9 @@ bool jit_init(struct vm *vm, enum jit_mode mode)
     if (mode == JIT_OFF)
         return true;
     check(cairn_runtime_create(NULL, &jit.runtime, &error), &error);
+    const struct cairn_perf_options perf = {.format = CAIRN_PERF_BOTH};
+    if (names_code)
+        check(cairn_perf_open(jit.runtime, &perf, &jit.perf, &error), &error);
     check(cairn_exit_create(jit.runtime, leave_compiled, NULL, &jit.exit, &error), &error);
     check(cairn_signature_create(NULL, &result, 1, &argument, 1, &jit.resume_signature, &error),
           &error);
@@ -454,6 +459,7 @@ void jit_destroy(void)
     free_cached();
     cairn_exit_destroy(jit.exit);
     cairn_signature_destroy(jit.resume_signature);
+    cairn_perf_close(jit.perf, NULL);
     cairn_runtime_destroy(jit.runtime);
 }
 

@@ -47,8 +47,9 @@ struct compiled {
 
 #define JIT_DEFAULT JIT_ON
 
-/* Returns false if there is no memory. */
-bool jit_init(struct vm *vm, enum jit_mode mode);
+/* Writes the names of compiled code for perf if `names_code` is set. Returns false if there is no
+ * memory. */
+bool jit_init(struct vm *vm, enum jit_mode mode, bool names_code);
 void jit_destroy(void);
 void jit_print_statistics(void);
 
@@ -69,9 +70,10 @@ void jit_redefined(struct vm *vm, uint32_t global);
 
 #define JIT_DEFAULT JIT_OFF
 
-static inline bool jit_init(struct vm *vm, enum jit_mode mode)
+static inline bool jit_init(struct vm *vm, enum jit_mode mode, bool names_code)
 {
     (void)vm;
+    (void)names_code;
     return mode == JIT_OFF;
 }
 static inline void jit_destroy(void) {}

@@ -19,6 +19,7 @@ struct options {
     const char *path; /* NULL: read lines */
     bool prints_code;
     bool prints_statistics;
+    bool names_code;
 };
 
 static const char usage[] =
@@ -29,6 +30,7 @@ static const char usage[] =
     "  --print-code       print the bytecode, too\n"
     "  --jit=MODE         off, on, always (compile at the first call), loops (at the first back "
     "edge)\n"
+    "  --perf             write the names of compiled code for Linux perf, in /tmp\n"
     "  --statistics       print figures of the heap at the end, on standard error\n";
 
 /* Reads a number of units. Returns false if it is not one, or too large. */
@@ -56,13 +58,10 @@ static bool parse_mode(const char *name, enum jit_mode *mode)
 static bool parse_options(struct options *options, int argc, char **argv)
 {
     static const struct option long_options[] = {
-        {"gc-stress", no_argument, NULL, 's'},
-        {"heap-limit", required_argument, NULL, 'l'},
-        {"young", required_argument, NULL, 'y'},
-        {"print-code", no_argument, NULL, 'c'},
-        {"statistics", no_argument, NULL, 't'},
-        {"jit", required_argument, NULL, 'j'},
-        {NULL, 0, NULL, 0},
+        {"gc-stress", no_argument, NULL, 's'},   {"heap-limit", required_argument, NULL, 'l'},
+        {"young", required_argument, NULL, 'y'}, {"print-code", no_argument, NULL, 'c'},
+        {"perf", no_argument, NULL, 'p'},        {"statistics", no_argument, NULL, 't'},
+        {"jit", required_argument, NULL, 'j'},   {NULL, 0, NULL, 0},
     };
     bool is_right = true;
     for (int option;
@@ -71,6 +70,7 @@ static bool parse_options(struct options *options, int argc, char **argv)
         options->heap.is_stressed |= option == 's';
         options->prints_code |= option == 'c';
         options->prints_statistics |= option == 't';
+        options->names_code |= option == 'p';
         if (option == 'l')
             is_right = parse_size(optarg, 1 << 20, &options->heap.limit);
         else if (option == 'y')
@@ -169,7 +169,7 @@ static void *run_all(void *argument)
     static struct vm vm;
     static int status;
     const struct options *options = argument;
-    if (!vm_init(&vm, &options->heap) || !jit_init(&vm, options->jit))
+    if (!vm_init(&vm, &options->heap) || !jit_init(&vm, options->jit, options->names_code))
         heap_exhausted();
     if (options->path != NULL)
         status = run_file(&vm, options, options->path);

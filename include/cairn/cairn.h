@@ -30,6 +30,7 @@
 #include <cairn/assumption.h>
 #include <cairn/call.h>
 #include <cairn/context.h>
+#include <cairn/debug.h>
 #include <cairn/declaration.h>
 #include <cairn/entry.h>
 #include <cairn/exit.h>

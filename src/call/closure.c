@@ -317,6 +317,7 @@ enum cairn_status cairn_closure_create(cairn_runtime *runtime, const cairn_signa
     const struct code_stub_request request = {.encode = encode,
                                               .user = &contents,
                                               .code_bytes = sizeof(struct closure_code),
+                                              .label = "closure",
                                               .description_bytes = sizeof **closure};
     struct code_stub *stub;
     /* The description of the type is the only part of a signature that is created later. */

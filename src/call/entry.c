@@ -252,10 +252,13 @@ enum cairn_status cairn_entry_create(cairn_runtime *runtime, const char *name,
     if (name == NULL)
         name = "";
     size_t length = strnlen(name, CAIRN_ERROR_MESSAGE_SIZE);
+    char label[sizeof "entry:" + CAIRN_ERROR_MESSAGE_SIZE];
+    snprintf(label, sizeof label, "entry:%.*s", (int)length, name);
     const struct code_stub_request request = {.encode = encode,
                                               .user = (void *)arch,
                                               .code_bytes = code_bytes(arch),
                                               .has_slot = true,
+                                              .label = label,
                                               .description_bytes = sizeof **entry + length + 1};
     struct code_stub *stub;
     enum cairn_status status = code_space_add_stub(runtime->space, &request, &stub, error);

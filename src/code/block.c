@@ -530,6 +530,9 @@ void code_block_destroy(struct code_block *block)
         return;
     struct code_space *space = block->space;
     struct block_lists *lists = block->lists;
+    for (size_t i = 0; lists != NULL && i < lists->veneer_count; i++)
+        code_watchers_code_removed(&space->watchers,
+                                   veneer_address(block->slab, &lists->veneers[i]));
     if (block->is_published)
         set_owner(block, NULL);
     /* A forked child that could not get its own pages must not change its parent's pages. */

@@ -120,6 +120,7 @@ void space_destroy_locks(struct code_space *space)
 static void renew_locks(struct code_space *space)
 {
     space_create_locks(space);
+    code_watchers_renew(&space->watchers);
     grace_renew_lock(&space->grace);
     if (space->fork_client != NULL)
         space->fork_client->renew_locks(space->fork_user);

@@ -110,6 +110,10 @@ extern const struct code_map code_map_dual_shared;
 extern const struct code_map code_map_single;
 extern const struct code_map code_map_toggle;
 
+/* Makes profilers see the slab's code as anonymous memory, and be told when it appears: in dual
+ * mapping, if the slab has no code yet. Does nothing otherwise. Errors: SYSTEM. */
+enum cairn_status map_make_visible(struct code_slab *slab, struct cairn_error *error);
+
 /* Sets the error for address space of `size` bytes that could not be reserved, with advice on what
  * to change. Returns SYSTEM. */
 enum cairn_status map_cannot_reserve(size_t size, const char *purpose, int reason,

@@ -110,6 +110,16 @@ static enum cairn_status make_writable(struct code_slab *slab, size_t offset, si
 
 /* ---- The executed view ---- */
 
+/* Makes the kernel tell profilers about pages of code, which no thread executes yet. It does so
+ * when pages become executable, and not when they are moved. */
+static enum cairn_status report(uint8_t *address, size_t size, struct cairn_error *error)
+{
+    if (mprotect(address, size, PROT_READ) == 0 &&
+        mprotect(address, size, PROT_READ | PROT_EXEC) == 0)
+        return CAIRN_OK;
+    return error_set_system(error, errno, "cannot make %zu bytes of code executable again", size);
+}
+
 /* Maps pages of the executed view. The duplicate is first made at another address. There the kernel
  * checks all limits, and nothing is lost if it refuses. It is at the same place in the file as its
  * neighbours, so that the kernel merges it with them. */
@@ -124,7 +134,7 @@ static enum cairn_status map_executed(struct code_slab *slab, bool is_code, size
                                 size);
     if (mprotect(view, size, is_code ? PROT_READ | PROT_EXEC : PROT_READ) == 0 &&
         mremap(view, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, slab->base + offset) != MAP_FAILED)
-        return CAIRN_OK;
+        return is_code && slab->is_visible ? report(slab->base + offset, size, error) : CAIRN_OK;
     error_set_system(error, errno, "cannot make %zu bytes of code executable", size);
     munmap(view, size);
     return CAIRN_ERROR_SYSTEM;
@@ -216,23 +226,29 @@ static enum cairn_status make_own(struct code_slab *slab, const struct code_run 
                         size, error);
 }
 
-/* Replaces the two views of the whole slab by views of the child's own memory. The child may be
- * refused memory files even if its parent was not, or the reverse. */
-static enum cairn_status detach(struct code_slab *slab, struct cairn_error *error)
+/* Replaces the two views of the whole slab. */
+static enum cairn_status replace_views(struct code_slab *slab, uint8_t *source,
+                                       struct cairn_error *error)
 {
-    uint8_t *source = view_file(slab->size, error);
-    if (source == NULL)
-        source = view_shared(slab->size, error);
     if (source == NULL)
         return CAIRN_ERROR_SYSTEM;
     if (mremap(source, 0, slab->size, MREMAP_MAYMOVE | MREMAP_FIXED, slab->alias) == MAP_FAILED) {
-        error_set_system(error, errno, "cannot put a forked child's written view in place");
+        error_set_system(error, errno, "cannot put a new written view in place");
         munmap(source, slab->size);
         return CAIRN_ERROR_SYSTEM;
     }
     munmap(slab->source, slab->size);
     slab->source = source;
     return CAIRN_OK;
+}
+
+/* Replaces the two views by views of the child's own memory. The child may be refused memory files
+ * even if its parent was not, or the reverse. */
+static enum cairn_status detach(struct code_slab *slab, struct cairn_error *error)
+{
+    uint8_t *source = view_file(slab->size, error);
+    slab->is_visible = false; /* the child's code is in use, and no profiler has asked for it */
+    return replace_views(slab, source == NULL ? view_shared(slab->size, error) : source, error);
 }
 
 /* If this function fails half way, some pages are views of the new memory and the others are
@@ -281,3 +297,28 @@ const struct code_map code_map_dual_file = {
 
 const struct code_map code_map_dual_shared = {
     .name = "two views of shared memory", .open = open_shared, OF_BOTH_KINDS};
+
+/* perf looks for names only in mappings that it takes for anonymous: those of memory files are not.
+ */
+enum cairn_status map_make_visible(struct code_slab *slab, struct cairn_error *error)
+{
+    enum cairn_status status = CAIRN_OK;
+    struct code_run run = {0};
+    if (slab->map->mode != CAIRN_CODE_MODE_DUAL || slab->is_visible)
+        return CAIRN_OK;
+    while (slab_next_run(slab, &run))
+        if (run.state != PAGE_SPARE_CODE && run.state != PAGE_SPARE_READ_ONLY &&
+            run.state != PAGE_FREE && run.state != PAGE_LOST)
+            return CAIRN_OK;
+    if (slab->map == &code_map_dual_file)
+        status = replace_views(slab, view_shared(slab->size, error), error);
+    if (status != CAIRN_OK)
+        return status;
+    slab->map = &code_map_dual_shared;
+    slab->is_visible = true;
+    run = (struct code_run){0};
+    while (status == CAIRN_OK && slab_next_run(slab, &run))
+        if (run.state == PAGE_SPARE_CODE || run.state == PAGE_SPARE_READ_ONLY)
+            status = make_own(slab, &run, error);
+    return status;
+}

@@ -74,7 +74,8 @@ struct code_slab {
     /* Dual mapping: a third view, which is never accessible and is not used itself. Parts of the
      * executed view are made as duplicates of its parts, so that none was ever writable. */
     uint8_t *source;
-    int write_key; /* of the written view (code/write_key.h) */
+    int write_key;   /* of the written view (code/write_key.h) */
+    bool is_visible; /* whether the kernel reports new code to profilers (map_make_visible) */
     /* Single mapping: bytes without access before and after the alias, in the same mapping. */
     size_t alias_guard;
     /* Single mapping: the part of the alias that must be mapped anew before it is used. */

@@ -145,7 +145,12 @@ static enum cairn_status create_slab(struct code_space *space, struct cairn_erro
     if (status != CAIRN_OK)
         return status;
     slab->write_key = space->write_key;
-    return add_slab(space, slab, error);
+    if (space->is_visible)
+        status = map_make_visible(slab, error);
+    if (status == CAIRN_OK)
+        return add_slab(space, slab, error);
+    slab_destroy(&space->allocator, slab);
+    return status;
 }
 
 static struct code_slab *roomiest(const struct code_space *space)
@@ -270,6 +275,7 @@ enum cairn_status code_space_create(const struct code_space_options *options,
     created->slab_size = slab_size;
     created->slab_limit = options->slab_limit;
     grace_init(&created->grace);
+    code_watchers_init(&created->watchers);
     space_create_locks(created);
     status = map_check_personality(error);
     if (status == CAIRN_OK && options->protects_writes)
@@ -310,6 +316,7 @@ void code_space_destroy(struct code_space *space)
     write_key_destroy(space->write_key);
     ownership_destroy(space);
     grace_destroy(&space->grace);
+    code_watchers_destroy(&space->watchers);
     space_destroy_locks(space);
     struct cairn_allocator allocator = space->allocator;
     memory_free(&allocator, space, sizeof *space);
@@ -398,6 +405,21 @@ const char *code_space_mode_reason(const struct code_space *space) { return spac
 int code_space_write_key(const struct code_space *space) { return space->write_key; }
 
 struct grace *code_space_grace(struct code_space *space) { return &space->grace; }
+
+enum cairn_status code_space_make_visible(struct code_space *space, struct cairn_error *error)
+{
+    enum cairn_status status = space_enter(space, error);
+    if (status != CAIRN_OK)
+        return status;
+    for (struct code_slab *slab = space->slabs; slab != NULL && status == CAIRN_OK;
+         slab = slab->next)
+        status = map_make_visible(slab, error);
+    space->is_visible = status == CAIRN_OK;
+    space_leave(space);
+    return status;
+}
+
+struct code_watchers *code_space_watchers(struct code_space *space) { return &space->watchers; }
 
 const struct cairn_arch *code_space_arch(const struct code_space *space) { return space->arch; }
 

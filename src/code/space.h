@@ -42,6 +42,7 @@
 #include "base/grace.h"
 #include "base/memory.h"
 #include "code/owners.h"
+#include "code/watch.h"
 
 #include <cairn/module.h>
 #include <cairn/runtime.h>
@@ -83,6 +84,11 @@ enum cairn_code_mode code_space_mode(const struct code_space *space);
 const char *code_space_mode_reason(const struct code_space *space);
 /* Returns the queue of everything that waits for a grace period, of the layers above, too. */
 struct grace *code_space_grace(struct code_space *space);
+/* Makes profilers see code as anonymous memory, as far as code has not been loaded yet: there they
+ * look for names. Errors: SYSTEM. */
+enum cairn_status code_space_make_visible(struct code_space *space, struct cairn_error *error);
+/* Returns the watchers of the space's code (code/watch.h). */
+struct code_watchers *code_space_watchers(struct code_space *space);
 /* Returns the key of the written views (code/write_key.h). */
 int code_space_write_key(const struct code_space *space);
 const struct cairn_arch *code_space_arch(const struct code_space *space);
@@ -370,6 +376,8 @@ struct code_stub_request {
      * it is NULL, the stub may be in any slab. */
     const struct code_block *block;
     void *owner;       /* owner for lookups, aligned to 8; NULL: lookups do not find it */
+    const char *label; /* its purpose, for watchers */
+    const void *site;  /* the site that it is made for, for watchers; or NULL */
     size_t code_bytes; /* 0: the stub is also encoded for some address, to find out its size */
     /* Whether the stub has a slot like a veneer's, which is 0 at first: 8 bytes of the slab's
      * writable data, on a private page. `code_bytes` must be set, and the description begins with

@@ -8,6 +8,7 @@
 
 #include "base/grace.h"
 #include "code/map.h"
+#include "code/watch.h"
 
 #include <pthread.h>
 #include <sys/types.h>
@@ -38,6 +39,9 @@ struct code_space {
     /* Whether the process is registered for membarrier with SYNC_CORE. */
     bool has_barrier;
 
+    /* Whether profilers see new slabs as anonymous memory; with `lock` held. */
+    bool is_visible;
+
     /* The stage (enum code_space_stage). `own_mark` is in a page that fork wipes. If the kernel
      * cannot wipe pages, `own_mark` is NULL and `stage` is valid only in `process`. */
     _Atomic uint32_t *own_mark;
@@ -56,6 +60,7 @@ struct code_space {
     _Atomic uint32_t sequence;
 
     struct grace grace;
+    struct code_watchers watchers;
 
     /* Lock for all fields below, for the slabs' page states and parts, and for replacing pages in
      * single mapping. */

@@ -192,11 +192,16 @@ enum cairn_status code_space_add_stub(struct code_space *space,
     added->description_bytes = (uint16_t)request->description_bytes;
     added->has_slot = request->has_slot;
     enum cairn_status status = add(request, added, error);
-    if (status == CAIRN_OK)
-        *stub = added;
-    else
+    if (status != CAIRN_OK) {
         memory_free(&space->allocator, added, request->description_bytes);
-    return status;
+        return status;
+    }
+    code_watchers_code(&space->watchers, &(struct code_note){.address = added->address,
+                                                             .size = added->code_bytes,
+                                                             .label = request->label,
+                                                             .site = request->site});
+    *stub = added;
+    return CAIRN_OK;
 }
 
 /* ---- Freeing ---- */
@@ -221,6 +226,7 @@ void code_stub_free(struct code_stub *stub)
     if (stub == NULL)
         return;
     struct code_space *space = stub->space;
+    code_watchers_code_removed(&space->watchers, stub->address);
     /* A forked child that could not get its own pages leaves them unchanged. */
     if (space_enter(space, NULL) == CAIRN_OK) {
         struct code_slab *slab = slab_of(stub);

@@ -295,8 +295,10 @@ static enum cairn_status encode(struct code_stub *stub, void *user, uint8_t *cod
     return CAIRN_OK;
 }
 
-enum cairn_status cairn_exit_create(cairn_runtime *runtime, cairn_exit_handler *handler, void *user,
-                                    cairn_exit **exit, struct cairn_error *error)
+/* Creates an exit for a site, or for any. */
+static enum cairn_status create(cairn_runtime *runtime, cairn_exit_handler *handler, void *user,
+                                const cairn_site *site, cairn_exit **exit,
+                                struct cairn_error *error)
 {
     const struct cairn_arch *arch = arch_host();
     if (runtime == NULL || handler == NULL || exit == NULL)
@@ -308,6 +310,8 @@ enum cairn_status cairn_exit_create(cairn_runtime *runtime, cairn_exit_handler *
     const struct code_stub_request request = {.encode = encode,
                                               .user = runtime,
                                               .code_bytes = arch->exit_bytes + data_bytes(arch),
+                                              .label = "exit",
+                                              .site = site,
                                               .description_bytes = sizeof **exit};
     struct code_stub *stub;
     enum cairn_status status = enter_prepare(runtime, error);
@@ -321,6 +325,12 @@ enum cairn_status cairn_exit_create(cairn_runtime *runtime, cairn_exit_handler *
     return CAIRN_OK;
 }
 
+enum cairn_status cairn_exit_create(cairn_runtime *runtime, cairn_exit_handler *handler, void *user,
+                                    cairn_exit **exit, struct cairn_error *error)
+{
+    return create(runtime, handler, user, NULL, exit, error);
+}
+
 enum cairn_status cairn_site_leave(cairn_site *site, cairn_exit_handler *handler, void *user,
                                    enum cairn_strength strength, cairn_exit **exit,
                                    struct cairn_error *error)
@@ -330,7 +340,7 @@ enum cairn_status cairn_site_leave(cairn_site *site, cairn_exit_handler *handler
                          "cairn_site_leave needs a site and a place for the exit");
     const cairn_module *module = table_owner(site->table->records);
     cairn_exit *created;
-    enum cairn_status status = cairn_exit_create(module->runtime, handler, user, &created, error);
+    enum cairn_status status = create(module->runtime, handler, user, site, &created, error);
     if (status != CAIRN_OK)
         return status;
     status = cairn_site_call(site, cairn_exit_target(created), strength, error);

@@ -168,6 +168,24 @@ static enum cairn_status encode(struct code_stub *stub, void *user, uint8_t *cod
     return CAIRN_OK;
 }
 
+/* Returns what the cache does, for watchers of code. An empty cache is known by its result. */
+static const char *label_of(const struct ic_change *change)
+{
+    static const char *const labels[] = {
+        [CAIRN_IC_LOAD] = "ic:get",
+        [CAIRN_IC_STORE] = "ic:set",
+        [CAIRN_IC_CONSTANT] = "ic:get",
+        [CAIRN_IC_CALL] = "ic:call",
+    };
+    if (change->case_count > 0)
+        return labels[change->cases[0].public.action];
+    if (change->ic->case_count > 0)
+        return labels[change->ic->cases[0].public.action];
+    if (change->table != NULL)
+        return labels[ic_table_form(change->table)->action];
+    return change->ic->result.type.kind == CAIRN_TYPE_VOID ? "ic:set" : "ic:get";
+}
+
 /* Leaves out the first case if it is in the site's own bytes, and chooses whether the site calls
  * the code. */
 static void choose_way(struct ic_change *change, struct arch_cache *cache)
@@ -200,6 +218,8 @@ enum cairn_status ic_code_make(struct ic_change *change, struct cairn_error *err
                                               .user = &emission,
                                               .block = site->table->block,
                                               .owner = site,
+                                              .label = label_of(change),
+                                              .site = site,
                                               .description_bytes = sizeof(struct code_stub)};
     enum cairn_status status =
         code_space_add_stub(change->ic->set->space, &request, &code->stub, error);

@@ -199,3 +199,15 @@ bool module_symbols_find_function(const struct module_symbols *symbols, uint64_t
     *address = symbols->base + found->offset;
     return true;
 }
+
+bool module_symbols_function_at(const struct module_symbols *symbols, uint32_t index,
+                                const char **name, uint64_t *address, uint32_t *size)
+{
+    if (symbols == NULL || index >= symbols->function_count)
+        return false;
+    const struct named_function *function = &functions_of(symbols)[index];
+    *name = names_of(symbols) + function->name;
+    *address = symbols->base + function->offset;
+    *size = function->size;
+    return true;
+}

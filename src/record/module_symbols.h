@@ -77,6 +77,11 @@ const struct definition *module_symbols_find(const struct module_symbols *symbol
 bool module_symbols_find_function(const struct module_symbols *symbols, uint64_t pc,
                                   const char **name, uint64_t *address);
 
+/* Sets the name, address and size of function number `index`, in order of address; false past the
+ * last. The size is UINT32_MAX if it is unknown. */
+bool module_symbols_function_at(const struct module_symbols *symbols, uint32_t index,
+                                const char **name, uint64_t *address, uint32_t *size);
+
 /* ---- Definitions ---- */
 
 static inline const struct module_symbols *definition_symbols(const struct definition *definition)

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "code/write_key.h"
+#include "object/kept_object.h"
 #include "object/link.h"
 #include "runtime/linked_objects.h"
 #include "runtime/load_manifest.h"
@@ -303,6 +304,8 @@ enum cairn_status loader_link_objects(cairn_loader *loader, struct cairn_error *
         loader_set_incomplete(loader);
         return status;
     }
+    if (code_watchers_keep(code_space_watchers(loader_runtime(loader)->space)))
+        loader_linked(loader)->kept = kept_objects_take((*objects)->link);
     loader_objects_destroy(&loader_runtime(loader)->allocator, *objects);
     *objects = NULL;
     return CAIRN_OK;

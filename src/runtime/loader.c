@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "format/pcsection.h"
+#include "object/kept_object.h"
 #include "record/declarations.h"
 #include "record/fault_table.h"
 #include "record/table.h"
@@ -115,6 +116,7 @@ void cairn_loader_destroy(cairn_loader *loader)
     memory_free(allocator, loader->sections, loader->section_capacity * sizeof *loader->sections);
     loader_objects_destroy(allocator, loader->objects);
     module_symbols_destroy(loader->linked.symbols, allocator);
+    kept_objects_free(loader->linked.kept, allocator);
     attachment_list_release(&loader->linked.attached, allocator);
     cairn_declarations_destroy(loader->declarations);
     code_block_destroy(loader->block);
@@ -593,7 +595,7 @@ static enum cairn_status keep_extras(cairn_module *module, const struct module_e
                                      struct cairn_error *error)
 {
     if (extras->pcs == NULL && extras->faults == NULL && extras->attachments == NULL &&
-        extras->scope == NULL)
+        extras->scope == NULL && extras->kept == NULL)
         return CAIRN_OK;
     module->extras = memory_new(&module->runtime->allocator, 1, sizeof *extras);
     if (module->extras == NULL)
@@ -615,6 +617,7 @@ static cairn_module *take_module(cairn_loader *loader)
     loader->block = NULL;
     loader->declarations = NULL;
     loader->linked.symbols = NULL;
+    loader->linked.kept = NULL;
     cairn_loader_destroy(loader);
     return module;
 }
@@ -638,7 +641,7 @@ enum cairn_status cairn_loader_finish(cairn_loader *loader, cairn_module **modul
         return status;
     note_level(loader);
     cairn_module *built = loader->module;
-    struct module_extras extras = {.scope = loader->linked.scope};
+    struct module_extras extras = {.scope = loader->linked.scope, .kept = loader->linked.kept};
     status = build_module(loader, built, &extras, error);
     if (status == CAIRN_OK)
         status = attachments_create(&loader->linked.attached, loader->runtime, &extras.attachments,

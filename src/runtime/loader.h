@@ -19,6 +19,7 @@ struct loader_linked {
     const void *scope;
     struct attachment_list attached;
     bool has_no_memory; /* to keep a reference to a module */
+    struct kept_object *kept;
 };
 
 /* Returns the loader's runtime. */

@@ -6,6 +6,7 @@
 #include "runtime/module.h"
 
 #include "base/error.h"
+#include "object/kept_object.h"
 #include "record/declarations.h"
 #include "record/fault_table.h"
 #include "record/pc_table.h"
@@ -136,12 +137,15 @@ void module_destroy(cairn_module *module)
     cairn_runtime *runtime = module->runtime;
     struct module_extras *extras = module->extras;
     struct address_index *index = code_block_owner(module_block(module));
+    code_watchers_module(code_space_watchers(runtime->space), module, false);
     free_ids(module, module->ids);
     module_release(module, extras);
     code_block_destroy(module_block(module));
     free_index(runtime, index);
-    if (extras != NULL)
+    if (extras != NULL) {
         attachments_destroy(extras->attachments, runtime);
+        kept_objects_free(extras->kept, &runtime->allocator);
+    }
     memory_free(&runtime->allocator, extras, sizeof *extras);
 }
 
@@ -179,6 +183,7 @@ static enum cairn_status publish_locked(cairn_module *module, struct id_entry *i
     symbol_table_add(&runtime->symbols, module->symbols);
     site_table_publish(module->sites);
     module->state = MODULE_PUBLISHED;
+    code_watchers_module(code_space_watchers(runtime->space), module, true);
     runtime->published_count++;
     runtime->table_bytes += table_bytes(module) - unpublished_bytes;
     return CAIRN_OK;

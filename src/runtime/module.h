@@ -26,12 +26,15 @@
 
 enum module_state { MODULE_LOADED, MODULE_PUBLISHED, MODULE_RETIRED };
 
+struct kept_object;
+
 /* What few modules have. */
 struct module_extras {
     cairn_pc_table *pcs;
     cairn_fault_table *faults;
     struct attachments *attachments; /* NULL if it has none */
     const void *scope;               /* of its definitions; NULL: they are seen by all modules */
+    struct kept_object *kept;        /* for watchers that need them; otherwise NULL */
 };
 
 /* A module is in the memory of its block (code_block_user), and valid as long as it. There may be a

@@ -47,6 +47,13 @@ enum cairn_status veneers_take(cairn_site *site, enum arch_branch branch,
         memory_free(&sites->allocator, taken, sizeof *taken);
         return status;
     }
+    const struct cairn_arch *arch = sites->arch;
+    code_watchers_code(
+        code_space_watchers(sites->space),
+        &(struct code_note){.address = taken->code.address,
+                            .size = is_framed ? arch->framed_veneer_bytes : arch->veneer_bytes,
+                            .label = "veneer",
+                            .site = site});
     taken->next = atomic_load_explicit(&site->veneers, memory_order_relaxed);
     while (!atomic_compare_exchange_weak_explicit(&site->veneers, &taken->next, taken,
                                                   memory_order_release, memory_order_relaxed))
