@@ -30,6 +30,9 @@ static const char help[] =
     "  lookup FILE [ADDRESS...]      print all that the file contains about code addresses\n"
     "  profile FILE [SAMPLES]        count sampled addresses by basic block\n"
     "\n"
+    "Commands for running code:\n"
+    "  report LOG [-o PAGE]          print what an event log says, or write it as a page\n"
+    "\n"
 #ifdef CAIRN_WITH_LLVM
     "Commands that compile LLVM IR, or run it or an object made of it:\n"
     "  compile FILE -o OBJECT        compile to an object that can be run without LLVM\n"
@@ -67,9 +70,11 @@ static const struct {
     const char *name;
     enum exit_status (*run)(int argc, char **argv);
 } commands[] = {
-    {"bbmap", command_bbmap},   {"compile", command_compile},       {"faultmap", command_faultmap},
-    {"lookup", command_lookup}, {"pcsections", command_pcsections}, {"profile", command_profile},
-    {"run", command_run},       {"sanmd", command_sanmd},           {"stackmap", command_stackmap},
+    {"bbmap", command_bbmap},           {"compile", command_compile},
+    {"faultmap", command_faultmap},     {"lookup", command_lookup},
+    {"pcsections", command_pcsections}, {"profile", command_profile},
+    {"report", command_report},         {"run", command_run},
+    {"sanmd", command_sanmd},           {"stackmap", command_stackmap},
 };
 
 int main(int argc, char **argv)

@@ -21,6 +21,7 @@ enum exit_status command_faultmap(int argc, char **argv);
 enum exit_status command_lookup(int argc, char **argv);
 enum exit_status command_pcsections(int argc, char **argv);
 enum exit_status command_profile(int argc, char **argv);
+enum exit_status command_report(int argc, char **argv);
 enum exit_status command_run(int argc, char **argv);
 enum exit_status command_sanmd(int argc, char **argv);
 enum exit_status command_stackmap(int argc, char **argv);

@@ -9,6 +9,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "tools/profile.h"
+#include "tools/xml.h"
 
 #include "base/utf8.h"
 
@@ -61,34 +62,6 @@ static struct colour scale_colour(uint64_t value, uint64_t greatest)
 
 /* ---- Writing SVG 1.1, without scripts, external fonts and styles ---- */
 
-/* Writes one character. Returns how many bytes of `text` it has. XML does not allow control
- * characters, U+FFFE and U+FFFF. */
-static size_t write_one(struct output *output, const char *text)
-{
-    size_t length = utf8_sequence_length(text);
-    if (length == 0 || utf8_visible_length(text) == 0 ||
-        memcmp(text, "\xef\xbf\xbe", length) == 0 || memcmp(text, "\xef\xbf\xbf", length) == 0)
-        output_text(output, "\xef\xbf\xbd");
-    else if (*text == '&')
-        output_text(output, "&amp;");
-    else if (*text == '<')
-        output_text(output, "&lt;");
-    else if (*text == '>')
-        output_text(output, "&gt;");
-    else if (*text == '"')
-        output_text(output, "&quot;");
-    else
-        output_bytes(output, text, length);
-    return length == 0 ? 1 : length;
-}
-
-/* Writes any text. Bytes and characters that XML does not allow become U+FFFD. */
-static void write_xml(struct output *output, const char *text)
-{
-    while (*text != '\0')
-        text += write_one(output, text);
-}
-
 static size_t columns_of(const char *text) { return (unsigned char)text[0] < 0x80 ? 1 : 2; }
 
 /* Writes a text in at most `columns` columns of a monospaced font, ending in "…" if it is cut.
@@ -102,13 +75,13 @@ static void write_xml_cut(struct output *output, const char *text, size_t column
         at += length == 0 ? 1 : length;
     }
     if (used <= columns) {
-        write_xml(output, text);
+        xml_text(output, text);
         return;
     }
     size_t left = columns - 1;
     while (columns_of(text) <= left) {
         left -= columns_of(text);
-        text += write_one(output, text);
+        text += xml_character(output, text);
     }
     output_text(output, "\xe2\x80\xa6");
 }
@@ -437,7 +410,7 @@ static void write_name(const struct picture *picture, size_t columns)
     if (picture->name == NULL)
         output_format(picture->output, "function at 0x%jx", picture->function.address);
     else if (columns == 0)
-        write_xml(picture->output, picture->name);
+        xml_text(picture->output, picture->name);
     else
         write_xml_cut(picture->output, picture->name, columns);
 }
