@@ -350,6 +350,13 @@ const struct cairn_arch *arch_host(void);
  */
 void arch_host_code_written(const void *written, const void *executed, size_t size);
 
+/* Returns whether the host has a clock that user code reads without a system call, which all cores
+ * share, and which ticks at a constant rate. */
+bool arch_host_has_clock(void);
+
+/* Reads that clock; 0 where there is none. Async-signal-safe. Implemented in arch/<host>/host.c. */
+uint64_t arch_host_clock(void);
+
 /*
  * Contexts. Implemented once per build, in arch/<host>/host_context.c and context.S, which also
  * implements cairn_context_save and cairn_context_resume. Async-signal-safe.

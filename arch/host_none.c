@@ -24,6 +24,10 @@ void arch_host_features(uint64_t words[ARCH_FEATURE_WORDS])
     memset(words, 0, ARCH_FEATURE_WORDS * sizeof *words);
 }
 
+bool arch_host_has_clock(void) { return false; }
+
+uint64_t arch_host_clock(void) { return 0; }
+
 /* ---- Contexts: they hold no registers ---- */
 
 bool arch_host_register(const struct cairn_context *context, uint16_t dwarf,

@@ -42,6 +42,11 @@ void arch_host_code_written(const void *written, const void *executed, size_t si
     __asm__ volatile("isync" : : : "memory");
 }
 
+/* The time base (Power ISA, Book II, chapter "Time Base"). */
+bool arch_host_has_clock(void) { return true; }
+
+uint64_t arch_host_clock(void) { return __builtin_ppc_get_timebase(); }
+
 /* ORDER HWCAP. Some kernels report only the newest version of the ISA among those that a CPU
  * implements, so that each version stands for the earlier ones, too. */
 void arch_host_features(uint64_t words[ARCH_FEATURE_WORDS])

@@ -127,6 +127,9 @@ struct cairn_exit_call {
      *  If there are several at the address, it is the first one; without a record, its table is
      *  NULL. */
     struct cairn_record record;
+    /** For the runtime's log (cairn/log.h): why the code was left. The handler may set it to a
+     *  string that stays valid until it has returned; NULL before. */
+    const char *reason;
 
     /* Internal. */
     uint8_t action;

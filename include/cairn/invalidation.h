@@ -110,6 +110,8 @@ struct cairn_invalidation_options {
     cairn_invalidation_filter *accepts;
     void *user; /**< argument of `accepts` */
     enum cairn_strength strength;
+    const char *reason; /**< for the runtime's log (cairn/log.h), read only during the call; NULL:
+                         *   none */
 };
 
 typedef struct cairn_invalidation cairn_invalidation;

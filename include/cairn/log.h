@@ -24,8 +24,8 @@
  * FORK. A log belongs to the process that has created it. What a forked child does is not recorded,
  * neither by its copies of runtimes nor by cairn_log_write. The child may create another log and
  * attach it to them. It may destroy its copy of the parent's log, which leaves the file unchanged.
- * On systems that cannot wipe pages in children (MADV_WIPEONFORK, Linux 4.14), this holds for
- * fork() only, not for clone() and _Fork().
+ * On systems that cannot wipe pages in children (MADV_WIPEONFORK, Linux 4.14), each event takes a
+ * call of getpid.
  *
  * FORMAT of the file, version 1, in the byte order of the process. It begins with struct
  * cairn_log_header, followed by `slot_count` slots of 64 bytes, which are used in their order. Each
@@ -92,8 +92,8 @@ enum cairn_log_kind {
     CAIRN_LOG_MODULE_RETIRED = 3,
     /** A function of a published module. `module`, `name`, `address`; `a`: bytes of code. */
     CAIRN_LOG_FUNCTION = 4,
-    /** A site is patched. `address`, `id`, `module`; `name`: its function; `a`: enum
-     *  cairn_log_patch; `b`: target. */
+    /** A site is patched. `address`, `id`, `module`; `a`: enum cairn_log_patch; `b`: target. Its
+     *  function is the FUNCTION of the module that contains the address. */
     CAIRN_LOG_SITE_PATCHED = 5,
     /** The cases of an inline cache change. `address`: its site; `id`, `module`; `name`: the site's
      *  function; `a`: old state << 32 | new state (enum cairn_log_cache); `b`: key of the case that
@@ -119,10 +119,10 @@ enum cairn_log_kind {
      *  `module`: its module; `a`: number of the installation, from 1; `b`: 1 if the code is in a
      *  module, otherwise 0 (an interpreter's). */
     CAIRN_LOG_VERSION_INSTALLED = 12,
-    /** The host's own event: cairn_log_write. */
+    /** The host's own event: cairn_log_write. `address`, `id`, `name`, `text`, `a`, `b`. */
     CAIRN_LOG_HOST = 13,
-    /** A module was compiled. `name`; `module` if known; `a`, `b`: clock at start and end; `text`:
-     *  tier. */
+    /** Something was compiled, by libcairn-llvm (`name`: a module's or a function's) or by the host
+     *  (cairn_log_write). `a`, `b`: clock at start and end; `text`: what has compiled it. */
     CAIRN_LOG_COMPILATION = 14,
 };
 
@@ -172,6 +172,61 @@ struct cairn_log_string {
     uint32_t length;                    /**< bytes of the whole string */
     char bytes[CAIRN_LOG_STRING_BYTES]; /**< not terminated */
 };
+
+/* ---- Recording ---- */
+
+/** Options for creating a log. All zero is the default. */
+struct cairn_log_options {
+    /** The number of slots of 64 bytes; 0 means 262144 (16 MiB). Each event takes one, and each
+     *  string as many as it needs, once. From 64 to 2^26. */
+    uint64_t slot_count;
+    /** The allocator for the table of strings; a NULL function means malloc. */
+    struct cairn_allocator allocator;
+};
+
+/** A log. */
+typedef struct cairn_log cairn_log;
+
+/**
+ * Creates a log in a new file. A regular file of that name is replaced; a process that maps it
+ * keeps the old one. `options` NULL means all zero. The caller owns one reference to `*log`.
+ *
+ * Errors: ARGUMENT, MEMORY; SYSTEM (the path is not of a regular file, it cannot be created, or
+ * there is no space for it). Thread-safe.
+ */
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_log_create(
+    const char *path, const struct cairn_log_options *options, cairn_log **log,
+    struct cairn_error *error);
+
+/**
+ * Records the events of a runtime from now on, until the runtime is destroyed. Its present modules
+ * are recorded first. The runtime owns a reference to the log. Several runtimes may have one log.
+ *
+ * Errors: ARGUMENT; STATE if the runtime has a log already (that of a forked child's parent is
+ * replaced), or the log belongs to another process. Thread-safe.
+ */
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_log_attach(cairn_log *log,
+                                                              cairn_runtime *runtime,
+                                                              struct cairn_error *error);
+
+/** An event of the host's. All fields are optional. */
+struct cairn_log_message {
+    const char *text;        /**< what has happened, or why; copied; NULL: none */
+    const char *name;        /**< what it is about, such as a function; copied; NULL: none */
+    uint64_t address;        /**< of code; 0: none */
+    uint64_t id;             /**< ID of a record; 0: none */
+    uint64_t values[2];      /**< the host's numbers: fields `a` and `b` */
+    uint64_t compilation_ns; /**< not 0: a compilation, by the host's own compiler, that ends now
+                              *   and has taken so long; `values` are not used */
+};
+
+/** Records a HOST event, or a COMPILATION, in the runtime's log. Does nothing if the runtime is
+ * NULL or has no log, or the log is full or belongs to another process. Thread-safe,
+ *  async-signal-safe. */
+CAIRN_API void cairn_log_write(cairn_runtime *runtime, const struct cairn_log_message *message);
+
+/** Removes one reference to the log, which may be NULL. The last one closes the file. */
+CAIRN_API void cairn_log_destroy(cairn_log *log);
 
 #ifdef __cplusplus
 }

@@ -24,6 +24,7 @@
 #include "base/error.h"
 #include "base/type.h"
 #include "call/signature.h"
+#include "log/event.h"
 #include "runtime/module.h"
 
 #include <stdio.h>
@@ -161,6 +162,8 @@ static enum cairn_status exchange_locked(cairn_entry *entry, struct installed *n
     new->number = ++entry->last_number;
     *old = entry->installed;
     store(entry, new);
+    event_version(code_space_sink(entry->runtime->space), entry->name, new->number,
+                  code_address(new->version.code), new->module == NULL ? 0 : new->module->number);
     return CAIRN_OK;
 }
 
@@ -205,6 +208,7 @@ static enum cairn_status leave(const cairn_entry *entry, const struct installed 
         .accepts = old->version.accepts,
         .user = old->version.user,
         .strength = strength,
+        .reason = "version replaced",
     };
     enum cairn_status status = cairn_invalidate(entry->runtime, &options, &invalidation, &failure);
     cairn_invalidation_destroy(invalidation);

@@ -43,6 +43,7 @@
 #include "base/memory.h"
 #include "code/owners.h"
 #include "code/watch.h"
+#include "log/log.h"
 
 #include <cairn/module.h>
 #include <cairn/runtime.h>
@@ -194,6 +195,7 @@ struct code_lookup {
     struct code_slab_lookup first_slab; /* constant */
     /* The stage, in a page that fork wipes; NULL if the kernel cannot wipe pages. */
     const _Atomic uint32_t *own_mark;
+    struct log_sink sink; /* of the runtime's events */
 };
 
 /* Marks in an owner: of a stub; of a retired block. Owners are aligned to 8 bytes, and bit 0 is
@@ -238,6 +240,12 @@ static inline enum code_space_stage code_space_stage(const struct code_space *sp
     if (__builtin_expect(lookup->own_mark == NULL, 0))
         return code_space_stage_by_process(space);
     return (enum code_space_stage)atomic_load_explicit(lookup->own_mark, memory_order_acquire);
+}
+
+/* Returns where the events of the space's runtime go. */
+static inline struct log_sink *code_space_sink(struct code_space *space)
+{
+    return &((struct code_lookup *)space)->sink;
 }
 
 static inline bool code_space_is_own(const struct code_space *space)

@@ -18,8 +18,10 @@
 #include "call/result_registers.h"
 #include "frame/frame.h"
 #include "record/table.h"
+#include "runtime/events.h"
 #include "runtime/module.h"
 
+#include <cairn/frame_state.h>
 #include <cairn/runtime.h>
 
 #include <stddef.h>
@@ -35,6 +37,7 @@ void exit_arrive(struct cairn_exit_call *call, const cairn_runtime *runtime,
 {
     call->action = EXIT_CONTINUE;
     call->result_count = 0;
+    call->reason = NULL;
     call->record = (struct cairn_record){0};
     frame_leave_veneer_context(runtime, context);
     /* This cannot fail: only a missing stack pointer is an error, and an exit's context has one. */
@@ -192,6 +195,67 @@ static void copy_target(const struct cairn_exit_call *call, struct cairn_context
     memmove(context, target, sizeof *context);
 }
 
+/* ---- Events ---- */
+
+/* Returns the position in the interpreter of the innermost frame that the record describes;
+ * UINT64_MAX if there are no frame states. */
+static uint64_t position_of(const struct cairn_exit_call *call)
+{
+    struct cairn_frame_state state = {.next_live_value = 0};
+    struct cairn_interpreter_frame frame = {.position = UINT64_MAX};
+    while (call->record.table != NULL &&
+           cairn_frame_state_read(&call->frame, call->record, state.next_live_value, &state,
+                                  NULL) == CAIRN_OK)
+        if (cairn_frame_state_frame(&state, state.frame_count - 1, &frame, NULL) != CAIRN_OK)
+            break;
+    return frame.position;
+}
+
+/* Fills in where the thread is, and returns the name of the function. */
+static const char *describe(struct cairn_log_event *event, const cairn_runtime *runtime,
+                            const struct cairn_exit_call *call)
+{
+    uint64_t start;
+    const cairn_module *module = call->frame.module;
+    event->address = call->frame.pc;
+    event->module = event_module(runtime_sink(runtime), module == NULL ? 0 : module->number);
+    if (call->record.table != NULL) {
+        event->id = cairn_record_id(call->record);
+        event->address = cairn_record_address(call->record);
+    }
+    return event_function(module, event->address, &start);
+}
+
+uint64_t exit_note_arrival(cairn_log *log, const cairn_runtime *runtime,
+                           const struct cairn_exit_call *call)
+{
+    struct cairn_log_event event = {.kind = CAIRN_LOG_EXIT, .a = position_of(call)};
+    const char *name = describe(&event, runtime, call);
+    log_record(log, &event, name, NULL);
+    return event.clock;
+}
+
+void exit_note_action(cairn_log *log, const cairn_runtime *runtime,
+                      const struct cairn_exit_call *call, uint64_t arrival)
+{
+    static const enum cairn_log_action actions[] = {
+        [EXIT_CONTINUE] = CAIRN_LOG_ACTION_CONTINUE,
+        [EXIT_CONTINUE_WITH] = CAIRN_LOG_ACTION_CONTINUE,
+        [EXIT_RETURN] = CAIRN_LOG_ACTION_RETURN,
+        [EXIT_ENTER] = CAIRN_LOG_ACTION_ENTER,
+        [EXIT_REPEAT] = CAIRN_LOG_ACTION_CONTINUE,
+        [EXIT_RESUME] = CAIRN_LOG_ACTION_RESUME,
+    };
+    uint64_t position = position_of(call);
+    struct cairn_log_event event = {.kind = CAIRN_LOG_DEOPT, .a = actions[call->action]};
+    if (position < UINT32_MAX)
+        event.a |= (position + 1) << 32;
+    if (arrival != 0)
+        event.b = log_nanoseconds(log, log_clock(log) - arrival);
+    const char *name = describe(&event, runtime, call);
+    log_record(log, &event, name, call->reason);
+}
+
 /* ---- Leaving the exit ---- */
 
 void exit_leave(struct cairn_exit_call *call)
@@ -269,8 +333,15 @@ static void handle(struct cairn_context *context, void *user)
             cairn_context_write(context, arch->toc_register, saved, sizeof(uint64_t), NULL);
         (void)status; /* every context has a place for it */
     }
-    exit_arrive(&call, runtime_of(exit), context);
+    const cairn_runtime *runtime = runtime_of(exit);
+    exit_arrive(&call, runtime, context);
+    EVENT_PROBE2(exit, call.frame.pc, call.frame.sp);
+    cairn_log *log = log_of(runtime_sink(runtime));
+    uint64_t arrival = event_has_log(log) ? exit_note_arrival(log, runtime, &call) : 0;
     exit->handler(&call, exit->user);
+    EVENT_PROBE3(deopt, call.frame.pc, call.action, call.reason);
+    if (event_has_log(log))
+        exit_note_action(log, runtime, &call, arrival);
     exit_leave(&call);
 }
 

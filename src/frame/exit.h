@@ -7,6 +7,7 @@
 #define FRAME_EXIT_H
 
 #include <cairn/exit.h>
+#include <cairn/log.h>
 
 /* The action that the handler has chosen. */
 enum exit_action {
@@ -27,6 +28,14 @@ void exit_arrive(struct cairn_exit_call *call, const cairn_runtime *runtime,
  * ARGUMENT. */
 enum cairn_status exit_check_types(const struct cairn_exit_call *call,
                                    const struct cairn_results *given, struct cairn_error *error);
+
+/* Records the arrival in the log. Returns the time of the log's clock. */
+uint64_t exit_note_arrival(cairn_log *log, const cairn_runtime *runtime,
+                           const struct cairn_exit_call *call);
+
+/* Records the chosen action in the log. `arrival` is the time of the arrival, or 0. */
+void exit_note_action(cairn_log *log, const cairn_runtime *runtime,
+                      const struct cairn_exit_call *call, uint64_t arrival);
 
 /* Performs the chosen action on the context. */
 void exit_leave(struct cairn_exit_call *call);

@@ -14,6 +14,7 @@
 #include <cairn/invalidation.h>
 
 #include "base/error.h"
+#include "runtime/events.h"
 #include "runtime/module.h"
 #include "site/patch.h"
 
@@ -161,6 +162,18 @@ static enum cairn_status prepare_calls(cairn_invalidation *invalidation, bool is
     return CAIRN_OK;
 }
 
+static const cairn_site *invalidated_site(const void *user, size_t index)
+{
+    const cairn_invalidation *invalidation = user;
+    return invalidation->sites[index].site;
+}
+
+static void note_invalidation(const cairn_invalidation *invalidation, const char *reason)
+{
+    const struct event_hits hits = {invalidated_site, invalidation, invalidation->count};
+    event_invalidation(invalidation->runtime, &hits, reason == NULL ? "invalidation" : reason);
+}
+
 static enum cairn_status call_target(cairn_invalidation *invalidation,
                                      const struct cairn_invalidation_options *options,
                                      struct cairn_error *error)
@@ -181,6 +194,8 @@ static enum cairn_status call_target(cairn_invalidation *invalidation,
         status = patch_check_distinct(&list, error);
     if (status == CAIRN_OK)
         status = patch_live(&list, SITE_FORM_INITIAL, options->strength, error);
+    if (status == CAIRN_OK)
+        note_invalidation(invalidation, options->reason);
     runtime_unlock_sites(runtime, is_taken);
     return status;
 }

@@ -129,6 +129,7 @@ enum cairn_status cairn_ic_destroy(cairn_ic *ic, enum cairn_strength strength,
     }
     if (status == CAIRN_OK) {
         set_form(ic->site, SITE_FORM_INITIAL);
+        ic_note_change(ic, ic_state_of(ic->is_megamorphic, ic->case_count), CAIRN_IC_DESTROYED, 0);
         atomic_store_explicit(&ic->is_destroyed, true, memory_order_relaxed);
         unbind(ic);
         code_stub_retire(ic->code.stub);

@@ -177,6 +177,7 @@ struct ic_change {
     bool is_altered;   /* whether there is anything to change */
     bool needs_code;   /* whether more than words of the table change */
     bool resets_counts;
+    uint64_t added_key; /* of the case that was added last; for events */
 };
 
 /* Begins a change, with the cache's present cases. */
@@ -188,6 +189,20 @@ enum cairn_status ic_changes_apply(struct ic_change *changes, size_t count,
 
 /* Makes the code of a usable cache again, because the site's own bytes have become free. */
 void ic_change_again(cairn_ic *ic);
+
+/* Returns the state of a cache with so many cases. */
+static inline enum cairn_ic_state ic_state_of(bool is_megamorphic, uint32_t case_count)
+{
+    if (is_megamorphic)
+        return CAIRN_IC_MEGAMORPHIC;
+    if (case_count < 2)
+        return case_count == 0 ? CAIRN_IC_EMPTY : CAIRN_IC_MONOMORPHIC;
+    return CAIRN_IC_POLYMORPHIC;
+}
+
+/* Records that the cases of a cache have changed. */
+void ic_note_change(const cairn_ic *ic, enum cairn_ic_state from, enum cairn_ic_state to,
+                    uint64_t added_key);
 
 /* ---- The site's own bytes (ic/inline.c) ---- */
 

@@ -74,6 +74,7 @@ void ic_change_begin(struct ic_change *change, cairn_ic *ic)
     change->needs_code = false;
     change->table = ic->table;
     change->resets_counts = false;
+    change->added_key = 0;
     change->code.stub = NULL;
     change->way = IC_WAY_BRANCH;
     change->has_set_miss = false;
@@ -217,6 +218,7 @@ static enum cairn_status add(struct ic_change *change, const struct cairn_ic_cas
     if (place < change->case_count && ic_same_action(&change->cases[place].public, &entry.public))
         return CAIRN_OK;
     change->is_altered = change->needs_code = true;
+    change->added_key = entry.public.guard.key;
     if (place == change->ic->options.case_limit)
         return become_megamorphic(change, &entry.public, error);
     if (needs_call(change->ic, &entry.public))
@@ -318,6 +320,8 @@ static enum cairn_status alter(struct ic_change *change, const struct cairn_ic_c
 static void adopt(struct ic_change *change)
 {
     cairn_ic *ic = change->ic;
+    ic_note_change(ic, ic_state_of(ic->is_megamorphic, ic->case_count),
+                   ic_state_of(change->is_megamorphic, change->case_count), change->added_key);
     ic->counters_in_use = 0;
     for (uint32_t i = 0; i < change->case_count; i++) {
         struct ic_case *entry = &change->cases[i];

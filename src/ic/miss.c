@@ -15,6 +15,7 @@
 #include "call/signature.h"
 #include "frame/exit.h"
 #include "frame/frame.h"
+#include "runtime/events.h"
 #include "runtime/module.h"
 #include "value/representation.h"
 
@@ -98,6 +99,12 @@ static void arrive(const cairn_ic *ic, struct cairn_context *context, struct cai
 static void leave(const cairn_ic *ic, struct cairn_exit_call *call)
 {
     void *place = scalar_place(&call->frame, &ic->result);
+    const struct slow_path *slow = ic->slow_path;
+    cairn_log *log = log_of(runtime_sink(slow->runtime));
+    bool leaves =
+        call->action == EXIT_RETURN || call->action == EXIT_ENTER || call->action == EXIT_RESUME;
+    if (event_has_log(log) && leaves)
+        exit_note_action(log, slow->runtime, call, 0);
     if (call->action != EXIT_CONTINUE_WITH || place == NULL) {
         exit_leave(call);
         return;

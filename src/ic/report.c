@@ -4,6 +4,9 @@
  * SPDX-License-Identifier: MIT
  */
 #include "ic/cache.h"
+
+#include "record/table.h"
+#include "runtime/events.h"
 #include "runtime/runtime.h"
 
 #include <inttypes.h>
@@ -23,6 +26,34 @@ const char *cairn_ic_state_name(enum cairn_ic_state state)
     return (unsigned)state < sizeof names / sizeof *names ? names[state] : "unknown";
 }
 
+/* ---- Events ---- */
+
+_Static_assert((int)CAIRN_IC_MEGAMORPHIC == (int)CAIRN_LOG_CACHE_MEGAMORPHIC &&
+                   (int)CAIRN_IC_DESTROYED == (int)CAIRN_LOG_CACHE_DISABLED,
+               "the states of caches are those of the log");
+
+void ic_note_change(const cairn_ic *ic, enum cairn_ic_state from, enum cairn_ic_state to,
+                    uint64_t added_key)
+{
+    const cairn_site *site = ic->site;
+    const struct log_sink *sink = code_space_sink(site->table->space);
+    EVENT_PROBE4(cache, site->address, from, to, added_key);
+    cairn_log *log = log_of(sink);
+    if (!event_has_log(log))
+        return;
+    uint64_t start;
+    struct cairn_log_event event = {
+        .kind = CAIRN_LOG_CACHE,
+        .address = site->address,
+        .id = site_id(site),
+        .module = event_module(sink, site->table->module_number),
+        .a = (uint64_t)from << 32 | (uint64_t)to,
+        .b = added_key,
+    };
+    const char *name = event_function(table_owner(site->table->records), site->address, &start);
+    log_record(log, &event, name, NULL);
+}
+
 /* ---- Single caches ---- */
 
 static void describe_seen(const struct ic_seen *seen, struct cairn_ic_description *description)
@@ -37,13 +68,8 @@ static void describe_seen(const struct ic_seen *seen, struct cairn_ic_descriptio
 static void describe_locked(cairn_ic *ic, struct cairn_ic_description *description)
 {
     bool is_destroyed = atomic_load_explicit(&ic->is_destroyed, memory_order_relaxed);
-    enum cairn_ic_state state = CAIRN_IC_POLYMORPHIC;
-    if (is_destroyed)
-        state = CAIRN_IC_DESTROYED;
-    else if (ic->is_megamorphic)
-        state = CAIRN_IC_MEGAMORPHIC;
-    else if (ic->case_count < 2)
-        state = ic->case_count == 0 ? CAIRN_IC_EMPTY : CAIRN_IC_MONOMORPHIC;
+    enum cairn_ic_state state =
+        is_destroyed ? CAIRN_IC_DESTROYED : ic_state_of(ic->is_megamorphic, ic->case_count);
     *description = (struct cairn_ic_description){
         .ic = ic,
         .site = ic->site,

@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "llvm/compilation.h"
 #include "llvm/compile.h"
 #include "llvm/engine.h"
 
@@ -23,11 +24,13 @@
 
 struct compiler {
     struct cairn_allocator allocator;
+    cairn_runtime *runtime;
     struct compiler_callbacks callbacks;
     struct cairn_module_options host; /* only its callbacks are used */
     cairn_engine *engine;
     cairn_module *published; /* by the last finalisation, with a reference; NULL: none */
     LLVMContextRef context;  /* of the batch */
+    uint64_t compilation_ns; /* of the last finalisation */
 };
 
 /* Tasks whose modules are linked into one. */
@@ -94,6 +97,7 @@ enum cairn_status compiler_create(cairn_runtime *runtime,
     if (created == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a compiler");
     created->allocator = *allocator;
+    created->runtime = runtime;
     created->callbacks = *callbacks;
     created->host = options->modules;
     enum cairn_status status = create_engine(created, runtime, options, error);
@@ -225,11 +229,13 @@ static enum cairn_status load(struct compiler *compiler, LLVMModuleRef module,
                               struct cairn_error *error)
 {
     compiler->published = NULL;
+    uint64_t start = compilation_time();
     enum cairn_status status = cairn_engine_add_module(compiler->engine, module, error);
     if (status != CAIRN_OK)
         LLVMDisposeModule(module);
     else
         status = engine_finalise(compiler->engine, error);
+    compiler->compilation_ns = compilation_time() - start;
     return status;
 }
 
@@ -241,6 +247,8 @@ static void end_all(struct compiler *compiler, struct task *const *tasks, size_t
     const struct cairn_error none = {0};
     cairn_module *module = compiler->published;
     bool is_used = false;
+    for (size_t i = 0; i < count; i++)
+        compilation_note(compiler->runtime, tasks[i]->function, compiler->compilation_ns, "queue");
     for (size_t i = 0; i < count; i++)
         is_used |= compiler->callbacks.end(
             tasks[i], cairn_module_find_symbol(module, tasks[i]->function), &none);

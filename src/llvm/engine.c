@@ -14,6 +14,7 @@
 #include "base/array.h"
 #include "base/error.h"
 #include "llvm/bindings.h"
+#include "llvm/compilation.h"
 #include "llvm/check.h"
 #include "llvm/embed.h"
 #include "llvm/machine.h"
@@ -334,6 +335,7 @@ static enum cairn_status load(const cairn_engine *engine, cairn_module **module,
     cairn_loader *loader = NULL;
     struct linking linking = {.engine = engine};
     struct cairn_memory_range range;
+    uint64_t start = compilation_time();
     *module = NULL;
     enum cairn_status status =
         cairn_loader_create(engine->runtime, engine->options.modules.name, &loader, error);
@@ -343,6 +345,11 @@ static enum cairn_status load(const cairn_engine *engine, cairn_module **module,
         status = compile(engine, loader, &linking, error);
     if (status == CAIRN_OK)
         status = cairn_loader_finish(loader, module, error);
+    if (status == CAIRN_OK && engine->scope == engine) { /* queues record their functions */
+        size_t length;
+        compilation_note(engine->runtime, LLVMGetModuleIdentifier(engine->modules[0], &length),
+                         compilation_time() - start, "engine");
+    }
     if (linking.lacks_deoptimize)
         explain_deoptimize(error);
     if (status != CAIRN_OK) {

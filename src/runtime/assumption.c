@@ -14,6 +14,7 @@
 
 #include "base/array.h"
 #include "base/error.h"
+#include "runtime/events.h"
 #include "site/patch.h"
 
 #include <cairn/assumption.h>
@@ -213,6 +214,11 @@ static size_t collect_changes(cairn_assumption *assumption)
     return count;
 }
 
+static const cairn_site *changed_site(const void *user, size_t index)
+{
+    return change_at(user, index)->site;
+}
+
 static enum cairn_status break_locked(cairn_assumption *assumption, enum cairn_strength strength,
                                       struct cairn_error *error)
 {
@@ -227,6 +233,8 @@ static enum cairn_status break_locked(cairn_assumption *assumption, enum cairn_s
         change_at(&list, i)->site->is_broken = false;
     if (status != CAIRN_OK)
         return status;
+    const struct event_hits hits = {changed_site, &list, list.count};
+    event_invalidation(assumption->runtime, &hits, "assumption broken");
     assumption->is_broken = true;
     assumption->strength = strength;
     clear(assumption);

@@ -12,6 +12,7 @@
 #include "record/pc_table.h"
 #include "record/table.h"
 #include "runtime/assumption.h"
+#include "runtime/events.h"
 
 #include <assert.h>
 #include <cairn/load.h>
@@ -55,6 +56,8 @@ void module_add(cairn_module *module)
     cairn_runtime *runtime = module->runtime;
     runtime_lock(runtime);
     module->number = ++runtime->last_module_number;
+    if (module->sites != NULL)
+        module->sites->module_number = module->number;
     push(&runtime->modules, module);
     runtime->table_bytes += table_bytes(module);
     runtime_unlock(runtime);
@@ -186,6 +189,7 @@ static enum cairn_status publish_locked(cairn_module *module, struct id_entry *i
     code_watchers_module(code_space_watchers(runtime->space), module, true);
     runtime->published_count++;
     runtime->table_bytes += table_bytes(module) - unpublished_bytes;
+    event_module_loaded(module);
     return CAIRN_OK;
 }
 
@@ -249,6 +253,7 @@ static void retire_locked(cairn_module *module)
     if (module->state != MODULE_RETIRED) {
         site_table_retire(module->sites);
         move_to_retired(module);
+        event_module_retired(module);
         wait_for_grace(module);
     }
 }

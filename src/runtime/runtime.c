@@ -10,6 +10,7 @@
 
 #include "arch/arch.h"
 #include "base/error.h"
+#include "log/event.h"
 #include "runtime/module.h"
 
 #include <string.h>
@@ -118,6 +119,7 @@ void cairn_runtime_destroy(cairn_runtime *runtime)
     pool_release(&runtime->indexes);
     pool_release(&runtime->only_ids);
     symbol_table_release(&runtime->symbols, &runtime->allocator);
+    cairn_log_destroy(log_of(code_space_sink(runtime->space)));
     code_space_destroy(runtime->space);
     pthread_mutex_destroy(&runtime->lock);
     struct cairn_allocator allocator = runtime->allocator;
@@ -152,7 +154,9 @@ void cairn_runtime_statistics(cairn_runtime *runtime, struct cairn_runtime_stati
 uint64_t cairn_runtime_grace_start(cairn_runtime *runtime)
 {
     code_space_renew_locks(runtime->space);
-    return grace_start(code_space_grace(runtime->space));
+    uint64_t token = grace_start(code_space_grace(runtime->space));
+    event_grace(code_space_sink(runtime->space), false, token, 0);
+    return token;
 }
 
 size_t cairn_runtime_grace_end(cairn_runtime *runtime, uint64_t token)
@@ -166,6 +170,7 @@ size_t cairn_runtime_grace_end(cairn_runtime *runtime, uint64_t token)
     cache_set_leave(&runtime->ics);
     size_t count = grace_end(code_space_grace(runtime->space), token);
     code_space_clean(runtime->space);
+    event_grace(code_space_sink(runtime->space), true, token, count);
     return count;
 }
 

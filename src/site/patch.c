@@ -8,6 +8,7 @@
 #include "site/patch.h"
 
 #include "base/error.h"
+#include "log/event.h"
 #include "site/boundaries.h"
 #include "site/commit.h"
 
@@ -24,13 +25,39 @@ static bool is_quiescent(const cairn_site *site, enum cairn_strength strength)
            !atomic_load_explicit(&site->table->published, memory_order_acquire);
 }
 
+/* ---- Events ---- */
+
+static void note_patch(const cairn_site *site, enum cairn_log_patch state, uint64_t target)
+{
+    const struct log_sink *sink = code_space_sink(site->table->space);
+    EVENT_PROBE3(patch, site->address, state, target);
+    if (event_has_log(log_of(sink)))
+        event_patch(sink, site->address, site_id(site), site->table->module_number, state, target);
+}
+
+static void note_change(const struct change *change)
+{
+    static const enum cairn_log_patch states[] = {
+        [ARCH_BRANCH_NOP] = CAIRN_LOG_PATCH_NOP,
+        [ARCH_BRANCH_CALL] = CAIRN_LOG_PATCH_CALL,
+        [ARCH_BRANCH_JUMP] = CAIRN_LOG_PATCH_JUMP,
+    };
+    note_patch(change->site, change->original ? CAIRN_LOG_PATCH_CODE : states[change->branch],
+               change->branch == ARCH_BRANCH_NOP || change->original ? 0 : change->target);
+}
+
 /* ---- Live changes ---- */
 
 enum cairn_status patch_live(const struct change_list *list, enum site_form form,
                              enum cairn_strength strength, struct cairn_error *error)
 {
     enum cairn_status status = plan_all(list, form, strength, error);
-    return status == CAIRN_OK ? commit_all(list, strength, error) : status;
+    if (status == CAIRN_OK)
+        status = commit_all(list, strength, error);
+    /* Caches have events of their own. */
+    for (size_t i = 0; i < list->count && status == CAIRN_OK && form != SITE_FORM_CACHE; i++)
+        note_change(change_at(list, i));
+    return status;
 }
 
 /* ---- Quiescent changes: more than one instruction ---- */
@@ -117,6 +144,8 @@ static enum cairn_status write_change(struct change *change, enum site_form form
     const struct contents contents = {.form = form, .bits = change->bits};
     enum cairn_status status = write_region(change->site, &contents, strength, error);
     plan_release(change);
+    if (status == CAIRN_OK)
+        note_change(change);
     return status;
 }
 
@@ -173,9 +202,11 @@ static enum cairn_status patch_branch(cairn_site *site, enum arch_branch branch,
                           strength, error);
     /* Without a barrier, and in dual mapping, a change needs no list. */
     enum cairn_status status = plan_one(&change, SITE_FORM_INITIAL, strength, &checked, error);
-    if (status == CAIRN_OK)
-        commit_at_once(&change);
-    return status;
+    if (status != CAIRN_OK)
+        return status;
+    commit_at_once(&change);
+    note_change(&change);
+    return CAIRN_OK;
 }
 
 enum cairn_status cairn_site_call(cairn_site *site, const void *target,
@@ -333,5 +364,9 @@ enum cairn_status cairn_site_write(cairn_site *site, const void *bytes, size_t s
         return plan_refuse(site, form, error);
     enum cairn_status status = plan_check_module(site->table, strength, error);
     const struct contents contents = {.form = SITE_FORM_WRITTEN, .bytes = bytes, .size = size};
-    return status == CAIRN_OK ? write_region(site, &contents, strength, error) : status;
+    if (status == CAIRN_OK)
+        status = write_region(site, &contents, strength, error);
+    if (status == CAIRN_OK)
+        note_patch(site, CAIRN_LOG_PATCH_CODE, 0);
+    return status;
 }

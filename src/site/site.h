@@ -134,6 +134,7 @@ struct site_table {
     uint64_t regions_end;    /* end of the last region so far */
     uint64_t alias_distance; /* from executed to writable addresses; 0 with a single mapping */
     int write_key;           /* of the writable addresses (code/write_key.h) */
+    uint64_t module_number;  /* in the runtime, for events */
     _Atomic bool published;
     _Atomic bool retired;
 };
