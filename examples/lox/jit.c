@@ -375,6 +375,9 @@ static void leave_compiled(struct cairn_exit_call *call, void *user)
     check(cairn_frame_state_read(&call->frame, call->record, 0, &state, &error), &error);
     check(cairn_frame_state_write(&state, &writer, &error), &error);
     jit.left_count++;
+    call->reason = rebuilt.flags & FRAME_IS_BLAMELESS   ? "rare case"
+                   : rebuilt.flags & FRAME_IS_LOOP_TYPE ? "a loop's variable is no number"
+                                                        : "another type than before";
     if (!(rebuilt.flags & FRAME_IS_BLAMELESS))
         discard(rebuilt.first->function, rebuilt.flags);
     struct cairn_value first = cairn_value_of_pointer(rebuilt.first);
@@ -426,7 +429,7 @@ bool jit_loop(struct vm *vm)
 
 /* ---- Set-up ---- */
 
-bool jit_init(struct vm *vm, enum jit_mode mode, bool names_code)
+bool jit_init(struct vm *vm, enum jit_mode mode, bool names_code, const char *log_path)
 {
     struct cairn_error error;
     const struct cairn_type result = CAIRN_INTEGER(64);
@@ -440,6 +443,12 @@ bool jit_init(struct vm *vm, enum jit_mode mode, bool names_code)
     const struct cairn_perf_options perf = {.format = CAIRN_PERF_BOTH};
     if (names_code)
         check(cairn_perf_open(jit.runtime, &perf, &jit.perf, &error), &error);
+    cairn_log *log = NULL;
+    if (log_path != NULL) {
+        check(cairn_log_create(log_path, NULL, &log, &error), &error);
+        check(cairn_log_attach(log, jit.runtime, &error), &error);
+        cairn_log_destroy(log);
+    }
     check(cairn_exit_create(jit.runtime, leave_compiled, NULL, &jit.exit, &error), &error);
     check(cairn_signature_create(NULL, &result, 1, &argument, 1, &jit.resume_signature, &error),
           &error);

@@ -47,9 +47,10 @@ struct compiled {
 
 #define JIT_DEFAULT JIT_ON
 
-/* Writes the names of compiled code for perf if `names_code` is set. Returns false if there is no
+/* Writes the names of compiled code for perf if `names_code` is set, and a log if
+ * `log_path` is not NULL. Returns false if there is no
  * memory. */
-bool jit_init(struct vm *vm, enum jit_mode mode, bool names_code);
+bool jit_init(struct vm *vm, enum jit_mode mode, bool names_code, const char *log_path);
 void jit_destroy(void);
 void jit_print_statistics(void);
 
@@ -70,9 +71,11 @@ void jit_redefined(struct vm *vm, uint32_t global);
 
 #define JIT_DEFAULT JIT_OFF
 
-static inline bool jit_init(struct vm *vm, enum jit_mode mode, bool names_code)
+static inline bool jit_init(struct vm *vm, enum jit_mode mode, bool names_code,
+                            const char *log_path)
 {
     (void)vm;
+    (void)log_path;
     (void)names_code;
     return mode == JIT_OFF;
 }

@@ -20,6 +20,7 @@ struct options {
     bool prints_code;
     bool prints_statistics;
     bool names_code;
+    const char *log_path; /* NULL: no log */
 };
 
 static const char usage[] =
@@ -30,6 +31,7 @@ static const char usage[] =
     "  --print-code       print the bytecode, too\n"
     "  --jit=MODE         off, on, always (compile at the first call), loops (at the first back "
     "edge)\n"
+    "  --log=FILE         record what compiled code does, for cairn report\n"
     "  --perf             write the names of compiled code for Linux perf, in /tmp\n"
     "  --statistics       print figures of the heap at the end, on standard error\n";
 
@@ -58,10 +60,15 @@ static bool parse_mode(const char *name, enum jit_mode *mode)
 static bool parse_options(struct options *options, int argc, char **argv)
 {
     static const struct option long_options[] = {
-        {"gc-stress", no_argument, NULL, 's'},   {"heap-limit", required_argument, NULL, 'l'},
-        {"young", required_argument, NULL, 'y'}, {"print-code", no_argument, NULL, 'c'},
-        {"perf", no_argument, NULL, 'p'},        {"statistics", no_argument, NULL, 't'},
-        {"jit", required_argument, NULL, 'j'},   {NULL, 0, NULL, 0},
+        {"gc-stress", no_argument, NULL, 's'},
+        {"heap-limit", required_argument, NULL, 'l'},
+        {"young", required_argument, NULL, 'y'},
+        {"print-code", no_argument, NULL, 'c'},
+        {"perf", no_argument, NULL, 'p'},
+        {"statistics", no_argument, NULL, 't'},
+        {"jit", required_argument, NULL, 'j'},
+        {"log", required_argument, NULL, 'g'},
+        {NULL, 0, NULL, 0},
     };
     bool is_right = true;
     for (int option;
@@ -71,7 +78,9 @@ static bool parse_options(struct options *options, int argc, char **argv)
         options->prints_code |= option == 'c';
         options->prints_statistics |= option == 't';
         options->names_code |= option == 'p';
-        if (option == 'l')
+        if (option == 'g')
+            options->log_path = optarg;
+        else if (option == 'l')
             is_right = parse_size(optarg, 1 << 20, &options->heap.limit);
         else if (option == 'y')
             is_right = parse_size(optarg, 1 << 10, &options->heap.young_size) &&
@@ -169,7 +178,8 @@ static void *run_all(void *argument)
     static struct vm vm;
     static int status;
     const struct options *options = argument;
-    if (!vm_init(&vm, &options->heap) || !jit_init(&vm, options->jit, options->names_code))
+    if (!vm_init(&vm, &options->heap) ||
+        !jit_init(&vm, options->jit, options->names_code, options->log_path))
         heap_exhausted();
     if (options->path != NULL)
         status = run_file(&vm, options, options->path);
