@@ -1,0 +1,73 @@
+# Compiles examples/race_sampler.c with clang 16, 19 and 22 and the metadata that it needs: it finds the race and
+# tells its functions and lines, is silent when the program uses atomic accesses, and tells its cost; with hardware
+# watchpoints where they are permitted, and without.
+#
+# Runs in the build folder, in the first build only, because all builds compile the same file.
+#
+# SPDX-License-Identifier: MIT
+use strict;
+use warnings;
+use Cwd qw(abs_path);
+use FindBin;
+use Test::More;
+use lib $FindBin::Bin;
+use CommandTest;
+
+plan skip_all => 'left to the first build'
+    if ($ENV{CAIRN_TEST_RUNNER} // '') ne '' || defined $ENV{CAIRN_TEST_REPEATED};
+plan skip_all => 'the example decodes code of x86-64' if `uname -m` !~ /^x86_64$/;
+
+my $source = abs_path($ENV{srcdir} // '.');
+my $libraries = abs_path('.libs');
+my @versions = grep { find_in_path("clang-$_") } 16, 19, 22;
+plan skip_all => 'no clang 16, 19 or 22' if !@versions;
+plan skip_all => 'no shared libcairn-sanmd' if !-f "$libraries/libcairn-sanmd.so";
+
+my $example = "$source/examples/race_sampler.c";
+my $program = "$folder/race_sampler";
+
+# The lines of plain_transfers++, by which the race is known.
+my ($racy_line) = grep { (split /\n/, slurp($example))[$_ - 1] =~ /^\s+plain_transfers\+\+;$/ } 1 .. 2000;
+
+sub compile {
+    my ($version, @more) = @_;
+    my ($status, undef, $complaints) = run_with('/dev/null', "clang-$version", '-O1', '-g', @more, "-I$source/include",
+        $example, "-L$libraries", '-lcairn-sanmd', '-lZydis', '-lpthread', '-ldl', '-o', $program);
+    is $status, 0, 'it is compiled' or diag $complaints;
+}
+
+sub has_addr2line { return defined find_in_path('addr2line') }
+
+for my $version (@versions) {
+    my @ways = $version == $versions[-1] ? ('', '--no-watchpoints') : ('');
+    compile($version, '-fexperimental-sanitize-metadata=covered,atomics');
+    for my $way (@ways) {
+        subtest "clang $version $way" => sub {
+            my @options = grep { $_ ne '' } $way;
+            my ($status, $out, $err) = run_with('/dev/null', $program, 'plain', @options);
+            is "$status$err", '0', 'a race is found' or diag $out;
+            like $out, qr/^plain accesses: \d+ addresses watched, a race after \d+\.\d\d s, -?\d+\.\d % slower while sampled$/m,
+                'with its time and cost';
+            my $place = has_addr2line() ? qr/count_transfer at race_sampler\.c:$racy_line\b.*/ : qr/\S+\+0x\w+/;
+            my $first = qr/  (?:read|write) by thread \d+ in $place/;
+            my $second = $out =~ /by hardware watchpoints/ ? qr/  and (?:read|write) by thread \d+ in $place/
+                                                           : qr/  and write by another thread, at an unknown place/;
+            my @races = $out =~ /^data race on /mg;
+            my @known = $out =~ /^data race on 8 bytes at 0x\w+, seen \d+ times?\n$first\n$second$/mg;
+            cmp_ok @known, '>', 0, 'both accesses are reported' or diag $out;
+            is @races, @known, 'no other race is';
+            ($status, $out, $err) = run_with('/dev/null', $program, 'atomic', @options);
+            is "$status$err", '0', 'silent with atomic accesses' or diag $out;
+            like $out, qr/\Aatomic accesses: [1-9]\d* addresses watched, no race, [^\n]*\n\d+ samples, [^\n]*\n\z/, 'though it watched';
+        };
+    }
+}
+
+subtest 'without metadata' => sub {
+    compile($versions[-1]);
+    my ($status, $out) = run_with('/dev/null', $program);
+    is $status, 77, 'exit status';
+    like $out, qr/\Arace_sampler: this program has no metadata: [^\n]*\n\z/, 'says what is missing';
+};
+
+done_testing;
