@@ -32,6 +32,18 @@
  * stack maps or patch points; in others, with the attribute "frame-pointer"="all". Exits and caches
  * preserve them.
  *
+ * GDB. cairn_debugger_attach tells gdb about all code, with lines and variables where the IR had
+ * debug information:
+ *
+ *     gdb -ex 'set breakpoint pending on' -ex 'break fib' -ex run ./vm
+ *
+ * Backtraces go through compiled functions with unwind tables (attribute `uwtable`), exits, caches
+ * and C. Code is removed from gdb's list when it is freed, because retired code may still be on a
+ * stack. With a dual mapping, the kernel does not let gdb write breakpoints into the code: use
+ * gdb's `hbreak`, or create the runtime with CAIRN_CODE_MODE_SINGLE. gdb's list is global to the
+ * process and takes microseconds for each module and stub, much more while gdb is attached, so a
+ * host offers this as an option.
+ *
  * FORK. A forked child does not write to its parent's files.
  *
  * Source: Linux, tools/perf/Documentation/jit-interface.txt and jitdump-specification.txt; gdb's
@@ -85,6 +97,22 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_perf_open(
 /** Stops writing, and frees `perf`. The files remain, for perf. NULL is allowed. Errors: SYSTEM
  *  (parts of the files could not be written; the message has the first reason). */
 CAIRN_API enum cairn_status cairn_perf_close(cairn_perf *perf, struct cairn_error *error);
+
+typedef struct cairn_debugger cairn_debugger;
+
+/**
+ * Begins to tell gdb about the runtime's code, that which exists and that which is loaded or made
+ * later. Code that was loaded before this call has names and unwind rules, but no lines. Keeps the
+ * objects of modules in memory until the modules are freed. The caller owns `*debugger`, which has
+ * a reference to the runtime. If memory runs out later, gdb does not see some code. Errors:
+ * ARGUMENT, MEMORY. Thread-safe; not async-signal-safe.
+ */
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_debugger_attach(cairn_runtime *runtime,
+                                                                   cairn_debugger **debugger,
+                                                                   struct cairn_error *error);
+
+/** Removes the runtime's code from gdb's list, and frees `debugger`. NULL is allowed. */
+CAIRN_API void cairn_debugger_detach(cairn_debugger *debugger);
 
 #ifdef __cplusplus
 }

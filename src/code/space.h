@@ -386,6 +386,7 @@ struct code_stub_request {
     void *owner;       /* owner for lookups, aligned to 8; NULL: lookups do not find it */
     const char *label; /* its purpose, for watchers */
     const void *site;  /* the site that it is made for, for watchers; or NULL */
+    bool is_called;    /* whether that site calls it, for watchers */
     size_t code_bytes; /* 0: the stub is also encoded for some address, to find out its size */
     /* Whether the stub has a slot like a veneer's, which is 0 at first: 8 bytes of the slab's
      * writable data, on a private page. `code_bytes` must be set, and the description begins with

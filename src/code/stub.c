@@ -199,7 +199,8 @@ enum cairn_status code_space_add_stub(struct code_space *space,
     code_watchers_code(&space->watchers, &(struct code_note){.address = added->address,
                                                              .size = added->code_bytes,
                                                              .label = request->label,
-                                                             .site = request->site});
+                                                             .site = request->site,
+                                                             .is_called = request->is_called});
     *stub = added;
     return CAIRN_OK;
 }

@@ -28,6 +28,7 @@ struct code_note {
     size_t size;
     const char *label; /* its purpose, such as "exit"; valid during the call */
     const void *site;  /* the cairn_site that it was made for, or NULL */
+    bool is_called;    /* whether the site calls it, and does not jump to it */
 };
 
 struct code_watcher {

@@ -220,6 +220,7 @@ enum cairn_status ic_code_make(struct ic_change *change, struct cairn_error *err
                                               .owner = site,
                                               .label = label_of(change),
                                               .site = site,
+                                              .is_called = emission.cache.is_called,
                                               .description_bytes = sizeof(struct code_stub)};
     enum cairn_status status =
         code_space_add_stub(change->ic->set->space, &request, &code->stub, error);

@@ -1,0 +1,55 @@
+# Looks with gdb at tests/gdb_host: breakpoints by name, lines, and backtraces through compiled functions, exits,
+# caches and C.
+# SPDX-License-Identifier: MIT
+use strict;
+use warnings;
+use Cwd qw(abs_path);
+use FindBin;
+use Test::More;
+use lib $FindBin::Bin;
+use CommandTest;
+
+my $gdb = find_in_path('gdb');
+plan skip_all => 'gdb is not installed' if !defined $gdb;
+plan skip_all => 'gdb debugs this machine, and not the emulated one' if ($ENV{CAIRN_TEST_RUNNER} // '') ne '';
+my ($host) = map { abs_path($_) } grep { -x } 'tests/.libs/gdb_host', 'tests/gdb_host';
+plan skip_all => 'tests/gdb_host is not built' if !defined $host;
+plan skip_all => 'the address sanitizer reports leaks under a debugger as errors' if ($ENV{CFLAGS} // '') =~ /sanitize/;
+
+# Runs gdb with commands, and returns what it prints.
+sub debug {
+    my ($arguments, @commands) = @_;
+    my @words = map { ('-ex', $_) } 'set breakpoint pending on', 'set pagination off', 'set confirm off',
+        'set debuginfod enabled off', 'set startup-with-shell off', @commands;
+    my ($status, $out, $err) =
+        run_with('/dev/null', $gdb, '-nx', '-batch', @words, '--args', $host, @$arguments);
+    return $out . $err;
+}
+
+my $text = debug([], 'run', 'print 1');
+plan skip_all => 'gdb may not trace processes here' if $text =~ /ptrace|Operation not permitted|not being run/
+    && $text !~ /SIGSEGV/;
+
+# Frames of a backtrace, without addresses and arguments.
+sub frames {
+    my ($text) = @_;
+    return join ' ', map { /^#\d+\s+(?:0x[0-9a-f]+ in )?(\S+)/ ? $1 : () } split /\n/, $text;
+}
+
+$text = debug(['free'], 'break inner', 'run', 'bt', 'break handle_exit', 'continue', 'bt');
+like $text, qr/Breakpoint 1, .*inner.* at .*lines\.src:2[01]/, 'a breakpoint by name, with its line';
+like $text, qr/outer .* at .*lines\.src:11/, "the caller's line";
+my ($before, $after) = split /Breakpoint 2, /, $text;
+like frames($before), qr/^inner outer main$/, 'a backtrace through compiled functions';
+like frames($after), qr/^handle_exit handle \S+ inner outer main$/, 'a backtrace from the handler of an exit';
+
+$text = debug([], 'break handle_miss', 'run', 'bt', 'delete', 'continue', 'bt');
+my ($miss, $fault) = split /received signal SIGSEGV/, $text;
+like frames($miss), qr/^handle_miss .*width use_cache main$/, 'a backtrace from the handler of a cache';
+like frames($fault // ''), qr/^ic:get\@width\+0x\w+ width use_cache main$/, "a backtrace from a cache's code";
+
+$text = debug(['free'], 'break code_is_freed', 'run', 'info functions ^inner$', 'info symbol handle_exit');
+like $text, qr/Breakpoint 1, /, 'the code is freed';
+unlike $text, qr/\binner(\(|$)/m, 'freed code has no names';
+
+done_testing;
