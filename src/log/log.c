@@ -39,6 +39,7 @@ enum {
     SLOTS_MAX = 1 << 26,
     SLOTS_OF_STRING_ENTRY = 4, /* slots of the file for each entry of the table of strings */
     PROBE_LIMIT = 16,
+    PREFETCHED_SLOTS = 8,
     RECENT_BITS = 11,
     RECENT_COUNT = 1 << RECENT_BITS,
     POPULATED_BYTES_MAX = 64 << 20,
@@ -343,6 +344,8 @@ void log_record(cairn_log *log, struct cairn_log_event *event, const char *name,
         return;
     }
     struct cairn_log_event *slot = (void *)slot_at(log, index);
+    /* Otherwise the next event's atomic operation would wait for this slot's cache line. */
+    __builtin_prefetch((const char *)slot + (size_t)PREFETCHED_SLOTS * CAIRN_LOG_SLOT_BYTES, 1);
     slot->thread = event->thread;
     slot->clock = event->clock;
     slot->address = event->address;
