@@ -429,7 +429,7 @@ static void print_place(uint64_t pc)
         fail(file);
     snprintf(command, sizeof command, "addr2line -f -s -e /proc/%ld/fd/%d 0x%" PRIx64 " 2>&1",
              (long)getpid(), fileno(object), pc - map->l_addr);
-    FILE *lines = popen(command, "r");
+    FILE *lines = popen(command, "r"); /* NOLINT(cert-env33-c): no names in it */
     bool is_good = lines != NULL && fscanf(lines, "%255s %511[^\n]", name, line) == 2;
     if (lines != NULL && pclose(lines) == 0 && is_good)
         printf("%s at %s\n", name, line);
