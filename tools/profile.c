@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "tools/profile.h"
+#include "tools/propeller.h"
 
 #include "tools/save.h"
 
@@ -37,6 +37,13 @@ static const char help[] =
     "  --svg OUT         also draw the blocks of the hottest function with their samples\n"
     "  --function NAME   with --svg: draw this function, given by its name or address\n"
     "  --build-id ID     the build ID of the program that was sampled\n"
+    "  --propeller DIR   also write directives that place blocks and functions by the profile, "
+    "for\n"
+    "                    clang -fbasic-block-sections=list=DIR/cc_profile.txt and\n"
+    "                    ld.lld --symbol-ordering-file=DIR/ld_profile.txt\n"
+    "  --propeller-version 0|1\n"
+    "                    the version of the directives for clang: 0 is for LLVM 14 to 17, 1 for\n"
+    "                    18 and later (default: by the version of the map; 1 from version 2 on)\n"
     "  --debug-file PATH\n"
     "                    read the names of functions from this separate debug file\n"
     "  --json            print an object with totals, functions and blocks; see cairn(1)\n"
@@ -53,6 +60,8 @@ struct options {
     const char *const *samples_paths; /* "-" for standard input */
     size_t samples_count;
     const char *svg_path;
+    const char *propeller_path; /* folder for directives, or NULL */
+    enum propeller_version propeller_version;
     const char *function;
     bool has_base;
     uint64_t base;
@@ -183,8 +192,22 @@ static bool print_profile(struct profile *profile, const struct options *options
     else if (is_good)
         write_profile_text(&printer->output, profile, &ranking, options->limit);
     is_good = is_good && finish_output(&printer->output) == EXIT_DONE &&
-              (options->svg_path == NULL || draw(profile, &ranking, options));
+              (options->svg_path == NULL || draw(profile, &ranking, options)) &&
+              (options->propeller_path == NULL ||
+               write_propeller(options->propeller_path, profile, options->propeller_version));
     ranking_release(&ranking);
+    return is_good;
+}
+
+/* Counts branches, too, if they are needed. */
+static bool print_with_branches(struct profile *profile, const struct options *options)
+{
+    struct branch_counts counts;
+    if (options->propeller_path == NULL)
+        return print_profile(profile, options);
+    profile->branches = &counts;
+    bool is_good = branch_counts_create(&counts, profile) && print_profile(profile, options);
+    branch_counts_release(&counts);
     return is_good;
 }
 
@@ -204,7 +227,7 @@ static bool visit_object(const struct input *input, void *user)
     bool is_good = blocks_create(input, &layout, &table);
     if (table != NULL) {
         is_good = profile_create(&profile, input, &layout, table) &&
-                  print_profile(&profile, user) && is_good;
+                  print_with_branches(&profile, user) && is_good;
         profile_release(&profile);
         cairn_block_table_destroy(table);
     } else if (is_good) {
@@ -260,6 +283,20 @@ static bool parse_build_id(const char *word, struct options *options)
            complain("profile: --build-id needs " BUILD_ID_NEEDS ", not '%s'", word);
 }
 
+#define VERSION_NEEDS "0 or 1"
+
+static bool parse_version(const char *word, struct options *options)
+{
+    options->propeller_version = PROPELLER_BY_MAP;
+    if (word == NULL)
+        return true;
+    if (options->propeller_path == NULL)
+        return complain("profile: --propeller-version needs --propeller, which is not given");
+    options->propeller_version = strcmp(word, "0") == 0 ? PROPELLER_V0 : PROPELLER_V1;
+    return strcmp(word, "0") == 0 || strcmp(word, "1") == 0 ||
+           complain("profile: --propeller-version needs " VERSION_NEEDS ", not '%s'", word);
+}
+
 enum exit_status command_profile(int argc, char **argv)
 {
     static const char *const standard_input[] = {"-"};
@@ -267,11 +304,14 @@ enum exit_status command_profile(int argc, char **argv)
     const char *base = NULL;
     const char *build_id = NULL;
     const char *limit = NULL;
+    const char *version = NULL;
     const struct option known[] = {
         {.name = "--base", .value = &base, .needs = BASE_NEEDS},
         {.name = "--build-id", .value = &build_id, .needs = BUILD_ID_NEEDS},
         {.name = "--function", .value = &options.function, .needs = "a name"},
         {.name = "--limit", .value = &limit, .needs = LIMIT_NEEDS},
+        {.name = "--propeller", .value = &options.propeller_path, .needs = "a folder"},
+        {.name = "--propeller-version", .value = &version, .needs = VERSION_NEEDS},
         {.name = "--svg", .value = &options.svg_path, .needs = "a file"},
     };
     struct command_line line = {.command = "profile",
@@ -294,6 +334,7 @@ enum exit_status command_profile(int argc, char **argv)
         is_usable = complain("profile: --function needs --svg, which is not given");
     else if (base != NULL && !parse_address(base, &options.base))
         is_usable = complain("profile: --base needs " BASE_NEEDS ", not '%s'", base);
-    is_usable = is_usable && parse_build_id(build_id, &options) && parse_limit(limit, &options);
+    is_usable = is_usable && parse_build_id(build_id, &options) && parse_limit(limit, &options) &&
+                parse_version(version, &options);
     return is_usable ? run(&options) : EXIT_BAD_USAGE;
 }

@@ -4,7 +4,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "tools/profile.h"
+#include "tools/propeller.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,14 +28,16 @@ const char *profile_input_name(const char *path)
 
 /* ---- Lines ---- */
 
-/* Counts the branches of a line. Without an address, the last branch supplies the sample. */
-static void take_branches(struct profile *profile, struct last_block *last,
+/* Counts the branches of a line. Without an address, the last branch supplies the sample. False
+ * without memory, after an error message. */
+static bool take_branches(struct profile *profile, struct last_block *last,
                           const struct address_line *line)
 {
     struct branch_text text = line->branches;
     struct branch branch;
     if (line->kind == ADDRESS_LINE_BRANCHES && next_branch(&text, &branch))
         profile_count_sample(profile, last, branch.to);
+    return profile->branches == NULL || branch_counts_add(profile, line->branches);
 }
 
 static void take_junk(struct reading *reading)
@@ -71,8 +73,8 @@ static bool read_lines(struct reading *reading)
             profile_note_build_id(profile, &line.mapping);
         else if (line.kind == ADDRESS_LINE_MAPPING && !profile_add_mapping(profile, &line.mapping))
             return false;
-        if (line.branches.at != line.branches.end)
-            take_branches(profile, &last, &line);
+        if (line.branches.at != line.branches.end && !take_branches(profile, &last, &line))
+            return false;
         progress_move(&reading->progress, reading->progress.total > 0
                                               ? reading->bytes_before + reader->bytes_read
                                               : profile->sample_count);
