@@ -1,6 +1,6 @@
 /*
- * What compiled code calls for all that it does not do in line: the interpreter's own slow paths,
- * so that results, errors and feedback are the same.
+ * What compiled code calls for all that it does not do in line: the interpreter's own operations,
+ * so that results, errors and feedback are the same; and the handlers of its inline caches.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -13,64 +13,12 @@
 
 struct vm *compiled_vm;
 
-/* Runs the frame that an operation may have made. Its result replaces its slots. */
-static uint64_t finish(const struct frame *caller, bool is_ok)
+uint64_t rt_operation(uint64_t argument)
 {
-    if (!is_ok)
-        return 0;
-    return compiled_vm->frame == caller || run(compiled_vm, caller + 1);
-}
-
-static struct site *site_at(uint64_t argument) { return (struct site *)(uintptr_t)argument; }
-
-uint64_t rt_add(uint64_t argument)
-{
+    const struct frame *caller = compiled_vm->frame;
     (void)argument;
-    return add_slow(compiled_vm);
-}
-
-uint64_t rt_call(uint64_t site)
-{
-    const struct frame *caller = compiled_vm->frame;
-    return finish(caller, call_slow(compiled_vm, site_at(site)));
-}
-
-uint64_t rt_invoke(uint64_t site)
-{
-    const struct frame *caller = compiled_vm->frame;
-    return finish(caller, invoke_slow(compiled_vm, site_at(site)));
-}
-
-uint64_t rt_invoke_super(uint64_t site)
-{
-    const struct frame *caller = compiled_vm->frame;
-    return finish(caller, super_slow(compiled_vm, site_at(site), true));
-}
-
-uint64_t rt_get_super(uint64_t site) { return super_slow(compiled_vm, site_at(site), false); }
-uint64_t rt_get_property(uint64_t site) { return get_property_slow(compiled_vm, site_at(site)); }
-uint64_t rt_set_property(uint64_t site) { return set_property_slow(compiled_vm, site_at(site)); }
-
-/* The frame's instruction pointer is after the operation, where the captures are. */
-uint64_t rt_closure(uint64_t function)
-{
-    return push_closure(compiled_vm, (struct function *)(uintptr_t)function);
-}
-
-uint64_t rt_print(uint64_t argument)
-{
-    (void)argument;
-    print_value(*--compiled_vm->top);
-    return 1;
-}
-
-uint64_t rt_undefined(uint64_t global) { return undefined_variable(compiled_vm, (uint32_t)global); }
-
-uint64_t rt_new_instance(uint64_t class)
-{
-    const struct instance *instance =
-        instance_new(&compiled_vm->heap, (const struct class *)(uintptr_t) class);
-    return instance == NULL ? out_of_memory(compiled_vm) : object_value(instance);
+    return run_slowly(compiled_vm) &&
+           (compiled_vm->frame == caller || run(compiled_vm, caller + 1));
 }
 
 uint64_t rt_remember(uint64_t object)

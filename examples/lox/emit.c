@@ -30,6 +30,17 @@ enum {
     INLINED_WORDS_MAX = 500,  /* after which nothing more is inlined */
 };
 
+/* Memory of different kinds does not overlap: a store to one kind leaves loads of the others as
+ * they were. What is not marked may be any. */
+enum memory {
+    MEMORY_STACK,
+    MEMORY_IDENTITY,
+    MEMORY_FIELD,
+    MEMORY_GLOBAL,
+    MEMORY_HEAP,
+    MEMORY_KINDS
+};
+
 /* What is known of a slot. One of the first three is not NULL; others are made when needed. */
 struct value {
     LLVMValueRef bits;
@@ -76,6 +87,7 @@ struct emitter {
     LLVMValueRef function;
     LLVMBasicBlockRef failed; /* returns UNDEFINED */
     LLVMTypeRef i1, i8, i32, i64, number, pointer, code_type, entry_type;
+    LLVMValueRef memory_tags[MEMORY_KINDS]; /* of type-based alias analysis */
     LLVMValueRef closure, base, frame;
     struct activation outermost;
     struct activation *top;
@@ -134,9 +146,18 @@ static LLVMValueRef load(const struct emitter *e, LLVMTypeRef type, LLVMValueRef
     return LLVMBuildLoad2(e->builder, type, at_offset(e, type, base, offset), "");
 }
 
-static void store(const struct emitter *e, LLVMValueRef value, LLVMValueRef base, uint64_t offset)
+static LLVMValueRef store(const struct emitter *e, LLVMValueRef value, LLVMValueRef base,
+                          uint64_t offset)
 {
-    LLVMBuildStore(e->builder, value, at_offset(e, LLVMTypeOf(value), base, offset));
+    return LLVMBuildStore(e->builder, value, at_offset(e, LLVMTypeOf(value), base, offset));
+}
+
+/* Marks a load or store, and returns it. */
+static LLVMValueRef mark(const struct emitter *e, enum memory memory, LLVMValueRef access)
+{
+    unsigned tbaa = LLVMGetMDKindIDInContext(e->context, "tbaa", 4);
+    LLVMSetMetadata(access, tbaa, e->memory_tags[memory]);
+    return access;
 }
 
 static LLVMBasicBlockRef new_block(const struct emitter *e)
@@ -212,11 +233,6 @@ static void push_constant(struct emitter *e, lox_value constant)
     if (is_number(constant))
         value.number = LLVMConstReal(e->number, as_number(constant));
     push(e, value);
-}
-
-static void push_number(struct emitter *e, LLVMValueRef number)
-{
-    push(e, (struct value){.number = number});
 }
 
 static void push_truth(struct emitter *e, LLVMValueRef truth)
@@ -331,18 +347,35 @@ static LLVMValueRef is_number_test(struct emitter *e, struct value *value)
     return compare(e, LLVMIntULT, bits_of(e, value), FIRST_TAG);
 }
 
-/* Returns a slot's number, after a guard. */
-static LLVMValueRef number_of(struct emitter *e, uint32_t from_top)
+/* Tests whether the operands are numbers. The result may be the constant true. */
+static LLVMValueRef are_numbers_test(struct emitter *e, uint32_t count)
 {
-    struct value *value = operand(e, from_top);
-    if (value->number == NULL) {
-        LLVMValueRef bits = bits_of(e, value);
-        guard(e, is_number_test(e, value));
-        struct value known = {.number = LLVMBuildBitCast(e->builder, bits, e->number, "")};
+    LLVMValueRef test = LLVMConstInt(e->i1, 1, 0);
+    for (uint32_t i = 1; i <= count; i++)
+        if (operand(e, i)->number == NULL)
+            test = is_always(test)
+                       ? is_number_test(e, operand(e, i))
+                       : LLVMBuildAnd(e->builder, test, is_number_test(e, operand(e, i)), "");
+    return test;
+}
+
+/* Sets the numbers of the operands, of which it is known that they are numbers. */
+static void make_numbers(struct emitter *e, uint32_t count)
+{
+    for (uint32_t i = 1; i <= count; i++) {
+        struct value known = {.number = operand(e, i)->number};
+        if (known.number != NULL)
+            continue;
+        LLVMValueRef bits = bits_of(e, operand(e, i));
+        known.number = LLVMBuildBitCast(e->builder, bits, e->number, "");
         learn(e, bits, &known);
-        value->number = known.number;
     }
-    return value->number;
+}
+
+static void expect_numbers(struct emitter *e, uint32_t count)
+{
+    guard(e, are_numbers_test(e, count));
+    make_numbers(e, count);
 }
 
 static void expect_object(struct emitter *e, struct value *value)
@@ -359,7 +392,7 @@ static void expect_object(struct emitter *e, struct value *value)
 static void flush_slot(struct emitter *e, uint32_t i)
 {
     if (!e->slots[i].is_clean)
-        store(e, bits_of(e, &e->slots[i]), e->base, i * sizeof(lox_value));
+        mark(e, MEMORY_STACK, store(e, bits_of(e, &e->slots[i]), e->base, i * sizeof(lox_value)));
     e->slots[i].is_clean = true;
 }
 
@@ -369,7 +402,7 @@ static void reload(struct emitter *e)
         struct value *value = &e->slots[i];
         if (is_immovable(value))
             continue;
-        value->bits = load(e, e->i64, e->base, i * sizeof(lox_value));
+        value->bits = mark(e, MEMORY_STACK, load(e, e->i64, e->base, i * sizeof(lox_value)));
         value->identity = NULL;
         value->is_new = false;
     }
@@ -423,7 +456,8 @@ static void wait(struct emitter *e)
         flush_slot(e, i);
         record->slots[record->slot_count++] = i;
     }
-    store(e, word(e, (uintptr_t)record | 1), e->frame, offsetof(struct frame, at));
+    mark(e, MEMORY_STACK,
+         store(e, word(e, (uintptr_t)record | 1), e->frame, offsetof(struct frame, at)));
 }
 
 static void set_weights(const struct emitter *e, LLVMValueRef branch, bool is_likely)
@@ -452,18 +486,21 @@ static LLVMValueRef call_entry(struct emitter *e, runtime_entry *entry, LLVMValu
     return LLVMBuildCall2(e->builder, e->entry_type, callee, &argument, 1, "");
 }
 
-/* Does an operation by a function of C that pops and pushes values. */
-static void call_runtime(struct emitter *e, runtime_entry *entry, uint64_t argument,
-                         uint32_t popped, uint32_t pushed)
+/* Lets the interpreter do the operation. */
+static void call_runtime(struct emitter *e)
 {
+    const struct function *function = e->top->function;
+    instruction code = function->code[e->top->at];
+    bool has_result = operation_of(code) != OP_PRINT;
     save(e);
-    LLVMValueRef result = call_entry(e, entry, word(e, argument));
-    go_unless(e, compare(e, LLVMIntNE, result, 0), e->failed);
-    e->height -= popped;
-    for (uint32_t i = 0; i < pushed; i++)
+    LLVMValueRef is_ok = call_entry(e, rt_operation, word(e, 0));
+    go_unless(e, compare(e, LLVMIntNE, is_ok, 0), e->failed);
+    e->height +=
+        (uint32_t)(stack_effects[operation_of(code)] - has_result) - values_popped(function, code);
+    if (has_result) {
         push_bits(e, LLVMGetUndef(e->i64));
-    for (uint32_t i = 0; i < pushed; i++)
-        operand(e, i + 1)->is_clean = true;
+        operand(e, 1)->is_clean = true;
+    }
     reload(e);
 }
 
@@ -605,27 +642,13 @@ static LLVMValueRef truth_of(struct emitter *e, struct value *value)
 
 /* ---- Arithmetic ---- */
 
+/* Replaces the operands, which are numbers. */
 static void emit_arithmetic(struct emitter *e, LLVMOpcode opcode)
 {
-    LLVMValueRef left = number_of(e, 2);
-    LLVMValueRef right = number_of(e, 1);
+    LLVMValueRef left = operand(e, 2)->number;
+    LLVMValueRef right = operand(e, 1)->number;
     e->height -= 2;
-    push_number(e, LLVMBuildBinOp(e->builder, opcode, left, right, ""));
-}
-
-static void emit_comparison(struct emitter *e, LLVMRealPredicate predicate)
-{
-    LLVMValueRef left = number_of(e, 2);
-    LLVMValueRef right = number_of(e, 1);
-    e->height -= 2;
-    push_truth(e, LLVMBuildFCmp(e->builder, predicate, left, right, ""));
-}
-
-static void emit_negation(struct emitter *e)
-{
-    LLVMValueRef number = number_of(e, 1);
-    e->height--;
-    push_number(e, LLVMBuildFNeg(e->builder, number, ""));
+    push(e, (struct value){.number = LLVMBuildBinOp(e->builder, opcode, left, right, "")});
 }
 
 static void emit_numeric(struct emitter *e, enum operation operation)
@@ -637,41 +660,42 @@ static void emit_numeric(struct emitter *e, enum operation operation)
         [OP_GREATER_EQUAL] = LLVMRealOGE,
     };
     static const LLVMOpcode opcodes[] = {
-        [OP_SUBTRACT] = LLVMFSub, [OP_MULTIPLY] = LLVMFMul, [OP_DIVIDE] = LLVMFDiv};
-    if (operation == OP_NEGATE)
-        emit_negation(e);
-    else if (operation <= OP_GREATER_EQUAL)
-        emit_comparison(e, predicates[operation]);
-    else
+        [OP_ADD] = LLVMFAdd,
+        [OP_SUBTRACT] = LLVMFSub,
+        [OP_MULTIPLY] = LLVMFMul,
+        [OP_DIVIDE] = LLVMFDiv,
+    };
+    expect_numbers(e, operation == OP_NEGATE ? 1 : 2);
+    LLVMValueRef right = operand(e, 1)->number;
+    if (operation == OP_NEGATE) {
+        e->height--;
+        push(e, (struct value){.number = LLVMBuildFNeg(e->builder, right, "")});
+    } else if (operation > OP_GREATER_EQUAL) {
         emit_arithmetic(e, opcodes[operation]);
+    } else {
+        LLVMValueRef left = operand(e, 2)->number;
+        e->height -= 2;
+        push_truth(e, LLVMBuildFCmp(e->builder, predicates[operation], left, right, ""));
+    }
 }
 
-/* Where strings were seen, numbers are added in line, and all else by the runtime. */
-static void emit_add(struct emitter *e, uint32_t seen)
+/* Where strings were seen, numbers are added in line, and all else by the interpreter. */
+static void emit_add_of_strings(struct emitter *e)
 {
-    if (!(seen & SEEN_STRINGS)) {
-        emit_arithmetic(e, LLVMFAdd);
+    struct target others = {.edges = NULL};
+    struct target done = {.edges = NULL};
+    if (operand(e, 1)->is_object || operand(e, 2)->is_object) {
+        call_runtime(e);
         return;
     }
-    if (!operand(e, 1)->is_object && !operand(e, 2)->is_object) {
-        struct target others = {.edges = NULL};
-        struct target done = {.edges = NULL};
-        LLVMValueRef are_numbers = LLVMBuildAnd(e->builder, is_number_test(e, operand(e, 1)),
-                                                is_number_test(e, operand(e, 2)), "");
-        LLVMValueRef bits[] = {bits_of(e, operand(e, 2)), bits_of(e, operand(e, 1))};
-        go_if(e, LLVMBuildNot(e->builder, are_numbers, ""), &others);
-        LLVMValueRef left = LLVMBuildBitCast(e->builder, bits[0], e->number, "");
-        LLVMValueRef right = LLVMBuildBitCast(e->builder, bits[1], e->number, "");
-        e->height -= 2;
-        push_number(e, LLVMBuildFAdd(e->builder, left, right, ""));
-        go(e, &done);
-        begin_target(e, &others);
-        call_runtime(e, rt_add, 0, 2, 1);
-        go(e, &done);
-        begin_target(e, &done);
-        return;
-    }
-    call_runtime(e, rt_add, 0, 2, 1);
+    go_if(e, LLVMBuildNot(e->builder, are_numbers_test(e, 2), ""), &others);
+    make_numbers(e, 2);
+    emit_arithmetic(e, LLVMFAdd);
+    go(e, &done);
+    begin_target(e, &others);
+    call_runtime(e);
+    go(e, &done);
+    begin_target(e, &done);
 }
 
 /* The tags are NaNs, so a comparison of doubles is right if one of them is a number. */
@@ -725,7 +749,7 @@ static void emit_get_global(struct emitter *e, uint32_t number)
     lox_value now = e->input->vm->globals.values[number];
     LLVMValueRef cell = address_of(e, &e->input->vm->globals.values[number]);
     if (!assume(e, number)) {
-        LLVMValueRef bits = load(e, e->i64, cell, 0);
+        LLVMValueRef bits = mark(e, MEMORY_GLOBAL, load(e, e->i64, cell, 0));
         if (now == UNDEFINED)
             guard(e, compare(e, LLVMIntNE, bits, UNDEFINED));
         push_bits(e, bits);
@@ -736,7 +760,7 @@ static void emit_get_global(struct emitter *e, uint32_t number)
         return;
     /* The address of an instance as a constant would be in the code at each access. */
     if (is_kind(now, KIND_INSTANCE) || heap_is_young(&e->input->vm->heap, as_object(now)))
-        operand(e, 1)->bits = load(e, e->i64, cell, 0);
+        operand(e, 1)->bits = mark(e, MEMORY_GLOBAL, load(e, e->i64, cell, 0));
     if (is_kind(now, KIND_CLOSURE) || is_kind(now, KIND_CLASS))
         operand(e, 1)->identity = as_object(now)->identity;
 }
@@ -746,7 +770,7 @@ static void emit_set_global(struct emitter *e, uint32_t number)
     LLVMValueRef cell = address_of(e, &e->input->vm->globals.values[number]);
     if (e->input->vm->globals.values[number] == UNDEFINED)
         guard(e, compare(e, LLVMIntNE, load(e, e->i64, cell, 0), UNDEFINED));
-    store(e, bits_of(e, operand(e, 1)), cell, 0);
+    mark(e, MEMORY_GLOBAL, store(e, bits_of(e, operand(e, 1)), cell, 0));
 }
 
 /* The write barrier. */
@@ -796,39 +820,39 @@ static LLVMValueRef expect_box(struct emitter *e, uint32_t slot, struct target *
     return box;
 }
 
-static void emit_get_captured(struct emitter *e, uint32_t slot)
+/* Reads a box, or stores the top of the stack into it. */
+static void access_box(struct emitter *e, LLVMValueRef box, bool is_store)
 {
-    struct target plain = {.edges = NULL};
-    struct target done = {.edges = NULL};
-    if (is_immovable(&e->slots[slot])) {
+    if (!is_store) {
+        push_bits(e, load(e, e->i64, box, offsetof(struct box, value)));
+        return;
+    }
+    store(e, bits_of(e, operand(e, 1)), box, offsetof(struct box, value));
+    emit_stored(e, box, operand(e, 1));
+}
+
+static void access_local(struct emitter *e, uint32_t slot, bool is_store)
+{
+    if (!is_store) {
         push(e, e->slots[slot]);
         return;
     }
-    LLVMValueRef box = expect_box(e, slot, &plain);
-    push_bits(e, load(e, e->i64, box, offsetof(struct box, value)));
-    go(e, &done);
-    begin_target(e, &plain);
-    push(e, e->slots[slot]);
-    go(e, &done);
-    begin_target(e, &done);
+    e->slots[slot] = *operand(e, 1);
+    e->slots[slot].is_clean = false;
 }
 
-static void emit_set_captured(struct emitter *e, uint32_t slot)
+static void access_captured(struct emitter *e, uint32_t slot, bool is_store)
 {
     struct target plain = {.edges = NULL};
     struct target done = {.edges = NULL};
     if (is_immovable(&e->slots[slot])) {
-        e->slots[slot] = *operand(e, 1);
-        e->slots[slot].is_clean = false;
+        access_local(e, slot, is_store);
         return;
     }
-    LLVMValueRef box = expect_box(e, slot, &plain);
-    store(e, bits_of(e, operand(e, 1)), box, offsetof(struct box, value));
-    emit_stored(e, box, operand(e, 1));
+    access_box(e, expect_box(e, slot, &plain), is_store);
     go(e, &done);
     begin_target(e, &plain);
-    e->slots[slot] = *operand(e, 1);
-    e->slots[slot].is_clean = false;
+    access_local(e, slot, is_store);
     go(e, &done);
     begin_target(e, &done);
 }
@@ -837,7 +861,8 @@ static void emit_set_captured(struct emitter *e, uint32_t slot)
 
 static LLVMValueRef identity_of(struct emitter *e, struct value *value)
 {
-    return load(e, e->i64, pointer_to(e, bits_of(e, value)), offsetof(struct object, identity));
+    LLVMValueRef object = pointer_to(e, bits_of(e, value));
+    return mark(e, MEMORY_IDENTITY, load(e, e->i64, object, offsetof(struct object, identity)));
 }
 
 static uint32_t case_count(const struct site *site)
@@ -853,13 +878,13 @@ static uint32_t case_count(const struct site *site)
 struct dispatch {
     const struct site *site;
     uint32_t from_top;
-    void (*emit_case)(struct emitter *e, const struct site_case *seen, const struct site *site);
-    runtime_entry *runtime; /* for all other objects, where too many were seen */
-    uint32_t popped;        /* by the runtime, which pushes one value */
+    void (*emit_case)(struct emitter *e, const struct site_case *seen);
 };
 
 static void call_code(struct emitter *e, LLVMValueRef compiled, LLVMValueRef closure,
                       uint32_t base);
+static void emit_get_case(struct emitter *e, const struct site_case *seen);
+static void call_method(struct emitter *e, const struct site_case *seen);
 
 /* Asks the inline cache of a site. The result is `nothing` if only the runtime can do it. */
 static LLVMValueRef ask_cache(struct emitter *e, const struct dispatch *d,
@@ -915,16 +940,16 @@ static void emit_runtime(struct emitter *e, const struct dispatch *d)
 {
     struct target others = {.edges = NULL};
     struct target done = {.edges = NULL};
-    if (d->runtime == rt_get_property)
+    if (d->emit_case == emit_get_case)
         get_cached(e, d, &others);
-    else if (d->runtime == rt_invoke)
+    else if (d->emit_case == call_method)
         invoke_cached(e, d, &others);
     else
         go(e, &others);
     if (e->is_live)
         go(e, &done);
     begin_target(e, &others);
-    call_runtime(e, d->runtime, (uintptr_t)d->site, d->popped, 1);
+    call_runtime(e);
     go(e, &done);
     begin_target(e, &done);
 }
@@ -965,7 +990,7 @@ static void emit_tested(struct emitter *e, const struct dispatch *d, uint32_t at
     else
         go_if(e, LLVMBuildNot(e->builder, is_equal, ""), next);
     learn(e, operand(e, d->from_top)->bits, &known);
-    d->emit_case(e, seen, d->site);
+    d->emit_case(e, seen);
 }
 
 /* Emits a site of which it is known, without a test, what the object is. Returns false for others.
@@ -980,14 +1005,14 @@ static bool emit_known(struct emitter *e, const struct dispatch *d, uint32_t cou
         leave(e);
     for (uint32_t i = 0; i < count && !is_never && object->identity != NULL; i++) {
         if (d->site->cases[i].key == object->identity) {
-            d->emit_case(e, &d->site->cases[i], d->site);
+            d->emit_case(e, &d->site->cases[i]);
             return true;
         }
     }
     return is_never;
 }
 
-static void emit_site(struct emitter *e, const struct dispatch *d)
+static void emit_dispatch(struct emitter *e, const struct dispatch *d)
 {
     uint32_t count = case_count(d->site);
     if (emit_known(e, d, count))
@@ -1024,22 +1049,23 @@ static uint64_t offset_of_slot(uint32_t slot)
     return offsetof(struct instance, values) + slot * sizeof(lox_value);
 }
 
-static void emit_get_case(struct emitter *e, const struct site_case *seen, const struct site *site)
+static void emit_get_case(struct emitter *e, const struct site_case *seen)
 {
     if (seen->access == ACCESS_METHOD) {
-        call_runtime(e, rt_get_property, (uintptr_t)site, 1, 1);
+        call_runtime(e);
         return;
     }
     LLVMValueRef object = pointer_to(e, bits_of(e, operand(e, 1)));
     uint64_t offset = offset_of_slot(seen->slot);
     if (seen->access == ACCESS_MORE) {
         const struct shape *shape = seen->key;
-        object = load(e, e->pointer, object, offsetof(struct instance, more));
+        object =
+            mark(e, MEMORY_FIELD, load(e, e->pointer, object, offsetof(struct instance, more)));
         offset = offsetof(struct fields, values) +
                  (seen->slot - shape->inline_capacity) * sizeof(lox_value);
     }
     e->height--;
-    push_bits(e, load(e, e->i64, object, offset));
+    push_bits(e, mark(e, MEMORY_FIELD, load(e, e->i64, object, offset)));
 }
 
 /* Forgets shapes: an object may be the one whose shape has changed. */
@@ -1049,18 +1075,19 @@ static void forget_shapes(struct emitter *e)
         e->slots[i].identity = NULL;
 }
 
-static void emit_set_case(struct emitter *e, const struct site_case *seen, const struct site *site)
+static void emit_set_case(struct emitter *e, const struct site_case *seen)
 {
     if (seen->access >= ACCESS_MORE) {
-        call_runtime(e, rt_set_property, (uintptr_t)site, 2, 1);
+        call_runtime(e);
         forget_shapes(e);
         return;
     }
     LLVMValueRef bits = bits_of(e, operand(e, 2));
     LLVMValueRef object = pointer_to(e, bits);
-    store(e, bits_of(e, operand(e, 1)), object, offset_of_slot(seen->slot));
+    mark(e, MEMORY_FIELD, store(e, bits_of(e, operand(e, 1)), object, offset_of_slot(seen->slot)));
     if (seen->target != seen->key) {
-        store(e, word(e, (uintptr_t)seen->target), object, offsetof(struct object, identity));
+        mark(e, MEMORY_IDENTITY,
+             store(e, word(e, (uintptr_t)seen->target), object, offsetof(struct object, identity)));
         forget_shapes(e);
         learn(e, bits, &(struct value){.identity = seen->target, .is_object = true});
     }
@@ -1145,61 +1172,49 @@ static void call_function(struct emitter *e, struct function *function, struct c
               e->height - function->arity - 1);
 }
 
-static void call_method(struct emitter *e, const struct site_case *seen, const struct site *site)
+static void call_method(struct emitter *e, const struct site_case *seen)
 {
-    (void)site;
     struct closure *closure = seen->target;
     call_function(e, function_of(closure), closure, address_of(e, closure));
 }
 
-static void call_super(struct emitter *e, const struct site_case *seen, const struct site *site)
+static void call_super(struct emitter *e, const struct site_case *seen)
 {
     e->height--;
-    call_method(e, seen, site);
+    call_method(e, seen);
 }
 
-/* Pushes a new instance of a shape: from the young generation, or by the runtime. */
+/* Pushes a new instance of the young generation. If that has no space, the interpreter allocates:
+ * that is rare, and so nothing can move here. If the class has got another root since, its
+ * instances have less space than they could have. */
 static void new_instance(struct emitter *e, const struct class *class)
 {
     const struct shape *shape = class->root;
     struct heap *heap = &e->input->vm->heap;
     uint64_t size = sizeof(struct instance) + shape->inline_capacity * sizeof(lox_value);
-    struct target slow = {.edges = NULL};
-    struct target done = {.edges = NULL};
-    size = (size + UNIT - 1) & ~(uint64_t)(UNIT - 1);
-    LLVMValueRef root = load(e, e->i64, address_of(e, class), offsetof(struct class, root));
-    guard(e, compare(e, LLVMIntEQ, root, (uintptr_t)shape));
-    LLVMValueRef next = load(e, e->i64, address_of(e, &heap->next), 0);
-    LLVMValueRef end = load(e, e->i64, address_of(e, &heap->end), 0);
-    LLVMValueRef space = LLVMBuildSub(e->builder, end, next, "");
-    go_if(e, compare(e, LLVMIntULT, space, size), &slow);
-    store(e, LLVMBuildAdd(e->builder, next, word(e, size), ""), address_of(e, &heap->next), 0);
-    LLVMValueRef object = LLVMBuildIntToPtr(e->builder, next, e->pointer, "");
     const struct object header = {.kind = KIND_INSTANCE};
     uint64_t rest;
+    size = (size + UNIT - 1) & ~(uint64_t)(UNIT - 1);
+    LLVMValueRef next = mark(e, MEMORY_HEAP, load(e, e->i64, address_of(e, &heap->next), 0));
+    LLVMValueRef end = mark(e, MEMORY_HEAP, load(e, e->i64, address_of(e, &heap->end), 0));
+    LLVMValueRef after = LLVMBuildAdd(e->builder, next, word(e, size), "");
+    build_guard(e, LLVMBuildICmp(e->builder, LLVMIntULE, after, end, ""), FRAME_IS_BLAMELESS);
+    mark(e, MEMORY_HEAP, store(e, after, address_of(e, &heap->next), 0));
+    LLVMValueRef object = LLVMBuildIntToPtr(e->builder, next, e->pointer, "");
     memcpy(&rest, (const char *)&header + sizeof(void *), sizeof rest);
-    store(e, word(e, (uintptr_t)shape), object, 0);
-    store(e, word(e, rest), object, sizeof(void *));
-    store(e, word(e, 0), object, offsetof(struct instance, more));
+    mark(e, MEMORY_IDENTITY, store(e, word(e, (uintptr_t)shape), object, 0));
+    mark(e, MEMORY_FIELD, store(e, word(e, rest), object, sizeof(void *)));
+    mark(e, MEMORY_FIELD, store(e, word(e, 0), object, offsetof(struct instance, more)));
     push(e, (struct value){.bits = LLVMBuildOr(e->builder, next, word(e, OBJECT_TAG), ""),
                            .identity = shape,
                            .is_object = true,
                            .is_new = true});
-    go(e, &done);
-    begin_target(e, &slow);
-    wait(e);
-    store(e, e->frame, address_of(e, &e->input->vm->frame), 0);
-    LLVMValueRef made = call_entry(e, rt_new_instance, word(e, (uintptr_t) class));
-    go_unless(e, compare(e, LLVMIntNE, made, 0), e->failed);
-    reload(e);
-    push(e, (struct value){.bits = made, .identity = shape, .is_object = true, .is_new = true});
-    go(e, &done);
-    begin_target(e, &done);
 }
 
-static void call_case(struct emitter *e, const struct site_case *seen, const struct site *site)
+static void call_case(struct emitter *e, const struct site_case *seen)
 {
-    uint32_t count = site->argument_count;
+    const struct function *caller = e->top->function;
+    uint32_t count = values_popped(caller, caller->code[e->top->at]);
     if (seen->access == ACCESS_CALL) {
         struct function *function = seen->key;
         struct value *callee = operand(e, count + 1);
@@ -1209,13 +1224,23 @@ static void call_case(struct emitter *e, const struct site_case *seen, const str
     }
     struct closure *init = seen->target;
     new_instance(e, seen->key);
-    if (!e->is_live)
-        return;
     *operand(e, count + 2) = *operand(e, 1);
     operand(e, count + 2)->is_clean = false;
     e->height--;
     if (init != NULL)
         call_function(e, function_of(init), init, address_of(e, init));
+}
+
+static void emit_site(struct emitter *e, enum operation operation, const struct site *site)
+{
+    const struct dispatch dispatches[] = {
+        [OP_GET_PROPERTY] = {site, 1, emit_get_case},
+        [OP_SET_PROPERTY] = {site, 2, emit_set_case},
+        [OP_CALL] = {site, site->argument_count + 1, call_case},
+        [OP_INVOKE] = {site, site->argument_count + 1, call_method},
+        [OP_INVOKE_SUPER] = {site, 1, call_super},
+    };
+    emit_dispatch(e, &dispatches[operation]);
 }
 
 static void emit_return(struct emitter *e)
@@ -1237,7 +1262,7 @@ static void emit_closure(struct emitter *e, struct function *function)
 {
     const struct activation *a = e->top;
     const instruction *captures = &a->function->code[a->at + 1];
-    call_runtime(e, rt_closure, (uintptr_t)function, 0, 1);
+    call_runtime(e);
     for (uint32_t i = 0; i < function->box_count; i++) {
         uint32_t slot = a->base + operand_of(captures[i]);
         if (operation_of(captures[i]) == CAPTURE_LOCAL)
@@ -1263,56 +1288,21 @@ static void emit_jump(struct emitter *e, enum operation operation, struct target
     go_if(e, truth, target);
 }
 
-static void emit_site_operation(struct emitter *e, enum operation operation,
-                                const struct site *site)
-{
-    uint32_t count = site->argument_count;
-    struct dispatch d = {.site = site};
-    switch (operation) {
-    case OP_GET_PROPERTY:
-        d = (struct dispatch){site, 1, emit_get_case, rt_get_property, 1};
-        break;
-    case OP_SET_PROPERTY:
-        d = (struct dispatch){site, 2, emit_set_case, rt_set_property, 2};
-        break;
-    case OP_CALL:
-        d = (struct dispatch){site, count + 1, call_case, rt_call, count + 1};
-        break;
-    case OP_INVOKE:
-        d = (struct dispatch){site, count + 1, call_method, rt_invoke, count + 1};
-        break;
-    default:
-        d = (struct dispatch){site, 1, call_super, rt_invoke_super, count + 2};
-        break;
-    }
-    emit_site(e, &d);
-}
-
 static void emit_variable(struct emitter *e, enum operation operation, uint32_t index)
 {
     uint32_t slot = e->top->base + index;
-    LLVMValueRef box;
     switch (operation) {
     case OP_GET_LOCAL:
-        push(e, e->slots[slot]);
-        break;
     case OP_SET_LOCAL:
-        e->slots[slot] = *operand(e, 1);
-        e->slots[slot].is_clean = false;
+        access_local(e, slot, operation == OP_SET_LOCAL);
         break;
     case OP_GET_CAPTURED:
-        emit_get_captured(e, slot);
-        break;
     case OP_SET_CAPTURED:
-        emit_set_captured(e, slot);
+        access_captured(e, slot, operation == OP_SET_CAPTURED);
         break;
     case OP_GET_BOX:
-        push_bits(e, load(e, e->i64, box_at(e, index), offsetof(struct box, value)));
-        break;
     case OP_SET_BOX:
-        box = box_at(e, index);
-        store(e, bits_of(e, operand(e, 1)), box, offsetof(struct box, value));
-        emit_stored(e, box, operand(e, 1));
+        access_box(e, box_at(e, index), operation == OP_SET_BOX);
         break;
     case OP_GET_GLOBAL:
         emit_get_global(e, index);
@@ -1358,10 +1348,7 @@ static void emit_operation(struct emitter *e, instruction code)
     case OP_CALL:
     case OP_INVOKE:
     case OP_INVOKE_SUPER:
-        emit_site_operation(e, operation_of(code), &function->sites[index]);
-        break;
-    case OP_GET_SUPER:
-        call_runtime(e, rt_get_super, (uintptr_t)&function->sites[index], 2, 1);
+        emit_site(e, operation_of(code), &function->sites[index]);
         break;
     case OP_EQUAL:
     case OP_NOT_EQUAL:
@@ -1378,15 +1365,19 @@ static void emit_operation(struct emitter *e, instruction code)
         emit_numeric(e, operation_of(code));
         break;
     case OP_ADD:
-        emit_add(e, index);
+        if (index & SEEN_STRINGS)
+            emit_add_of_strings(e);
+        else
+            emit_numeric(e, OP_ADD);
         break;
     case OP_NOT:
         value = LLVMBuildNot(e->builder, truth_of(e, operand(e, 1)), "");
         e->height--;
         push_truth(e, value);
         break;
+    case OP_GET_SUPER:
     case OP_PRINT:
-        call_runtime(e, rt_print, 0, 1, 0);
+        call_runtime(e);
         break;
     case OP_JUMP:
     case OP_JUMP_IF_FALSE:
@@ -1556,6 +1547,22 @@ static void make_types(struct emitter *e)
     e->entry_type = LLVMFunctionType(e->i64, &e->i64, 1, 0);
 }
 
+static void make_memory_tags(struct emitter *e)
+{
+    static const char *const names[] = {"stack", "identity", "field", "global", "heap"};
+    LLVMMetadataRef name = LLVMMDStringInContext2(e->context, "lox", 3);
+    LLVMMetadataRef root = LLVMMDNodeInContext2(e->context, &name, 1);
+    LLVMMetadataRef offset = LLVMValueAsMetadata(word(e, 0));
+    for (int i = 0; i < MEMORY_KINDS; i++) {
+        name = LLVMMDStringInContext2(e->context, names[i], strlen(names[i]));
+        LLVMMetadataRef type =
+            LLVMMDNodeInContext2(e->context, (LLVMMetadataRef[]){name, root, offset}, 3);
+        LLVMMetadataRef tag =
+            LLVMMDNodeInContext2(e->context, (LLVMMetadataRef[]){type, type, offset}, 3);
+        e->memory_tags[i] = LLVMMetadataAsValue(e->context, tag);
+    }
+}
+
 static void begin_function(struct emitter *e)
 {
     e->function = LLVMAddFunction(e->module, e->input->name, e->code_type);
@@ -1661,6 +1668,7 @@ LLVMModuleRef emit_function(LLVMContextRef context, const struct emit_input *inp
     e->module = LLVMModuleCreateWithNameInContext(input->name, context);
     e->builder = LLVMCreateBuilderInContext(context);
     make_types(e);
+    make_memory_tags(e);
     begin_function(e);
     emit_all(e);
     LLVMModuleRef module = e->module;

@@ -31,14 +31,17 @@ struct emit_input {
 /* Returns a module with the function, or NULL if it is not possible. */
 LLVMModuleRef emit_function(LLVMContextRef context, const struct emit_input *input);
 
-/* ---- compiled.c: what compiled code calls. All find and leave their operands on the stack, and
- * return 0 after an error. rt_new_instance returns the instance. ---- */
+/* ---- compiled.c: what compiled code calls ---- */
 
 typedef uint64_t runtime_entry(uint64_t argument);
 
 extern struct vm *compiled_vm;
-runtime_entry rt_add, rt_call, rt_invoke, rt_invoke_super, rt_get_super, rt_get_property,
-    rt_set_property, rt_closure, rt_print, rt_undefined, rt_new_instance, rt_remember;
+
+/* Does the operation that the newest frame is at; a call, up to its return. Returns 0 after an
+ * error.
+ */
+runtime_entry rt_operation;
+runtime_entry rt_remember; /* heap_remember */
 
 /* Returns a record, which is freed by free_cached. */
 struct waiting *new_waiting(uint32_t slot_count);

@@ -28,13 +28,17 @@ static void note_operands(struct vm *vm, uint32_t seen)
     *word = make_instruction(operation_of(*word), operand_of(*word) | seen);
 }
 
-bool add_slow(struct vm *vm)
+static bool operands_error(struct vm *vm, const char *message)
+{
+    note_operands(vm, SEEN_OTHERS);
+    return runtime_error(vm, "%s", message);
+}
+
+static bool add(struct vm *vm)
 {
     lox_value *operands = vm->top - 2;
-    if (!is_kind(operands[0], KIND_STRING) || !is_kind(operands[1], KIND_STRING)) {
-        note_operands(vm, SEEN_OTHERS);
-        return runtime_error(vm, "Operands must be two numbers or two strings.");
-    }
+    if (!is_kind(operands[0], KIND_STRING) || !is_kind(operands[1], KIND_STRING))
+        return operands_error(vm, "Operands must be two numbers or two strings.");
     note_operands(vm, SEEN_STRINGS);
     const struct string *joined = string_join(&vm->heap, &operands[0], &operands[1]);
     if (joined == NULL)
@@ -42,12 +46,6 @@ bool add_slow(struct vm *vm)
     operands[0] = object_value(joined);
     vm->top--;
     return true;
-}
-
-static bool operands_error(struct vm *vm)
-{
-    note_operands(vm, SEEN_OTHERS);
-    return runtime_error(vm, "Operands must be numbers.");
 }
 
 /* ---- Closures and boxes ---- */
@@ -103,7 +101,7 @@ static struct closure *make_closure(struct vm *vm, struct function *function, bo
     return closure;
 }
 
-bool push_closure(struct vm *vm, struct function *function)
+static bool push_closure(struct vm *vm, struct function *function)
 {
     const struct closure *closure = make_closure(vm, function, false);
     if (closure == NULL)
@@ -229,7 +227,7 @@ static void note_callee(struct site *site, lox_value callee)
         site_record(site, &seen);
 }
 
-bool call_slow(struct vm *vm, struct site *site)
+static bool call(struct vm *vm, struct site *site)
 {
     note_callee(site, vm->top[-1 - (ptrdiff_t)site->argument_count]);
     return call_value(vm, site->argument_count);
@@ -263,7 +261,7 @@ static void note(struct site *site, const struct site_case *found, bool is_call)
         site_record(site, found);
 }
 
-bool get_property_slow(struct vm *vm, struct site *site)
+static bool get_property(struct vm *vm, struct site *site)
 {
     struct site_case found;
     if (!is_kind(vm->top[-1], KIND_INSTANCE))
@@ -282,7 +280,7 @@ bool get_property_slow(struct vm *vm, struct site *site)
     return true;
 }
 
-bool set_property_slow(struct vm *vm, struct site *site)
+static bool set_property(struct vm *vm, struct site *site)
 {
     lox_value *operands = vm->top - 2;
     struct site_case found;
@@ -303,7 +301,7 @@ bool set_property_slow(struct vm *vm, struct site *site)
 }
 
 /* Calls a method, or what a field holds. Fields are not recorded. */
-bool invoke_slow(struct vm *vm, struct site *site)
+static bool invoke(struct vm *vm, struct site *site)
 {
     struct site_case found;
     lox_value *receiver = vm->top - site->argument_count - 1;
@@ -321,7 +319,7 @@ bool invoke_slow(struct vm *vm, struct site *site)
 }
 
 /* Pops a superclass and finds a method of it, which is bound or called. */
-bool super_slow(struct vm *vm, struct site *site, bool is_call)
+static bool access_super(struct vm *vm, struct site *site, bool is_call)
 {
     lox_value superclass = *--vm->top;
     struct site_case found = {.key = as_object(superclass), .access = ACCESS_METHOD};
@@ -333,9 +331,49 @@ bool super_slow(struct vm *vm, struct site *site, bool is_call)
     return is_call ? enter(vm, found.target, site->argument_count) : bind(vm, found.target);
 }
 
-bool undefined_variable(struct vm *vm, uint32_t number)
+/* ---- Operations that are not in line ---- */
+
+bool run_slowly(struct vm *vm)
 {
-    return runtime_error(vm, "Undefined variable '%s'.", vm->globals.names[number]->bytes);
+    const struct frame *frame = vm->frame;
+    instruction word = frame->at[-1];
+    uint32_t index = operand_of(word);
+    struct site *sites = frame->function->sites;
+    switch (operation_of(word)) {
+    case OP_GET_GLOBAL:
+    case OP_SET_GLOBAL:
+        return runtime_error(vm, "Undefined variable '%s'.", vm->globals.names[index]->bytes);
+    case OP_GET_PROPERTY:
+        return get_property(vm, &sites[index]);
+    case OP_SET_PROPERTY:
+        return set_property(vm, &sites[index]);
+    case OP_GET_SUPER:
+    case OP_INVOKE_SUPER:
+        return access_super(vm, &sites[index], operation_of(word) == OP_INVOKE_SUPER);
+    case OP_ADD:
+        return add(vm);
+    case OP_NEGATE:
+        return operands_error(vm, "Operand must be a number.");
+    case OP_PRINT:
+        print_value(*--vm->top);
+        return true;
+    case OP_CALL:
+        return call(vm, &sites[index]);
+    case OP_INVOKE:
+        return invoke(vm, &sites[index]);
+    case OP_CLOSURE:
+        return push_closure(vm, frame->function->functions[index]);
+    case OP_CLASS:
+        return push_class(vm, frame->function->constants[index]);
+    case OP_INHERIT:
+        return inherit(vm);
+    case OP_METHOD:
+        return define_method(vm, frame->function->functions[index]);
+    case OP_END_CLASS:
+        return class_end(&vm->heap, as_class(vm->top[-1]), index) || out_of_memory(vm);
+    default:
+        return operands_error(vm, "Operands must be numbers.");
+    }
 }
 
 /* ---- The loop ---- */
@@ -362,12 +400,12 @@ bool undefined_variable(struct vm *vm, uint32_t number)
     } while (false)
 
 /* The right operand is popped, and the left one replaced by the result. */
-#define ARITHMETIC(expression, make, otherwise)                                                    \
+#define ARITHMETIC(expression, make)                                                               \
     do {                                                                                           \
         lox_value left = top[-2];                                                                  \
         lox_value right = top[-1];                                                                 \
         if (__builtin_expect(!is_number(left) || !is_number(right), 0))                            \
-            DO(otherwise);                                                                         \
+            goto slow;                                                                             \
         double a = as_number(left);                                                                \
         double b = as_number(right);                                                               \
         top--;                                                                                     \
@@ -458,13 +496,13 @@ op_SET_BOX:
 op_GET_GLOBAL : {
     lox_value value = vm->globals.values[OPERAND];
     if (__builtin_expect(value == UNDEFINED, 0))
-        DO(undefined_variable(vm, OPERAND));
+        goto slow;
     *top++ = value;
     NEXT();
 }
 op_SET_GLOBAL:
     if (__builtin_expect(vm->globals.values[OPERAND] == UNDEFINED, 0))
-        DO(undefined_variable(vm, OPERAND));
+        goto slow;
     vm->globals.values[OPERAND] = top[-1];
     NEXT();
 op_DEFINE_GLOBAL:
@@ -477,7 +515,7 @@ op_GET_PROPERTY : {
     struct site *site = &function->sites[OPERAND];
     const struct site_case *seen = site_find(site, top[-1]);
     if (__builtin_expect(seen == NULL || seen->access != ACCESS_INLINE, 0))
-        DO(get_property_slow(vm, site));
+        goto slow;
     top[-1] = as_instance(top[-1])->values[seen->slot];
     NEXT();
 }
@@ -485,7 +523,7 @@ op_SET_PROPERTY : {
     struct site *site = &function->sites[OPERAND];
     const struct site_case *seen = site_find(site, top[-2]);
     if (__builtin_expect(seen == NULL || seen->access >= ACCESS_MORE, 0))
-        DO(set_property_slow(vm, site));
+        goto slow;
     struct instance *instance = as_instance(top[-2]);
     lox_value value = top[-1];
     instance->values[seen->slot] = value;
@@ -495,8 +533,6 @@ op_SET_PROPERTY : {
     top[-1] = value;
     NEXT();
 }
-op_GET_SUPER:
-    DO(super_slow(vm, &function->sites[OPERAND], false));
 
 op_EQUAL:
     top--;
@@ -507,36 +543,30 @@ op_NOT_EQUAL:
     top[-1] = bool_value(!values_equal(top[-1], top[0]));
     NEXT();
 op_LESS:
-    ARITHMETIC(a < b, bool_value, operands_error(vm));
+    ARITHMETIC(a < b, bool_value);
 op_LESS_EQUAL:
-    ARITHMETIC(a <= b, bool_value, operands_error(vm));
+    ARITHMETIC(a <= b, bool_value);
 op_GREATER:
-    ARITHMETIC(a > b, bool_value, operands_error(vm));
+    ARITHMETIC(a > b, bool_value);
 op_GREATER_EQUAL:
-    ARITHMETIC(a >= b, bool_value, operands_error(vm));
+    ARITHMETIC(a >= b, bool_value);
 op_ADD:
-    ARITHMETIC(a + b, number_value, add_slow(vm));
+    ARITHMETIC(a + b, number_value);
 op_SUBTRACT:
-    ARITHMETIC(a - b, number_value, operands_error(vm));
+    ARITHMETIC(a - b, number_value);
 op_MULTIPLY:
-    ARITHMETIC(a * b, number_value, operands_error(vm));
+    ARITHMETIC(a * b, number_value);
 op_DIVIDE:
-    ARITHMETIC(a / b, number_value, operands_error(vm));
+    ARITHMETIC(a / b, number_value);
 op_NEGATE:
-    if (__builtin_expect(!is_number(top[-1]), 0)) {
-        SAVE();
-        note_operands(vm, SEEN_OTHERS);
-        return runtime_error(vm, "Operand must be a number.");
-    }
+    if (__builtin_expect(!is_number(top[-1]), 0))
+        goto slow;
     top[-1] = number_value(-as_number(top[-1]));
     NEXT();
 op_NOT:
     top[-1] = bool_value(is_falsy(top[-1]));
     NEXT();
 
-op_PRINT:
-    print_value(*--top);
-    NEXT();
 op_JUMP:
     at += OPERAND;
     NEXT();
@@ -570,7 +600,7 @@ op_CALL : {
     lox_value callee = top[-1 - (ptrdiff_t)count];
     const struct site_case *seen = site_find(site, callee);
     if (__builtin_expect(seen == NULL, 0))
-        DO(call_slow(vm, site));
+        goto slow;
     if (seen->access == ACCESS_CALL)
         ENTER(as_closure(callee), count);
     SAVE();
@@ -587,14 +617,14 @@ op_INVOKE : {
     uint32_t count = site->argument_count;
     const struct site_case *seen = site_find(site, top[-1 - (ptrdiff_t)count]);
     if (__builtin_expect(seen == NULL, 0))
-        DO(invoke_slow(vm, site));
+        goto slow;
     ENTER(seen->target, count);
 }
 op_INVOKE_SUPER : {
     struct site *site = &function->sites[OPERAND];
     const struct site_case *seen = site_find(site, top[-1]);
     if (__builtin_expect(seen == NULL, 0))
-        DO(super_slow(vm, site, true));
+        goto slow;
     top--;
     ENTER(seen->target, site->argument_count);
 }
@@ -613,16 +643,15 @@ op_RETURN : {
     NEXT();
 }
 
+op_GET_SUPER:
+op_PRINT:
 op_CLOSURE:
-    DO(push_closure(vm, function->functions[OPERAND]));
 op_CLASS:
-    DO(push_class(vm, function->constants[OPERAND]));
 op_INHERIT:
-    DO(inherit(vm));
 op_METHOD:
-    DO(define_method(vm, function->functions[OPERAND]));
 op_END_CLASS:
-    DO(class_end(&vm->heap, as_class(top[-1]), OPERAND) || out_of_memory(vm));
+slow:
+    DO(run_slowly(vm));
 op_HALT: /* after the last return, nothing is executed */
     SAVE();
     return true;

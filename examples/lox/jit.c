@@ -27,8 +27,8 @@
 #include <unistd.h>
 
 enum {
-    HOT_INVOCATIONS = 2000,
-    HOT_LOOPS = 250,
+    HOT_INVOCATIONS = 8000, /* more calls than a hot loop makes, into which they are inlined */
+    HOT_LOOPS = 200,
     VERSIONS_MAX = 24,
     NATIVE_FRAME_MAX = 3000, /* bytes; see STACK_BYTES in main.c */
     WALK_MAX = 1000,         /* compiled frames */
@@ -195,7 +195,7 @@ static void end_job(const struct cairn_queue_result *result, void *user)
 static void begin_job(const char *name)
 {
     static const struct cairn_queue_options options = {
-        .engine = {.optimisation_level = 2, .passes = passes}};
+        .engine = {.optimisation_level = 2, .enable_fast_isel = true, .passes = passes}};
     const struct cairn_queue_job added = {.build = read_module, .done = end_job, .function = name};
     struct cairn_error error;
     if (jit.queue == NULL)
@@ -302,6 +302,9 @@ static void compile_hot(struct function *function, bool is_loop, uint32_t header
     LLVMDisposeMemoryBuffer(job.bitcode);
     install();
     free_retired();
+    /* It may be inlined into that, and not be called any more. */
+    if (job.function != function && !is_loop)
+        function->hot_invocations = function->invocation_count + HOT_INVOCATIONS;
 }
 
 /* ---- Out of compiled code ---- */
@@ -374,12 +377,13 @@ static void leave_compiled(struct cairn_exit_call *call, void *user)
     (void)user;
     check(cairn_frame_state_read(&call->frame, call->record, 0, &state, &error), &error);
     check(cairn_frame_state_write(&state, &writer, &error), &error);
-    jit.left_count++;
     call->reason = rebuilt.flags & FRAME_IS_BLAMELESS   ? "rare case"
                    : rebuilt.flags & FRAME_IS_LOOP_TYPE ? "a loop's variable is no number"
                                                         : "another type than before";
-    if (!(rebuilt.flags & FRAME_IS_BLAMELESS))
+    if (!(rebuilt.flags & FRAME_IS_BLAMELESS)) {
+        jit.left_count++;
         discard(rebuilt.first->function, rebuilt.flags);
+    }
     struct cairn_value first = cairn_value_of_pointer(rebuilt.first);
     check(cairn_exit_enter(call, jit.resume_signature, (const void *)(uintptr_t)resume, &first, 1,
                            &error),

@@ -94,17 +94,10 @@ struct function *compile(struct vm *vm, const char *source, size_t size);
  * false after an error. */
 bool run(struct vm *vm, const struct frame *last);
 
-/* Operations that are not in line. They find their operands on the stack, and leave their results
- * there, which for calls may be a new frame. They return false after an error, which they have
- * printed. */
-bool add_slow(struct vm *vm);
-bool push_closure(struct vm *vm, struct function *function);
-bool get_property_slow(struct vm *vm, struct site *site);
-bool set_property_slow(struct vm *vm, struct site *site);
-bool call_slow(struct vm *vm, struct site *site);
-bool invoke_slow(struct vm *vm, struct site *site);
-bool super_slow(struct vm *vm, struct site *site, bool is_call);
-bool undefined_variable(struct vm *vm, uint32_t number);
+/* Does the operation before the newest frame's instruction in the general way, and records what it
+ * has seen. It finds its operands on the stack, and leaves its result there, which for calls may be
+ * a new frame. Returns false after an error, which was printed. */
+bool run_slowly(struct vm *vm);
 bool out_of_memory(struct vm *vm);
 
 /* Runs a script. Returns false after a run-time error, which was printed. */
