@@ -25,8 +25,8 @@ enum {
     CODE_WORDS_MAX = 3000, /* of one function, with what is inlined */
     INLINE_WORDS_MAX = 120,
     INLINE_DEPTH_MAX = FRAMES_SPARE - 2,
-    RECURSIVE_WORDS_MAX = 50, /* of a function that is inlined into itself */
-    TINY_WORDS_MAX = 20,      /* of one that is inlined twice */
+    RECURSIVE_WORDS_MAX = 32, /* of a function that is inlined into itself */
+    TINY_WORDS_MAX = 24,      /* of one that is inlined twice */
     INLINED_WORDS_MAX = 500,  /* after which nothing more is inlined */
 };
 
@@ -38,6 +38,7 @@ enum memory {
     MEMORY_FIELD,
     MEMORY_GLOBAL,
     MEMORY_HEAP,
+    MEMORY_CONSTANT, /* never stored to */
     MEMORY_KINDS
 };
 
@@ -759,8 +760,10 @@ static void emit_get_global(struct emitter *e, uint32_t number)
     if (!is_object(now))
         return;
     /* The address of an instance as a constant would be in the code at each access. */
-    if (is_kind(now, KIND_INSTANCE) || heap_is_young(&e->input->vm->heap, as_object(now)))
-        operand(e, 1)->bits = mark(e, MEMORY_GLOBAL, load(e, e->i64, cell, 0));
+    bool is_young = heap_is_young(&e->input->vm->heap, as_object(now));
+    if (is_kind(now, KIND_INSTANCE) || is_young)
+        operand(e, 1)->bits =
+            mark(e, is_young ? MEMORY_GLOBAL : MEMORY_CONSTANT, load(e, e->i64, cell, 0));
     if (is_kind(now, KIND_CLOSURE) || is_kind(now, KIND_CLASS))
         operand(e, 1)->identity = as_object(now)->identity;
 }
@@ -1549,7 +1552,7 @@ static void make_types(struct emitter *e)
 
 static void make_memory_tags(struct emitter *e)
 {
-    static const char *const names[] = {"stack", "identity", "field", "global", "heap"};
+    static const char *const names[] = {"stack", "identity", "field", "global", "heap", "constant"};
     LLVMMetadataRef name = LLVMMDStringInContext2(e->context, "lox", 3);
     LLVMMetadataRef root = LLVMMDNodeInContext2(e->context, &name, 1);
     LLVMMetadataRef offset = LLVMValueAsMetadata(word(e, 0));
@@ -1557,8 +1560,9 @@ static void make_memory_tags(struct emitter *e)
         name = LLVMMDStringInContext2(e->context, names[i], strlen(names[i]));
         LLVMMetadataRef type =
             LLVMMDNodeInContext2(e->context, (LLVMMetadataRef[]){name, root, offset}, 3);
-        LLVMMetadataRef tag =
-            LLVMMDNodeInContext2(e->context, (LLVMMetadataRef[]){type, type, offset}, 3);
+        LLVMMetadataRef is_constant = LLVMValueAsMetadata(word(e, i == MEMORY_CONSTANT));
+        LLVMMetadataRef tag = LLVMMDNodeInContext2(
+            e->context, (LLVMMetadataRef[]){type, type, offset, is_constant}, 4);
         e->memory_tags[i] = LLVMMetadataAsValue(e->context, tag);
     }
 }
