@@ -40,22 +40,14 @@ struct function *function_new(void)
     return function;
 }
 
-static void line_add(struct function *function, uint32_t line)
-{
-    uint32_t count = function->line_count;
-    if (count > 0 && function->lines[count - 1].line == line)
-        return;
-    function->lines = array_grow(function->lines, count, sizeof *function->lines);
-    function->lines[function->line_count++] =
-        (struct line_run){.first = function->code_count, .line = line};
-}
-
 uint32_t code_add(struct function *function, instruction word, uint32_t line)
 {
-    function->code = array_grow(function->code, function->code_count, sizeof *function->code);
-    line_add(function, line);
-    function->code[function->code_count] = word;
-    return function->code_count++;
+    uint32_t count = function->code_count++;
+    function->code = array_grow(function->code, count, sizeof *function->code);
+    function->lines = array_grow(function->lines, count, sizeof *function->lines);
+    function->code[count] = word;
+    function->lines[count] = line;
+    return count;
 }
 
 uint32_t constant_add(struct function *function, lox_value value)
@@ -100,20 +92,6 @@ uint32_t values_popped(const struct function *function, instruction word)
 
 /* ---- Reading ---- */
 
-uint32_t line_of(const struct function *function, const instruction *at)
-{
-    uint32_t offset = (uint32_t)(at - function->code);
-    uint32_t low = 0;
-    for (uint32_t high = function->line_count; high - low > 1;) {
-        uint32_t middle = low + (high - low) / 2;
-        if (function->lines[middle].first <= offset)
-            low = middle;
-        else
-            high = middle;
-    }
-    return function->lines[low].line;
-}
-
 uint32_t words_after(const struct function *function, instruction word)
 {
     enum operation operation = operation_of(word);
@@ -127,8 +105,7 @@ void function_print(const struct function *function)
     printf("== %s ==\n", function->name != NULL ? function->name->bytes : "script");
     for (uint32_t at = 0; at < function->code_count; at++) {
         instruction word = function->code[at];
-        printf("%4u line %-4u %-18s %u\n", (unsigned)at,
-               (unsigned)line_of(function, function->code + at),
+        printf("%4u line %-4u %-18s %u\n", (unsigned)at, (unsigned)function->lines[at],
                operation_names[operation_of(word)], (unsigned)operand_of(word));
         at += words_after(function, word);
     }

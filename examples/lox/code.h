@@ -123,11 +123,6 @@ struct site {
 
 /* ---- Functions ---- */
 
-struct line_run {
-    uint32_t first; /* the first instruction of that line */
-    uint32_t line;
-};
-
 /* The code of a function: made by the compiler, and kept to the end of the process. */
 struct function {
     struct function *next; /* in the list of all functions */
@@ -144,6 +139,7 @@ struct function {
     struct compiled *compiled; /* jit.h; NULL without a compiler */
 
     instruction *code;
+    uint32_t *lines; /* of each instruction */
     uint32_t code_count;
     lox_value *constants; /* numbers, and strings in the old generation */
     uint32_t constant_count;
@@ -151,8 +147,6 @@ struct function {
     uint32_t site_count;
     struct function **functions;
     uint32_t function_count;
-    struct line_run *lines;
-    uint32_t line_count;
 };
 
 /* ---- For the compiler; functions that add something return its number ---- */
@@ -173,9 +167,6 @@ extern const int stack_effects[];
 
 /* Returns how many of the values that an instruction pops its operand counts. */
 uint32_t values_popped(const struct function *function, instruction word);
-
-/* Returns the line of an instruction. */
-uint32_t line_of(const struct function *function, const instruction *at);
 
 /* Returns how many words after the instruction belong to it: captures. */
 uint32_t words_after(const struct function *function, instruction word);

@@ -72,48 +72,17 @@ static void finish_miss(struct cairn_ic_miss *miss, uint64_t result)
     abort();
 }
 
-/* Shapes and methods whose addresses are in caches. There are at most as many as the caches can
- * have cases, so they are kept to the end. */
-static struct {
-    void **objects;
-    uint32_t count;
-} cached;
-
-void visit_cached(struct heap *heap, void *user)
-{
-    (void)user;
-    for (uint32_t i = 0; i < cached.count && heap->is_major; i++)
-        heap_visit_object(heap, &cached.objects[i]);
-}
-
-void free_cached(void)
-{
-    free(cached.objects);
-    cached.objects = NULL;
-    cached.count = 0;
-    while (all_waiting != NULL) {
-        struct waiting *first = all_waiting;
-        all_waiting = first->next;
-        free(first);
-    }
-}
-
-static void keep(void *object)
-{
-    cached.objects = array_grow(cached.objects, cached.count, sizeof *cached.objects);
-    cached.objects[cached.count++] = object;
-}
-
-/* If a case cannot be added, the next access misses again. */
+/* If a case cannot be added, the next access misses again. Pinned are at most as many objects as
+ * caches can have cases. */
 static void add_case(struct cairn_ic_miss *miss, struct cairn_ic_case *added, void *method)
 {
     struct shape *shape = shape_of(cairn_value_pointer(&miss->operands[0]));
     added->guard = (struct cairn_ic_guard){.width = 8, .key = (uintptr_t)shape};
     if (cairn_ic_add(miss->ic, added, CAIRN_RELAXED, NULL) != CAIRN_OK)
         return;
-    keep(shape);
+    heap_pin(&compiled_vm->heap, shape);
     if (method != NULL)
-        keep(method);
+        heap_pin(&compiled_vm->heap, method);
 }
 
 void missed_field(struct cairn_ic_miss *miss, void *user)

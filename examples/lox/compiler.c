@@ -168,7 +168,7 @@ static void nest(struct compiler *c)
 
 static struct string *intern(struct compiler *c, const char *bytes, size_t size)
 {
-    struct string *string = string_intern_old(&c->vm->heap, bytes, size);
+    struct string *string = string_intern(&c->vm->heap, bytes, size);
     if (string == NULL)
         heap_exhausted();
     return string;
@@ -843,73 +843,48 @@ static void while_statement(struct compiler *c)
     patch_jump(c, to_end);
 }
 
-/* Code that was cut out of a function. Jumps are relative, so it can be put back anywhere. */
-struct cut {
-    instruction *words;
-    uint32_t *lines;
-    uint32_t count;
-};
-
-static struct cut cut_code(struct function *function, uint32_t start)
+/* Exchanges words from `first` to `middle`, and from there to the end. */
+static void exchange(uint32_t *words, uint32_t first, uint32_t middle, uint32_t end)
 {
-    struct cut cut = {.count = function->code_count - start};
-    cut.words = malloc(cut.count * sizeof *cut.words + 1);
-    cut.lines = malloc(cut.count * sizeof *cut.lines + 1);
-    if (cut.words == NULL || cut.lines == NULL)
+    size_t size = (middle - first) * sizeof *words;
+    uint32_t *moved = malloc(size + 1);
+    if (moved == NULL)
         heap_exhausted();
-    for (uint32_t i = 0; i < cut.count; i++) {
-        cut.words[i] = function->code[start + i];
-        cut.lines[i] = line_of(function, &function->code[start + i]);
-    }
-    function->code_count = start;
-    while (function->line_count > 0 && function->lines[function->line_count - 1].first >= start)
-        function->line_count--;
-    return cut;
+    memcpy(moved, words + first, size);
+    memmove(words + first, words + middle, (end - middle) * sizeof *words);
+    memcpy(words + end - (middle - first), moved, size);
+    free(moved);
 }
 
-/* Puts the code back at the end. Variables may have been captured meanwhile. */
-static void paste_code(struct compiler *c, struct cut cut)
+/* The increment is read before the body, and executed after it. Jumps are relative, so the code of
+ * both can be exchanged. */
+static void for_statement(struct compiler *c)
 {
     struct function *function = function_of_unit(c);
-    uint32_t start = function->code_count;
-    for (uint32_t i = 0; i < cut.count && start + i < CODE_MAX; i++)
-        code_add(function, cut.words[i], cut.lines[i]);
-    rewrite_captured(c->unit, start);
-    free(cut.words);
-    free(cut.lines);
-}
-
-static void for_initializer(struct compiler *c)
-{
+    uint32_t to_end = 0;
+    begin_scope(c);
     expect(c, TOKEN_LEFT_PAREN, "Expect '(' after 'for'.");
     if (match(c, TOKEN_VAR))
         var_declaration(c);
     else if (!match(c, TOKEN_SEMICOLON))
         expression_statement(c);
-}
-
-/* The increment is read before the body, and executed after it: it is cut out, and pasted there. */
-static void for_statement(struct compiler *c)
-{
-    begin_scope(c);
-    for_initializer(c);
-    uint32_t start = function_of_unit(c)->code_count;
+    uint32_t start = function->code_count;
     bool has_condition = !match(c, TOKEN_SEMICOLON);
-    uint32_t to_end = 0;
     if (has_condition) {
         expression(c);
         expect(c, TOKEN_SEMICOLON, "Expect ';' after loop condition.");
         to_end = emit(c, OP_POP_JUMP_IF_FALSE, 0);
     }
-    uint32_t increment_start = function_of_unit(c)->code_count;
+    uint32_t increment = function->code_count;
     if (!match(c, TOKEN_RIGHT_PAREN)) {
         expression(c);
         emit(c, OP_POP, 1);
         expect(c, TOKEN_RIGHT_PAREN, "Expect ')' after for clauses.");
     }
-    struct cut increment = cut_code(function_of_unit(c), increment_start);
+    uint32_t body = function->code_count;
     statement(c);
-    paste_code(c, increment);
+    exchange(function->code, increment, body, function->code_count);
+    exchange(function->lines, increment, body, function->code_count);
     emit_loop(c, start);
     if (has_condition)
         patch_jump(c, to_end);
@@ -958,9 +933,6 @@ struct function *compile(struct vm *vm, const char *source, size_t size)
 {
     struct compiler c = {.vm = vm};
     struct unit script;
-    /* There must be no young strings: see string_intern_old. */
-    if (!heap_collect(&vm->heap, false))
-        heap_exhausted();
     vm->heap.is_paused = true;
     c.this_name = intern(&c, "this", 4);
     c.super_name = intern(&c, "super", 5);

@@ -43,7 +43,7 @@ extern struct vm *compiled_vm;
 runtime_entry rt_operation;
 runtime_entry rt_remember; /* heap_remember */
 
-/* Returns a record, which is freed by free_cached. */
+/* Returns a record that is kept to the end. */
 struct waiting *new_waiting(uint32_t slot_count);
 
 /* ---- Inline caches, at sites that have seen too many shapes for guards. Their `user` is the site.
@@ -55,9 +55,5 @@ typedef uint64_t property_finder(const struct instance *instance, const struct s
 property_finder find_field;  /* returns its value, or UNDEFINED if it is not in the instance */
 property_finder find_method; /* returns the address of its closure, or 0 */
 cairn_ic_handler missed_field, missed_method;
-
-/* A callback for roots: what caches compare with. */
-heap_roots visit_cached;
-void free_cached(void);
 
 #endif

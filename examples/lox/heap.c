@@ -8,8 +8,6 @@
  */
 #include "heap.h"
 
-#include "intern.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -310,7 +308,6 @@ static void minor_collection(struct heap *heap)
     }
     heap->remembered.count = 0;
     visit_work(heap);
-    strings_after_minor(heap);
     if (heap->is_stressed) {
         memset(heap->young, POISON, (size_t)(heap->next - heap->young));
         heap->end = heap->young;
@@ -387,6 +384,8 @@ static void major_collection(struct heap *heap)
     heap->is_major = true;
     heap->major_count++;
     visit_roots(heap);
+    for (size_t i = 0; i < heap->pinned.count; i++)
+        heap_visit_object(heap, &heap->pinned.items[i]);
     visit_work(heap);
     strings_before_sweep(heap);
     for (size_t i = 0; i < SIZE_CLASSES; i++)
@@ -405,7 +404,7 @@ static bool reserve_for_minor(struct heap *heap)
 {
     size_t used = (size_t)(heap->next - heap->young);
     return pool_reserve(heap, used / (cells_size - SMALL_MAX) + SIZE_CLASSES) &&
-           list_reserve(&heap->work, used / SMALLEST_OBJECT) && strings_reserve_for_minor(heap);
+           list_reserve(&heap->work, used / SMALLEST_OBJECT);
 }
 
 bool heap_collect(struct heap *heap, bool is_major)
@@ -456,6 +455,23 @@ void *heap_new_old(struct heap *heap, enum kind kind, size_t size)
     object->flags = FLAG_WATCHED;
     return object;
 }
+
+void heap_give_back(struct heap *heap, struct object *object)
+{
+    size_t size = rounded_size(object);
+    if (size > SMALL_MAX) {
+        heap->large.count--;
+        heap->old_bytes -= size;
+        free(object);
+        return;
+    }
+    struct size_class *class = &heap->classes[size / UNIT - 1];
+    cell_free(heap, object, size);
+    object->identity = class->free;
+    class->free = object;
+}
+
+void heap_pin(struct heap *heap, void *object) { list_push(&heap->pinned, object); }
 
 /* Objects that cannot be in the young generation are old, and remembered from the beginning. */
 void *heap_new_slow(struct heap *heap, enum kind kind, size_t size)

@@ -83,9 +83,9 @@ struct heap {
     size_t limit;
 
     struct object_list remembered;
-    struct object_list work; /* objects whose contents were not yet visited */
-    struct string_set old_strings;
-    struct string_set young_strings;
+    struct object_list work;   /* objects whose contents were not yet visited */
+    struct object_list pinned; /* old objects that are kept to the end */
+    struct string_set strings;
     struct {
         heap_roots *visit;
         void *user;
@@ -114,6 +114,12 @@ void heap_remember(struct heap *heap, struct object *object);
 
 /* Returns a new object in the old generation, filled with zeros but for its header, or NULL. */
 void *heap_new_old(struct heap *heap, enum kind kind, size_t size);
+
+/* Frees an old object to which nothing refers. It must be the newest one. */
+void heap_give_back(struct heap *heap, struct object *object);
+
+/* Keeps an old object to the end: for addresses in inline caches. */
+void heap_pin(struct heap *heap, void *object);
 
 /* Returns pages of zeros, or NULL. Memory is used as far as they are touched. */
 void *heap_map(size_t size);
@@ -144,5 +150,16 @@ static inline void heap_stored(struct heap *heap, struct object *object, lox_val
     if (__builtin_expect(object->flags & FLAG_WATCHED, 0) && is_object(value))
         heap_remember(heap, object);
 }
+
+/* ---- intern.c ---- */
+
+/* Return the string with these bytes, or that joins both; or NULL if it is too long or there is not
+ * enough memory. */
+struct string *string_intern(struct heap *heap, const char *bytes, size_t size);
+struct string *string_join(struct heap *heap, const struct string *left,
+                           const struct string *right);
+
+/* For collections: removes the strings that are not marked. */
+void strings_before_sweep(struct heap *heap);
 
 #endif

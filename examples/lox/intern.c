@@ -1,15 +1,15 @@
 /*
- * Strings. Young strings have a set of their own, so that a minor collection looks at young strings
- * only: those that were moved enter the set of old strings, and the set of young ones is emptied.
+ * Strings, which are all in one set, so that two with the same bytes are the same object. The set
+ * does not keep them alive. They are old: programs compare and keep strings more often than they
+ * make them, and caches and compiled code may contain their addresses.
  *
  * SPDX-License-Identifier: MIT
  */
-#include "intern.h"
+#include "heap.h"
 
-#include <assert.h>
 #include <stdlib.h>
 
-enum { CAPACITY_MIN = 256 };
+enum { CAPACITY_MIN = 256, STRING_SIZE_MAX = 1 << 30 };
 
 /* The place of a removed string: lookups go on past it. */
 static struct string removed;
@@ -30,138 +30,89 @@ static uint32_t hash_of(const char *bytes, size_t size)
     return (uint32_t)(hash >> 32);
 }
 
-static struct string *set_find(const struct string_set *set, const char *bytes, size_t size,
-                               uint32_t hash)
+/* Returns the place of the string with these bytes, or the free place where it belongs. */
+static struct string **find_place(const struct string_set *set, const struct string *string)
 {
-    if (set->capacity == 0)
-        return NULL;
-    for (size_t at = hash;; at++) {
-        struct string *string = set->places[at & (set->capacity - 1)];
-        if (string == NULL)
-            return NULL;
-        if (string->hash == hash && string->object.count == size &&
-            memcmp(string->bytes, bytes, size) == 0 && string != &removed)
-            return string;
+    for (size_t at = string->hash;; at++) {
+        struct string **place = &set->places[at & (set->capacity - 1)];
+        const struct string *found = *place;
+        if (found == NULL || (found->hash == string->hash && found != &removed &&
+                              found->object.count == string->object.count &&
+                              memcmp(found->bytes, string->bytes, found->object.count) == 0))
+            return place;
     }
 }
 
-/* The set must have a free place. */
-static void set_add(struct string_set *set, struct string *string)
+/* Makes sure that the set has a place for one more string and is at most half full. */
+static bool set_reserve(struct string_set *set)
 {
-    size_t at = string->hash;
-    while (set->places[at & (set->capacity - 1)] != NULL)
-        at++;
-    set->places[at & (set->capacity - 1)] = string;
-    set->used++;
-}
-
-/* Makes sure that the set has places for `count` more strings and is at most half full. */
-static bool set_reserve(struct string_set *set, size_t count)
-{
-    if (2 * (set->used + count) <= set->capacity)
-        return true;
     struct string_set grown = {.capacity = CAPACITY_MIN};
-    size_t live = 0;
+    if (2 * (set->used + 1) <= set->capacity)
+        return true;
     for (size_t i = 0; i < set->capacity; i++)
-        live += set->places[i] != NULL && set->places[i] != &removed;
-    while (grown.capacity < 3 * (live + count))
+        grown.used += set->places[i] != NULL && set->places[i] != &removed;
+    while (grown.capacity < 3 * (grown.used + 1))
         grown.capacity *= 2;
     grown.places = calloc(grown.capacity, sizeof *grown.places);
     if (grown.places == NULL)
         return false;
     for (size_t i = 0; i < set->capacity; i++)
         if (set->places[i] != NULL && set->places[i] != &removed)
-            set_add(&grown, set->places[i]);
+            *find_place(&grown, set->places[i]) = set->places[i];
     free(set->places);
     *set = grown;
     return true;
 }
 
-static struct string *find(const struct heap *heap, const char *bytes, size_t size, uint32_t hash)
+static struct string *string_new(struct heap *heap, size_t size)
 {
-    struct string *string = set_find(&heap->old_strings, bytes, size, hash);
-    return string != NULL ? string : set_find(&heap->young_strings, bytes, size, hash);
-}
-
-/* ---- Making strings ---- */
-
-struct string *string_intern_old(struct heap *heap, const char *bytes, size_t size)
-{
-    uint32_t hash = hash_of(bytes, size);
-    assert(heap->young_strings.used == 0);
-    if (size > STRING_SIZE_MAX || !set_reserve(&heap->old_strings, 1))
-        return NULL;
-    struct string *string = set_find(&heap->old_strings, bytes, size, hash);
+    struct string *string = NULL;
+    if (size <= STRING_SIZE_MAX)
+        string = heap_new_old(heap, KIND_STRING, sizeof *string + size + 1);
     if (string != NULL)
-        return string;
-    string = heap_new_old(heap, KIND_STRING, sizeof *string + size + 1);
-    if (string == NULL)
-        return NULL;
-    memcpy(string->bytes, bytes, size);
-    string->object.count = (uint32_t)size;
-    string->hash = hash;
-    set_add(&heap->old_strings, string);
+        string->object.count = (uint32_t)size;
     return string;
 }
 
-/* Gives the bytes of a string back that was not needed. It must be the newest object. */
-static void discard(struct heap *heap, struct string *string, size_t size)
+/* Returns the string in the set that has the bytes of a new one, which it may be. */
+static struct string *intern(struct heap *heap, struct string *string)
 {
-    if (heap_is_young(heap, string) && !heap->is_stressed)
-        heap->next -= (size + UNIT - 1) & ~(size_t)(UNIT - 1);
-}
-
-struct string *string_join(struct heap *heap, const lox_value *left, const lox_value *right)
-{
-    size_t left_size = as_object(*left)->count;
-    size_t right_size = as_object(*right)->count;
-    size_t size = left_size + right_size;
-    if (size > STRING_SIZE_MAX)
+    if (string == NULL || !set_reserve(&heap->strings))
         return NULL;
-    struct string *joined = heap_new(heap, KIND_STRING, sizeof *joined + size + 1);
-    if (joined == NULL)
-        return NULL;
-    joined->object.count = (uint32_t)size;
-    if (!set_reserve(&heap->young_strings, 1) || !set_reserve(&heap->old_strings, 1))
-        return NULL;
-    memcpy(joined->bytes, as_string(*left)->bytes, left_size);
-    memcpy(joined->bytes + left_size, as_string(*right)->bytes, right_size);
-    joined->bytes[size] = '\0';
-    joined->hash = hash_of(joined->bytes, size);
-    struct string *found = find(heap, joined->bytes, size, joined->hash);
-    if (found != NULL) {
-        discard(heap, joined, sizeof *joined + size + 1);
-        return found;
+    string->hash = hash_of(string->bytes, string->object.count);
+    struct string **place = find_place(&heap->strings, string);
+    if (*place != NULL) {
+        heap_give_back(heap, &string->object);
+        return *place;
     }
-    set_add(heap_is_young(heap, joined) ? &heap->young_strings : &heap->old_strings, joined);
-    return joined;
+    heap->strings.used++;
+    *place = string;
+    return string;
 }
 
-/* ---- Collections ---- */
-
-bool strings_reserve_for_minor(struct heap *heap)
+struct string *string_intern(struct heap *heap, const char *bytes, size_t size)
 {
-    return set_reserve(&heap->old_strings, heap->young_strings.used);
+    struct string *string = string_new(heap, size);
+    if (string != NULL)
+        memcpy(string->bytes, bytes, size);
+    return intern(heap, string);
 }
 
-void strings_after_minor(struct heap *heap)
+struct string *string_join(struct heap *heap, const struct string *left, const struct string *right)
 {
-    struct string_set *young = &heap->young_strings;
-    if (young->used == 0)
-        return;
-    for (size_t i = 0; i < young->capacity; i++) {
-        struct string *string = young->places[i];
-        if (string != NULL && string->object.flags & FLAG_MOVED)
-            set_add(&heap->old_strings, string->object.identity);
-        young->places[i] = NULL;
+    size_t left_size = left->object.count;
+    struct string *joined = string_new(heap, left_size + right->object.count);
+    if (joined != NULL) {
+        memcpy(joined->bytes, left->bytes, left_size);
+        memcpy(joined->bytes + left_size, right->bytes, right->object.count);
     }
-    young->used = 0;
+    return intern(heap, joined);
 }
 
 void strings_before_sweep(struct heap *heap)
 {
-    struct string_set *old = &heap->old_strings;
-    for (size_t i = 0; i < old->capacity; i++)
-        if (old->places[i] != NULL && !(old->places[i]->object.flags & FLAG_MARKED))
-            old->places[i] = &removed;
+    struct string_set *set = &heap->strings;
+    for (size_t i = 0; i < set->capacity; i++)
+        if (set->places[i] != NULL && !(set->places[i]->object.flags & FLAG_MARKED))
+            set->places[i] = &removed;
 }

@@ -40,7 +40,8 @@ static bool add(struct vm *vm)
     if (!is_kind(operands[0], KIND_STRING) || !is_kind(operands[1], KIND_STRING))
         return operands_error(vm, "Operands must be two numbers or two strings.");
     note_operands(vm, SEEN_STRINGS);
-    const struct string *joined = string_join(&vm->heap, &operands[0], &operands[1]);
+    const struct string *joined =
+        string_join(&vm->heap, as_string(operands[0]), as_string(operands[1]));
     if (joined == NULL)
         return out_of_memory(vm);
     operands[0] = object_value(joined);

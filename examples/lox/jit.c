@@ -456,7 +456,6 @@ bool jit_init(struct vm *vm, enum jit_mode mode, bool names_code, const char *lo
     check(cairn_exit_create(jit.runtime, leave_compiled, NULL, &jit.exit, &error), &error);
     check(cairn_signature_create(NULL, &result, 1, &argument, 1, &jit.resume_signature, &error),
           &error);
-    heap_add_roots(&vm->heap, visit_cached, NULL);
     jit.next_id = 1;
     jit.assumptions = heap_map(GLOBALS_MAX * sizeof(cairn_assumption *));
     return jit.assumptions != NULL && sem_init(&job.has_ended, 0, 0) == 0;
@@ -469,7 +468,6 @@ void jit_destroy(void)
         LLVMDisposeMemoryBuffer(job.bitcode);
     for (uint32_t i = 0; jit.assumptions != NULL && i < jit.vm->globals.count; i++)
         cairn_assumption_destroy(jit.assumptions[i]);
-    free_cached();
     cairn_exit_destroy(jit.exit);
     cairn_signature_destroy(jit.resume_signature);
     cairn_perf_close(jit.perf, NULL);

@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 /* ---- Roots ---- */
 
@@ -47,28 +48,6 @@ static void visit_roots(struct heap *heap, void *user)
         function_visit(heap, function);
 }
 
-/* ---- Set-up ---- */
-
-bool vm_init(struct vm *vm, const struct heap_options *options)
-{
-    *vm = (struct vm){.stack = heap_map((STACK_SLOTS + REGISTER_SLOTS) * sizeof *vm->stack),
-                      .frames = heap_map((FRAMES_MAX + FRAMES_SPARE) * sizeof *vm->frames)};
-    vm->globals.values = heap_map(GLOBALS_MAX * sizeof *vm->globals.values);
-    vm->globals.are_assigned = heap_map(GLOBALS_MAX);
-    if (!heap_init(&vm->heap, options) || vm->stack == NULL || vm->frames == NULL ||
-        vm->globals.values == NULL || vm->globals.are_assigned == NULL)
-        return false;
-    vm->top = vm->stack;
-    vm->frame = vm->frames;
-    vm->frame->base = vm->stack;
-    heap_add_roots(&vm->heap, visit_roots, vm);
-    vm->init_name = string_intern_old(&vm->heap, "init", 4);
-    if (vm->init_name == NULL)
-        return false;
-    define_natives(vm);
-    return true;
-}
-
 /* ---- Global variables ---- */
 
 uint32_t global_number(struct vm *vm, struct string *name)
@@ -87,10 +66,10 @@ uint32_t global_number(struct vm *vm, struct string *name)
     return globals->count++;
 }
 
-void define_native(struct vm *vm, const char *name, uint32_t arity,
-                   lox_value (*call)(struct vm *vm, const lox_value *arguments))
+static void define_native(struct vm *vm, const char *name, uint32_t arity,
+                          lox_value (*call)(struct vm *vm, const lox_value *arguments))
 {
-    struct string *string = string_intern_old(&vm->heap, name, strlen(name));
+    struct string *string = string_intern(&vm->heap, name, strlen(name));
     if (string == NULL)
         heap_exhausted();
     uint32_t number = global_number(vm, string);
@@ -100,6 +79,35 @@ void define_native(struct vm *vm, const char *name, uint32_t arity,
     native->arity = arity;
     native->call = call;
     vm->globals.values[number] = object_value(native);
+}
+
+static lox_value clock_native(struct vm *vm, const lox_value *arguments)
+{
+    (void)vm;
+    (void)arguments;
+    return number_value((double)clock() / CLOCKS_PER_SEC);
+}
+
+/* ---- Set-up ---- */
+
+bool vm_init(struct vm *vm, const struct heap_options *options)
+{
+    *vm = (struct vm){.stack = heap_map((STACK_SLOTS + REGISTER_SLOTS) * sizeof *vm->stack),
+                      .frames = heap_map((FRAMES_MAX + FRAMES_SPARE) * sizeof *vm->frames)};
+    vm->globals.values = heap_map(GLOBALS_MAX * sizeof *vm->globals.values);
+    vm->globals.are_assigned = heap_map(GLOBALS_MAX);
+    if (!heap_init(&vm->heap, options) || vm->stack == NULL || vm->frames == NULL ||
+        vm->globals.values == NULL || vm->globals.are_assigned == NULL)
+        return false;
+    vm->top = vm->stack;
+    vm->frame = vm->frames;
+    vm->frame->base = vm->stack;
+    heap_add_roots(&vm->heap, visit_roots, vm);
+    vm->init_name = string_intern(&vm->heap, "init", 4);
+    if (vm->init_name == NULL)
+        return false;
+    define_native(vm, "clock", 0, clock_native);
+    return true;
 }
 
 /* ---- Errors ---- */
@@ -123,7 +131,7 @@ static void complete_frames(struct vm *vm)
 
 static void print_frame(const struct frame *frame)
 {
-    unsigned line = line_of(frame->function, frame->at - 1);
+    unsigned line = frame->function->lines[frame->at - 1 - frame->function->code];
     if (frame->function->name == NULL)
         fprintf(stderr, "[line %u] in script\n", line);
     else

@@ -7,7 +7,6 @@
 #define LOX_VM_H
 
 #include "code.h"
-#include "intern.h"
 
 enum {
     STACK_SLOTS = 1 << 25, /* 100,000 calls with 300 slots each */
@@ -74,10 +73,6 @@ bool vm_init(struct vm *vm, const struct heap_options *options);
 /* Returns the number of a global variable. */
 uint32_t global_number(struct vm *vm, struct string *name);
 
-/* Defines a function of C. Its name is a C string. */
-void define_native(struct vm *vm, const char *name, uint32_t arity,
-                   lox_value (*call)(struct vm *vm, const lox_value *arguments));
-
 /* Prints a message and the stack, whose newest frame must be saved. Returns false. */
 bool runtime_error(struct vm *vm, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -102,9 +97,5 @@ bool out_of_memory(struct vm *vm);
 
 /* Runs a script. Returns false after a run-time error, which was printed. */
 bool interpret(struct vm *vm, struct function *script);
-
-/* ---- natives.c ---- */
-
-void define_natives(struct vm *vm);
 
 #endif
