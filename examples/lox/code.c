@@ -117,20 +117,10 @@ void function_print(const struct function *function)
 
 void site_record(struct site *site, const struct site_case *seen)
 {
-    for (uint32_t i = 0; i < SITE_CASES; i++) {
-        if (site->cases[i].key == NO_KEY) {
-            site->cases[i] = *seen;
-            return;
-        }
-    }
-    site->is_megamorphic = true;
-}
-
-static void case_visit(struct heap *heap, struct site_case *seen)
-{
-    if (seen->access != ACCESS_NONE && seen->access != ACCESS_CALL)
-        heap_visit_object(heap, &seen->key);
-    heap_visit_object(heap, &seen->target);
+    if (site->case_count < SITE_CASES)
+        site->cases[site->case_count++] = *seen;
+    else
+        site->is_megamorphic = true;
 }
 
 void function_visit(struct heap *heap, struct function *function)
@@ -141,7 +131,11 @@ void function_visit(struct heap *heap, struct function *function)
     for (uint32_t i = 0; i < function->site_count; i++) {
         struct site *site = &function->sites[i];
         heap_visit_object(heap, &site->name);
-        for (uint32_t j = 0; j < SITE_CASES; j++)
-            case_visit(heap, &site->cases[j]);
+        for (uint32_t j = 0; j < site->case_count; j++) {
+            struct site_case *seen = &site->cases[j];
+            if (seen->access != ACCESS_CALL)
+                heap_visit_object(heap, &seen->key);
+            heap_visit_object(heap, &seen->target);
+        }
     }
 }

@@ -116,6 +116,7 @@ enum { SITE_CASES = 4 };
 /* Calls are recorded only with a number of arguments that the callee accepts. */
 struct site {
     struct site_case cases[SITE_CASES];
+    uint32_t case_count;
     struct string *name; /* of the property; NULL for CALL */
     uint32_t argument_count;
     bool is_megamorphic; /* it has seen more, or what cannot be in a case */

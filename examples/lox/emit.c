@@ -373,12 +373,6 @@ static void make_numbers(struct emitter *e, uint32_t count)
     }
 }
 
-static void expect_numbers(struct emitter *e, uint32_t count)
-{
-    guard(e, are_numbers_test(e, count));
-    make_numbers(e, count);
-}
-
 static void expect_object(struct emitter *e, struct value *value)
 {
     if (value->is_object)
@@ -527,17 +521,6 @@ static void go(struct emitter *e, struct target *target)
     e->is_live = false;
 }
 
-/* Returns the value in a form, made at the end of the edge's block. */
-static LLVMValueRef value_on_edge(struct emitter *e, struct edge *edge, uint32_t slot,
-                                  bool is_double)
-{
-    LLVMBasicBlockRef current = LLVMGetInsertBlock(e->builder);
-    LLVMPositionBuilderBefore(e->builder, LLVMGetBasicBlockTerminator(edge->from));
-    LLVMValueRef value = is_double ? edge->slots[slot].number : bits_of(e, &edge->slots[slot]);
-    begin(e, current);
-    return value;
-}
-
 static struct value merge_slot(struct emitter *e, struct target *target, uint32_t slot)
 {
     struct value merged = target->edges->slots[slot];
@@ -566,13 +549,18 @@ static struct value merge_slot(struct emitter *e, struct target *target, uint32_
     return merged;
 }
 
+/* Adds the values of a slot, which are made at the ends of the edges' blocks. */
 static void add_incoming(struct emitter *e, struct target *target, uint32_t slot, LLVMValueRef phi)
 {
-    bool is_double = LLVMTypeOf(phi) == e->number;
+    LLVMBasicBlockRef current = LLVMGetInsertBlock(e->builder);
     for (struct edge *edge = target->edges; edge != NULL; edge = edge->next) {
-        LLVMValueRef value = value_on_edge(e, edge, slot, is_double);
+        LLVMValueRef value = edge->slots[slot].number;
+        LLVMPositionBuilderBefore(e->builder, LLVMGetBasicBlockTerminator(edge->from));
+        if (LLVMTypeOf(phi) != e->number)
+            value = bits_of(e, &edge->slots[slot]);
         LLVMAddIncoming(phi, &value, &edge->from, 1);
     }
+    begin(e, current);
 }
 
 /* Begins a target's block, with the values of all ways to it. */
@@ -666,7 +654,9 @@ static void emit_numeric(struct emitter *e, enum operation operation)
         [OP_MULTIPLY] = LLVMFMul,
         [OP_DIVIDE] = LLVMFDiv,
     };
-    expect_numbers(e, operation == OP_NEGATE ? 1 : 2);
+    uint32_t count = operation == OP_NEGATE ? 1 : 2;
+    guard(e, are_numbers_test(e, count));
+    make_numbers(e, count);
     LLVMValueRef right = operand(e, 1)->number;
     if (operation == OP_NEGATE) {
         e->height--;
@@ -716,13 +706,6 @@ static LLVMValueRef equality(struct emitter *e, struct value *a, struct value *b
         return are_same;
     LLVMValueRef is_other = compare(e, LLVMIntUGE, a_bits, FIRST_TAG);
     return LLVMBuildOr(e->builder, are_equal, LLVMBuildAnd(e->builder, are_same, is_other, ""), "");
-}
-
-static void emit_equality(struct emitter *e, bool is_negated)
-{
-    LLVMValueRef are_equal = equality(e, operand(e, 2), operand(e, 1));
-    e->height -= 2;
-    push_truth(e, is_negated ? LLVMBuildNot(e->builder, are_equal, "") : are_equal);
 }
 
 /* ---- Variables ---- */
@@ -806,12 +789,6 @@ static LLVMValueRef box_at(struct emitter *e, uint32_t index)
     return load(e, e->pointer, closure_of(e, e->top), offset);
 }
 
-static LLVMValueRef kind_is_box(struct emitter *e, LLVMValueRef object)
-{
-    LLVMValueRef kind = load(e, e->i8, object, offsetof(struct object, kind));
-    return LLVMBuildICmp(e->builder, LLVMIntEQ, kind, LLVMConstInt(e->i8, KIND_BOX, 0), "");
-}
-
 /* A local variable that a closure may have captured: goes to `plain` if it is not in a box. */
 static LLVMValueRef expect_box(struct emitter *e, uint32_t slot, struct target *plain)
 {
@@ -819,7 +796,9 @@ static LLVMValueRef expect_box(struct emitter *e, uint32_t slot, struct target *
     LLVMValueRef bits = bits_of(e, value);
     go_if(e, compare(e, LLVMIntULT, bits, OBJECT_TAG), plain);
     LLVMValueRef box = pointer_to(e, bits);
-    go_if(e, LLVMBuildNot(e->builder, kind_is_box(e, box), ""), plain);
+    LLVMValueRef kind = load(e, e->i8, box, offsetof(struct object, kind));
+    LLVMValueRef box_kind = LLVMConstInt(e->i8, KIND_BOX, 0);
+    go_if(e, LLVMBuildICmp(e->builder, LLVMIntNE, kind, box_kind, ""), plain);
     return box;
 }
 
@@ -861,20 +840,6 @@ static void access_captured(struct emitter *e, uint32_t slot, bool is_store)
 }
 
 /* ---- Properties ---- */
-
-static LLVMValueRef identity_of(struct emitter *e, struct value *value)
-{
-    LLVMValueRef object = pointer_to(e, bits_of(e, value));
-    return mark(e, MEMORY_IDENTITY, load(e, e->i64, object, offsetof(struct object, identity)));
-}
-
-static uint32_t case_count(const struct site *site)
-{
-    uint32_t count = 0;
-    while (count < SITE_CASES && site->cases[count].key != NO_KEY)
-        count++;
-    return count;
-}
 
 /* Compiles each case of a site. The operand `from_top` is the object; the functions leave the state
  * after the operation. */
@@ -922,13 +887,6 @@ static LLVMValueRef ask_cache(struct emitter *e, const struct dispatch *d,
     return result;
 }
 
-static void get_cached(struct emitter *e, const struct dispatch *d, struct target *others)
-{
-    LLVMValueRef value = ask_cache(e, d, missed_field, find_field, UNDEFINED, others);
-    e->height--;
-    push_bits(e, value);
-}
-
 static void invoke_cached(struct emitter *e, const struct dispatch *d, struct target *others)
 {
     LLVMValueRef method = ask_cache(e, d, missed_method, find_method, 0, others);
@@ -943,9 +901,11 @@ static void emit_runtime(struct emitter *e, const struct dispatch *d)
 {
     struct target others = {.edges = NULL};
     struct target done = {.edges = NULL};
-    if (d->emit_case == emit_get_case)
-        get_cached(e, d, &others);
-    else if (d->emit_case == call_method)
+    if (d->emit_case == emit_get_case) {
+        LLVMValueRef value = ask_cache(e, d, missed_field, find_field, UNDEFINED, &others);
+        e->height--;
+        push_bits(e, value);
+    } else if (d->emit_case == call_method)
         invoke_cached(e, d, &others);
     else
         go(e, &others);
@@ -1017,7 +977,7 @@ static bool emit_known(struct emitter *e, const struct dispatch *d, uint32_t cou
 
 static void emit_dispatch(struct emitter *e, const struct dispatch *d)
 {
-    uint32_t count = case_count(d->site);
+    uint32_t count = d->site->case_count;
     if (emit_known(e, d, count))
         return;
     struct value *object = operand(e, d->from_top);
@@ -1027,7 +987,8 @@ static void emit_dispatch(struct emitter *e, const struct dispatch *d)
         go_if(e, compare(e, LLVMIntULT, bits_of(e, object), OBJECT_TAG), &miss);
     else
         expect_object(e, object);
-    LLVMValueRef identity = identity_of(e, operand(e, d->from_top));
+    LLVMValueRef address = pointer_to(e, bits_of(e, operand(e, d->from_top)));
+    LLVMValueRef identity = mark(e, MEMORY_IDENTITY, load(e, e->i64, address, 0));
     uint32_t last = count - 1;
     while (is_repeated(d->site, last))
         last--;
@@ -1355,7 +1316,9 @@ static void emit_operation(struct emitter *e, instruction code)
         break;
     case OP_EQUAL:
     case OP_NOT_EQUAL:
-        emit_equality(e, operation_of(code) == OP_NOT_EQUAL);
+        value = equality(e, operand(e, 2), operand(e, 1));
+        e->height -= 2;
+        push_truth(e, operation_of(code) == OP_EQUAL ? value : LLVMBuildNot(e->builder, value, ""));
         break;
     case OP_LESS:
     case OP_LESS_EQUAL:
@@ -1413,10 +1376,8 @@ static struct target *target_at(struct emitter *e, struct activation *a, uint32_
 }
 
 /* Notes the depth at an instruction, to which there may be a jump. */
-static void reach(struct emitter *e, struct activation *a, uint32_t at, int32_t depth,
-                  uint32_t *work, uint32_t *count)
+static void reach(struct activation *a, uint32_t at, int32_t depth, uint32_t *work, uint32_t *count)
 {
-    (void)e;
     if (a->depths[at] >= 0)
         return;
     a->depths[at] = depth;
@@ -1429,7 +1390,7 @@ static void analyse_from(struct emitter *e, struct activation *a, uint32_t first
     const struct function *function = a->function;
     uint32_t *work = allocate(e, (function->code_count + 1) * sizeof *work);
     uint32_t count = 0;
-    reach(e, a, first, depth, work, &count);
+    reach(a, first, depth, work, &count);
     while (count > 0) {
         uint32_t at = work[--count];
         instruction code = function->code[at];
@@ -1440,21 +1401,21 @@ static void analyse_from(struct emitter *e, struct activation *a, uint32_t first
         case OP_JUMP_IF_FALSE:
         case OP_JUMP_IF_TRUE:
         case OP_POP_JUMP_IF_FALSE:
-            reach(e, a, next, after, work, &count);
+            reach(a, next, after, work, &count);
             /* fall through */
         case OP_JUMP:
             target_at(e, a, next + operand_of(code));
-            reach(e, a, next + operand_of(code), after, work, &count);
+            reach(a, next + operand_of(code), after, work, &count);
             break;
         case OP_LOOP:
             target_at(e, a, next - operand_of(code))->is_loop = true;
-            reach(e, a, next - operand_of(code), after, work, &count);
+            reach(a, next - operand_of(code), after, work, &count);
             break;
         case OP_RETURN:
         case OP_HALT:
             break;
         default:
-            reach(e, a, next, after, work, &count);
+            reach(a, next, after, work, &count);
             break;
         }
     }
@@ -1567,18 +1528,6 @@ static void make_memory_tags(struct emitter *e)
     }
 }
 
-static void begin_function(struct emitter *e)
-{
-    e->function = LLVMAddFunction(e->module, e->input->name, e->code_type);
-    cairn_prepare_function(e->function);
-    e->closure = LLVMGetParam(e->function, 0);
-    e->base = LLVMGetParam(e->function, 1);
-    e->frame = LLVMGetParam(e->function, 2);
-    e->failed = new_block(e);
-    begin(e, e->failed);
-    LLVMBuildRet(e->builder, word(e, UNDEFINED));
-}
-
 /* Returns a slot that is an argument, or else only that it is in memory. */
 static struct value argument(const struct emitter *e, uint32_t slot)
 {
@@ -1673,7 +1622,14 @@ LLVMModuleRef emit_function(LLVMContextRef context, const struct emit_input *inp
     e->builder = LLVMCreateBuilderInContext(context);
     make_types(e);
     make_memory_tags(e);
-    begin_function(e);
+    e->function = LLVMAddFunction(e->module, input->name, e->code_type);
+    cairn_prepare_function(e->function);
+    e->closure = LLVMGetParam(e->function, 0);
+    e->base = LLVMGetParam(e->function, 1);
+    e->frame = LLVMGetParam(e->function, 2);
+    e->failed = new_block(e);
+    begin(e, e->failed);
+    LLVMBuildRet(e->builder, word(e, UNDEFINED));
     emit_all(e);
     LLVMModuleRef module = e->module;
     if (e->has_failed) {

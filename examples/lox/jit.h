@@ -71,24 +71,14 @@ void jit_redefined(struct vm *vm, uint32_t global);
 
 #define JIT_DEFAULT JIT_OFF
 
-static inline bool jit_init(struct vm *vm, enum jit_mode mode, bool names_code,
-                            const char *log_path)
-{
-    (void)vm;
-    (void)log_path;
-    (void)names_code;
-    return mode == JIT_OFF;
-}
-static inline void jit_destroy(void) {}
-static inline void jit_print_statistics(void) {}
-static inline void jit_add_function(struct function *function) { (void)function; }
-static inline bool jit_enter(struct vm *vm) { return vm != NULL; }
-static inline bool jit_loop(struct vm *vm) { return vm != NULL; }
-static inline void jit_redefined(struct vm *vm, uint32_t global)
-{
-    (void)vm;
-    (void)global;
-}
+#define jit_init(vm, mode, names_code, log_path)                                                   \
+    ((void)(vm), (void)(names_code), (void)(log_path), (mode) == JIT_OFF)
+#define jit_destroy() (void)0
+#define jit_print_statistics() (void)0
+#define jit_add_function(function) (void)(function)
+#define jit_enter(vm) ((vm) != NULL)
+#define jit_loop(vm) ((vm) != NULL)
+#define jit_redefined(vm, global) ((void)(vm), (void)(global))
 
 #endif
 #endif
