@@ -245,20 +245,18 @@ static void emit_loop(struct compiler *c, uint32_t start)
     emit(c, OP_LOOP, function_of_unit(c)->code_count + 1 - start);
 }
 
-static void emit_get_local(struct compiler *c, uint32_t slot)
+static void emit_local(struct compiler *c, bool is_set, uint32_t slot)
 {
-    emit(c, c->unit->locals[slot].is_captured ? OP_GET_CAPTURED : OP_GET_LOCAL, slot);
-}
-
-static void emit_set_local(struct compiler *c, uint32_t slot)
-{
-    emit(c, c->unit->locals[slot].is_captured ? OP_SET_CAPTURED : OP_SET_LOCAL, slot);
+    if (c->unit->locals[slot].is_captured)
+        emit(c, is_set ? OP_SET_CAPTURED : OP_GET_CAPTURED, slot);
+    else
+        emit(c, is_set ? OP_SET_LOCAL : OP_GET_LOCAL, slot);
 }
 
 static void emit_default_return(struct compiler *c)
 {
     if (c->unit->kind == UNIT_INITIALIZER)
-        emit_get_local(c, 0);
+        emit_local(c, false, 0);
     else
         emit(c, OP_PUSH_NIL, 0);
     emit(c, OP_RETURN, 0);
@@ -495,29 +493,23 @@ static void logical(struct compiler *c)
 
 static void named_variable(struct compiler *c, struct string *name, bool can_assign)
 {
-    enum operation get = OP_GET_GLOBAL;
-    enum operation set = OP_SET_GLOBAL;
     uint32_t index;
     bool is_local = find_local(c, c->unit, name, &index);
-    if (!is_local && find_captured(c, c->unit, name, &index)) {
-        get = OP_GET_BOX;
-        set = OP_SET_BOX;
-    } else if (!is_local) {
+    bool is_box = !is_local && find_captured(c, c->unit, name, &index);
+    bool is_global = !is_local && !is_box;
+    if (is_global)
         index = number_of_global(c, name);
-    }
-    bool is_assignment = can_assign && match(c, TOKEN_EQUAL);
-    if (is_assignment)
+    bool is_set = can_assign && match(c, TOKEN_EQUAL);
+    if (is_set)
         expression(c);
-    if (is_assignment && set == OP_SET_GLOBAL && !is_local) {
-        c->vm->globals.are_assigned[index] = true;
+    if (is_set && is_global)
         jit_redefined(c->vm, index);
-    }
-    if (is_local && is_assignment)
-        emit_set_local(c, index);
-    else if (is_local)
-        emit_get_local(c, index);
+    if (is_local)
+        emit_local(c, is_set, index);
+    else if (is_box)
+        emit(c, is_set ? OP_SET_BOX : OP_GET_BOX, index);
     else
-        emit(c, is_assignment ? set : get, index);
+        emit(c, is_set ? OP_SET_GLOBAL : OP_GET_GLOBAL, index);
 }
 
 static void variable(struct compiler *c) { named_variable(c, previous_name(c), c->can_assign); }
@@ -708,7 +700,7 @@ static void function_declaration(struct compiler *c)
     make_ready(c);
     emit(c, OP_PUSH_NIL, 0);
     function(c, UNIT_FUNCTION, name, OP_CLOSURE);
-    emit_set_local(c, slot);
+    emit_local(c, true, slot);
     emit(c, OP_POP, 1);
 }
 

@@ -102,25 +102,16 @@ static struct closure *make_closure(struct vm *vm, struct function *function, bo
     return closure;
 }
 
-static bool push_closure(struct vm *vm, struct function *function)
+/* Pushes a new object, or fails if there was no memory for it. */
+static bool push_new(struct vm *vm, const void *object)
 {
-    const struct closure *closure = make_closure(vm, function, false);
-    if (closure == NULL)
+    if (object == NULL)
         return out_of_memory(vm);
-    *vm->top++ = object_value(closure);
+    *vm->top++ = object_value(object);
     return true;
 }
 
 /* ---- Classes ---- */
-
-static bool push_class(struct vm *vm, lox_value name)
-{
-    const struct class *class = class_new(&vm->heap, as_string(name));
-    if (class == NULL)
-        return out_of_memory(vm);
-    *vm->top++ = object_value(class);
-    return true;
-}
 
 static bool inherit(struct vm *vm)
 {
@@ -136,9 +127,8 @@ static bool inherit(struct vm *vm)
 static bool define_method(struct vm *vm, struct function *function)
 {
     struct closure *method = make_closure(vm, function, true);
-    if (method == NULL)
-        return out_of_memory(vm);
-    *vm->top++ = object_value(method);
+    if (!push_new(vm, method))
+        return false;
     bool has_memory = class_add_method(&vm->heap, as_class(vm->top[-2]), function->name, method,
                                        function->is_initializer);
     vm->top--;
@@ -147,14 +137,19 @@ static bool define_method(struct vm *vm, struct function *function)
 
 /* ---- Calls ---- */
 
+static bool accepts(struct vm *vm, uint32_t arity, uint32_t argument_count)
+{
+    return argument_count == arity || runtime_error(vm, "Expected %u arguments but got %u.",
+                                                    (unsigned)arity, (unsigned)argument_count);
+}
+
 /* Makes the frame of a call whose callee and arguments are on the stack. */
 static bool enter(struct vm *vm, struct closure *closure, uint32_t argument_count)
 {
     struct function *function = function_of(closure);
     lox_value *base = vm->top - argument_count - 1;
-    if (argument_count != function->arity)
-        return runtime_error(vm, "Expected %u arguments but got %u.", (unsigned)function->arity,
-                             (unsigned)argument_count);
+    if (!accepts(vm, function->arity, argument_count))
+        return false;
     if (vm->frame == vm->frames + FRAMES_MAX - 1 ||
         function->stack_size > (size_t)(vm->stack + STACK_SLOTS - base))
         return runtime_error(vm, "Stack overflow.");
@@ -167,8 +162,8 @@ static bool enter(struct vm *vm, struct closure *closure, uint32_t argument_coun
 static bool construct(struct vm *vm, uint32_t argument_count)
 {
     const struct class *class = as_class(vm->top[-1 - (ptrdiff_t)argument_count]);
-    if (class->init == NULL && argument_count > 0)
-        return runtime_error(vm, "Expected 0 arguments but got %u.", (unsigned)argument_count);
+    if (class->init == NULL && !accepts(vm, 0, argument_count))
+        return false;
     const struct instance *instance = instance_new(&vm->heap, class);
     if (instance == NULL)
         return out_of_memory(vm);
@@ -178,9 +173,8 @@ static bool construct(struct vm *vm, uint32_t argument_count)
 
 static bool call_native(struct vm *vm, const struct native *native, uint32_t argument_count)
 {
-    if (argument_count != native->arity)
-        return runtime_error(vm, "Expected %u arguments but got %u.", (unsigned)native->arity,
-                             (unsigned)argument_count);
+    if (!accepts(vm, native->arity, argument_count))
+        return false;
     lox_value result = native->call(vm, vm->top - argument_count);
     vm->top -= argument_count;
     vm->top[-1] = result;
@@ -236,9 +230,9 @@ static bool call(struct vm *vm, struct site *site)
 
 /* ---- Properties ---- */
 
-static bool undefined_property(struct vm *vm, const struct string *name)
+static bool undefined(struct vm *vm, const char *what, const struct string *name)
 {
-    return runtime_error(vm, "Undefined property '%s'.", name->bytes);
+    return runtime_error(vm, "Undefined %s '%s'.", what, name->bytes);
 }
 
 /* Replaces the receiver on the top of the stack by its bound method. */
@@ -272,7 +266,7 @@ static bool get_property(struct vm *vm, struct site *site)
     if (known != NULL)
         found = *known;
     else if (!property_find(shape_of(instance), site->name, &found))
-        return undefined_property(vm, site->name);
+        return undefined(vm, "property", site->name);
     else
         note(site, &found, false);
     if (found.access == ACCESS_METHOD)
@@ -309,7 +303,7 @@ static bool invoke(struct vm *vm, struct site *site)
     if (!is_kind(*receiver, KIND_INSTANCE))
         return runtime_error(vm, "Only instances have methods.");
     if (!property_find(shape_of(as_instance(*receiver)), site->name, &found))
-        return undefined_property(vm, site->name);
+        return undefined(vm, "property", site->name);
     if (found.access != ACCESS_METHOD) {
         site->is_megamorphic = true;
         *receiver = field_get(as_instance(*receiver), &found);
@@ -326,7 +320,7 @@ static bool access_super(struct vm *vm, struct site *site, bool is_call)
     struct site_case found = {.key = as_object(superclass), .access = ACCESS_METHOD};
     found.target = class_method(as_class(superclass), site->name);
     if (found.target == NULL)
-        return undefined_property(vm, site->name);
+        return undefined(vm, "property", site->name);
     if (site_find(site, superclass) == NULL)
         note(site, &found, is_call);
     return is_call ? enter(vm, found.target, site->argument_count) : bind(vm, found.target);
@@ -343,7 +337,7 @@ bool run_slowly(struct vm *vm)
     switch (operation_of(word)) {
     case OP_GET_GLOBAL:
     case OP_SET_GLOBAL:
-        return runtime_error(vm, "Undefined variable '%s'.", vm->globals.names[index]->bytes);
+        return undefined(vm, "variable", vm->globals.names[index]);
     case OP_GET_PROPERTY:
         return get_property(vm, &sites[index]);
     case OP_SET_PROPERTY:
@@ -363,9 +357,9 @@ bool run_slowly(struct vm *vm)
     case OP_INVOKE:
         return invoke(vm, &sites[index]);
     case OP_CLOSURE:
-        return push_closure(vm, frame->function->functions[index]);
+        return push_new(vm, make_closure(vm, frame->function->functions[index], false));
     case OP_CLASS:
-        return push_class(vm, frame->function->constants[index]);
+        return push_new(vm, class_new(&vm->heap, as_string(frame->function->constants[index])));
     case OP_INHERIT:
         return inherit(vm);
     case OP_METHOD:
