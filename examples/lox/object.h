@@ -8,8 +8,8 @@
  *
  *     instance  its shape           closure  its function        class  itself        others  NULL
  *
- * Strings of the program's text, classes, shapes, tables and closures of methods are allocated in
- * the old generation, which does not move. So caches and compiled code may contain their addresses.
+ * Strings, classes, shapes, tables and closures of methods are allocated in the old generation,
+ * which does not move. So caches and compiled code may contain their addresses.
  *
  * After the header, pointers to objects come first, then values, then all else (see struct layout
  * in heap.c).
