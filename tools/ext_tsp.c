@@ -14,12 +14,12 @@
 #include <string.h>
 
 enum {
-    FORWARD_BYTES = 1024,
-    BACKWARD_BYTES = 640,
     SPLIT_BLOCKS_MAX = 128, /* longer chains are not split */
     SPLITS_MAX = 32,        /* places at which a chain is split for one pair */
     WORK_PER_ITEM = 4096,   /* visits of edges for each block and edge of the graph */
 };
+#define FORWARD_BYTES 1024.0
+#define BACKWARD_BYTES 640.0
 #define BRANCH_SHARE 0.1
 #define GAIN_LEAST 1e-8
 #define NO_BLOCK UINT32_MAX

@@ -148,7 +148,8 @@ struct group {
     double count;
 };
 
-enum { GROUP_BYTES_MAX = 1 << 20, DENSITY_LOSS_MAX = 8 };
+enum { GROUP_BYTES_MAX = 1 << 20 };
+#define DENSITY_LOSS_MAX 8.0
 
 static uint32_t find_group(struct group *groups, uint32_t number)
 {
