@@ -47,6 +47,9 @@ static const char help[] =
     "                                list them as compiled for another architecture\n"
 #endif
     "\n"
+    "Command for a running process that uses Cairn:\n"
+    "  inspect PID                   print its modules, sites, inline caches and code memory\n"
+    "\n"
     "'cairn COMMAND --help' prints the options of a command.\n"
     "'cairn --version' prints the version. The manual page is cairn(1).\n"
     "\n"
@@ -70,11 +73,12 @@ static const struct {
     const char *name;
     enum exit_status (*run)(int argc, char **argv);
 } commands[] = {
-    {"bbmap", command_bbmap},           {"compile", command_compile},
-    {"faultmap", command_faultmap},     {"lookup", command_lookup},
-    {"pcsections", command_pcsections}, {"profile", command_profile},
-    {"report", command_report},         {"run", command_run},
-    {"sanmd", command_sanmd},           {"stackmap", command_stackmap},
+    {"bbmap", command_bbmap},       {"compile", command_compile},
+    {"faultmap", command_faultmap}, {"inspect", command_inspect},
+    {"lookup", command_lookup},     {"pcsections", command_pcsections},
+    {"profile", command_profile},   {"report", command_report},
+    {"run", command_run},           {"sanmd", command_sanmd},
+    {"stackmap", command_stackmap},
 };
 
 int main(int argc, char **argv)

@@ -167,5 +167,6 @@ bool parse_command_line(int argc, char **argv, struct command_line *line, enum e
     }
     line->file.path = line->operands[0];
     return line->operand_count > 0 ||
-           complain("%s: no file is given; see 'cairn %s --help'", line->command, line->command);
+           complain("%s: no %s is given; see 'cairn %s --help'", line->command,
+                    line->operand_name == NULL ? "file" : line->operand_name, line->command);
 }

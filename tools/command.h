@@ -18,6 +18,7 @@ enum exit_status { EXIT_DONE = 0, EXIT_BAD_INPUT = 1, EXIT_BAD_USAGE = 2 };
 enum exit_status command_bbmap(int argc, char **argv);
 enum exit_status command_compile(int argc, char **argv);
 enum exit_status command_faultmap(int argc, char **argv);
+enum exit_status command_inspect(int argc, char **argv);
 enum exit_status command_lookup(int argc, char **argv);
 enum exit_status command_pcsections(int argc, char **argv);
 enum exit_status command_profile(int argc, char **argv);
@@ -82,9 +83,10 @@ struct command_line {
     const char *help;
     const struct option *options; /* in addition to those of struct file_options */
     size_t option_count;
-    size_t operand_limit; /* 0 for any number */
-    bool is_call;         /* whether the operands are a program and arguments, which may be negative
-                             numbers; the options of struct file_options are then unknown */
+    size_t operand_limit;     /* 0 for any number */
+    const char *operand_name; /* of the first one, for error messages; NULL: "file" */
+    bool is_call; /* whether the operands are a program and arguments, which may be negative
+                     numbers; the options of struct file_options are then unknown */
     struct file_options file;
     char **operands; /* all operands; the first is also `file.path` */
     size_t operand_count;

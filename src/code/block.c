@@ -13,12 +13,14 @@
  */
 #include "base/array.h"
 #include "base/error.h"
+#include "base/inspect.h"
 #include "code/parts.h"
 #include "code/state.h"
 #include "code/veneer.h"
 #include "code/write_key.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <string.h>
 
 /* Maximum number of pages by which a span grows beyond what is needed. */
@@ -729,4 +731,32 @@ void code_block_write_copy(struct code_block *block, uint64_t address, const voi
     /* Writing would copy the page, which is shared with the parent until then. */
     if (memcmp(place, bytes, size) != 0)
         memcpy(place, bytes, size);
+}
+
+/* ---- Readers in other processes ---- */
+
+_Static_assert((int)PAGES_FOR_CODE == INSPECT_CODE &&
+                   (int)PAGES_FOR_READ_ONLY == INSPECT_READ_ONLY &&
+                   (int)PAGES_FOR_DATA == INSPECT_DATA && (int)PAGE_USE_COUNT == INSPECT_USE_COUNT,
+               "uses of pages have their numbers");
+_Static_assert(offsetof(struct code_span, size) == sizeof(uint32_t),
+               "the bit fields of a span are in its first word");
+
+/* The compiler places bit fields. So their masks are taken from spans with all bits set. */
+void code_block_inspect(struct inspect_field *fields)
+{
+    const struct code_span all_units = {.first_unit = SPAN_UNITS_MASK};
+    const struct code_span all_uses = {.use = 3};
+    fields[INSPECT_BLOCK_USER] = INSPECT_PLACE(struct code_block, user);
+    fields[INSPECT_BLOCK_SLAB] = INSPECT_MEMBER(struct code_block, slab);
+    fields[INSPECT_BLOCK_SPAN_COUNT] = INSPECT_MEMBER(struct code_block, span_count);
+    fields[INSPECT_BLOCK_SPANS] = INSPECT_PLACE(struct code_block, first_spans);
+    fields[INSPECT_FIRST_SPANS] = INSPECT_CONSTANT(FIRST_SPANS);
+    fields[INSPECT_BLOCK_LISTS] = INSPECT_MEMBER(struct code_block, lists);
+    fields[INSPECT_LISTS_SPANS] = INSPECT_MEMBER(struct block_lists, spans);
+    fields[INSPECT_SPAN_STRIDE] = INSPECT_CONSTANT(sizeof(struct code_span));
+    fields[INSPECT_SPAN_UNIT] = inspect_bits(0, &all_units);
+    fields[INSPECT_SPAN_UNIT_BYTES] = INSPECT_CONSTANT(OWNERS_UNIT_BYTES);
+    fields[INSPECT_SPAN_USE] = inspect_bits(0, &all_uses);
+    fields[INSPECT_SPAN_USED] = INSPECT_MEMBER(struct code_span, used);
 }

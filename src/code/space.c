@@ -10,6 +10,8 @@
 #include "code/space.h"
 
 #include "base/error.h"
+#include "base/inspect.h"
+#include "code/parts.h"
 #include "code/state.h"
 #include "code/write_key.h"
 
@@ -446,4 +448,34 @@ void code_space_statistics(struct code_space *space, struct cairn_runtime_statis
     statistics->code_bytes = code * space->page_size;
     statistics->data_bytes = data * space->page_size;
     statistics->free_bytes = free * space->page_size;
+}
+
+/* ---- Readers in other processes ---- */
+
+_Static_assert((int)PAGE_FREE == INSPECT_PAGE_FREE &&
+                   (int)PAGE_OPEN_CODE == INSPECT_PAGE_OPEN_CODE &&
+                   (int)PAGE_OPEN_READ_ONLY == INSPECT_PAGE_OPEN_READ_ONLY &&
+                   (int)PAGE_CODE == INSPECT_PAGE_CODE &&
+                   (int)PAGE_READ_ONLY == INSPECT_PAGE_READ_ONLY &&
+                   (int)PAGE_DATA == INSPECT_PAGE_DATA &&
+                   (int)PAGE_SPARE_CODE == INSPECT_PAGE_SPARE_CODE &&
+                   (int)PAGE_STATE_COUNT == INSPECT_PAGE_STATE_COUNT,
+               "states of pages have their numbers");
+
+void code_space_inspect(struct inspect_field *fields)
+{
+    fields[INSPECT_SPACE_SLABS] = INSPECT_MEMBER(struct code_space, slabs);
+    fields[INSPECT_SPACE_STUB_COUNT] = INSPECT_MEMBER(struct code_space, stub_count);
+    fields[INSPECT_SPACE_STUB_BYTES] = INSPECT_MEMBER(struct code_space, stub_bytes);
+    fields[INSPECT_SLAB_NEXT] = INSPECT_MEMBER(struct code_slab, next);
+    fields[INSPECT_SLAB_BASE] = INSPECT_MEMBER(struct code_slab, base);
+    fields[INSPECT_SLAB_SIZE] = INSPECT_MEMBER(struct code_slab, size);
+    fields[INSPECT_SLAB_PAGE_SIZE] = INSPECT_MEMBER(struct code_slab, page_size);
+    fields[INSPECT_SLAB_PAGE_COUNT] = INSPECT_MEMBER(struct code_slab, page_count);
+    fields[INSPECT_SLAB_STATES] = INSPECT_MEMBER(struct code_slab, states);
+    for (unsigned use = 0; use < PAGE_USE_COUNT; use++) {
+        fields[INSPECT_SLAB_PARTS + use] = INSPECT_MEMBER(struct code_slab, parts[0].words);
+        fields[INSPECT_SLAB_PARTS + use].offset += use * (uint32_t)sizeof(struct units);
+    }
+    fields[INSPECT_PART_BYTES] = INSPECT_CONSTANT(PART_UNIT_BYTES);
 }

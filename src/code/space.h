@@ -55,6 +55,7 @@
 
 struct code_space;
 struct code_block;
+struct inspect_field;
 
 struct code_space_options {
     const struct cairn_arch *arch;
@@ -98,6 +99,11 @@ const struct cairn_arch *code_space_arch(const struct code_space *space);
  * grace periods. */
 void code_space_clean(struct code_space *space);
 void code_space_statistics(struct code_space *space, struct cairn_runtime_statistics *statistics);
+
+/* Set the fields of spaces and slabs, and of blocks, for readers in other processes
+ * (base/inspect.h). */
+void code_space_inspect(struct inspect_field *fields);
+void code_block_inspect(struct inspect_field *fields);
 
 /* ---- Forked children; see code/fork.c ---- */
 

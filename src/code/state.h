@@ -67,6 +67,8 @@ struct code_space {
     pthread_mutex_t lock;
     struct code_slab *slabs; /* newest first */
     uint32_t slab_count;
+    uint32_t stub_count; /* stubs that are not freed yet, and the bytes of their code */
+    size_t stub_bytes;
 };
 
 /* Takes the lock to change the data that it protects, after making a forked child's code its own.

@@ -177,6 +177,10 @@ static enum cairn_status add(const struct code_stub_request *request, struct cod
         if (status != CAIRN_OK)
             give(slab, stub, request->owner != NULL);
     }
+    if (status == CAIRN_OK) {
+        stub->space->stub_count++;
+        stub->space->stub_bytes += stub->code_bytes;
+    }
     space_leave(stub->space);
     return status;
 }
@@ -235,6 +239,8 @@ void code_stub_free(struct code_stub *stub)
         if (has_owner)
             remove_owner(slab, stub);
         give(slab, stub, has_owner);
+        space->stub_count--;
+        space->stub_bytes -= stub->code_bytes;
         space_leave(space);
     }
     memory_free(&space->allocator, stub, stub->description_bytes);

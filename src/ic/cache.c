@@ -6,6 +6,7 @@
 #include "ic/cache.h"
 
 #include "base/error.h"
+#include "base/inspect.h"
 #include "site/patch.h"
 
 #include <stddef.h>
@@ -39,8 +40,10 @@ static void set_form(cairn_site *site, enum site_form form)
 static void unbind(cairn_ic *ic)
 {
     struct cache_set *set = ic->set;
+    inspect_begin(set->descriptor, INSPECT_CACHES);
     *(ic->previous != NULL ? &ic->previous->next : &set->first) = ic->next;
     *(ic->next != NULL ? &ic->next->previous : &set->last) = ic->previous;
+    inspect_end(set->descriptor, INSPECT_CACHES);
     ic->site->ic = NULL;
 }
 
@@ -53,6 +56,24 @@ static void unload(cairn_ic *ic)
     cache_set_leave(set);
     code_stub_free(ic->code.stub);
     ic_free(ic);
+}
+
+/* Tells readers in other processes where the members of caches are. */
+static void set_fields(struct inspect_field *fields)
+{
+    fields[INSPECT_CACHE_SITE] = INSPECT_MEMBER(struct cairn_ic, site);
+    fields[INSPECT_CACHE_NEXT] = INSPECT_MEMBER(struct cairn_ic, next);
+    fields[INSPECT_CACHE_PREVIOUS] = INSPECT_MEMBER(struct cairn_ic, previous);
+    fields[INSPECT_CACHE_CASE_COUNT] = INSPECT_MEMBER(struct cairn_ic, case_count);
+    fields[INSPECT_CACHE_CASE_LIMIT] = INSPECT_MEMBER(struct cairn_ic, options.case_limit);
+    fields[INSPECT_CACHE_IS_MEGAMORPHIC] = INSPECT_MEMBER(struct cairn_ic, is_megamorphic);
+    fields[INSPECT_CACHE_IS_INLINE] = INSPECT_MEMBER(struct cairn_ic, is_inline);
+    fields[INSPECT_CACHE_COUNTS_HITS] = INSPECT_MEMBER(struct cairn_ic, options.counts_hits);
+    fields[INSPECT_CACHE_COUNTERS] = INSPECT_MEMBER(struct cairn_ic, counters_in_use);
+    fields[INSPECT_CACHE_HITS] = INSPECT_PLACE(struct cairn_ic, hits);
+    fields[INSPECT_CACHE_MISSES] = INSPECT_MEMBER(struct cairn_ic, misses);
+    fields[INSPECT_CACHE_STUB] = INSPECT_MEMBER(struct cairn_ic, code.stub);
+    fields[INSPECT_STUB_CODE_BYTES] = INSPECT_MEMBER(struct code_stub, code_bytes);
 }
 
 /* Once the site's form is set, no other patch of the site begins. The host guarantees that none has
@@ -68,8 +89,11 @@ enum cairn_status ic_bind(cairn_ic *ic, struct cairn_error *error)
     if (status != CAIRN_OK)
         return status;
     /* Written once, because it is read without the lock when there have been caches. */
-    if (set->functions == NULL)
+    if (set->functions == NULL) {
         set->functions = &functions;
+        if (set->descriptor != NULL)
+            set_fields(set->descriptor->fields);
+    }
     if (ic_is_retired(ic))
         status = error_set(error, CAIRN_ERROR_STATE, site->address,
                            "the site's module has been retired");
@@ -90,9 +114,11 @@ enum cairn_status ic_bind(cairn_ic *ic, struct cairn_error *error)
             set_form(site, SITE_FORM_INITIAL);
     }
     if (status == CAIRN_OK) {
+        inspect_begin(set->descriptor, INSPECT_CACHES);
         ic->previous = set->last;
         *(set->last != NULL ? &set->last->next : &set->first) = ic;
         set->last = ic;
+        inspect_end(set->descriptor, INSPECT_CACHES);
         site->ic = ic;
     }
     cache_set_leave(set);

@@ -8,6 +8,7 @@
 #include "record/table.h"
 
 #include "base/error.h"
+#include "base/inspect.h"
 #include "base/sort.h"
 #include "format/statepoint.h"
 #include "record/address_index.h"
@@ -417,3 +418,14 @@ size_t table_size_bytes(const cairn_table *table, size_t *value_bytes)
 void table_set_owner(cairn_table *table, void *owner) { table->owner = owner; }
 
 void *table_owner(const cairn_table *table) { return table->owner; }
+
+/* ---- Readers in other processes ---- */
+
+void table_inspect(struct inspect_field *fields)
+{
+    fields[INSPECT_TABLE_RECORD_COUNT] = INSPECT_MEMBER(struct cairn_table, record_count);
+    fields[INSPECT_TABLE_FUNCTION_COUNT] = INSPECT_MEMBER(struct cairn_table, function_count);
+    fields[INSPECT_TABLE_IDS_LOW] = INSPECT_MEMBER(struct cairn_table, ids_low);
+    fields[INSPECT_TABLE_IDS_HIGH] = INSPECT_MEMBER(struct cairn_table, ids_high);
+    fields[INSPECT_TABLE_ID_HIGH] = INSPECT_MEMBER(struct cairn_table, id_high);
+}

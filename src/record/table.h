@@ -65,4 +65,8 @@ bool table_has_return_address(const cairn_table *table, uint32_t index);
 enum { TABLE_RETURN_DELTA_MAX = 254 };
 void table_set_return_delta(cairn_table *table, uint32_t index, uint32_t delta);
 
+/* Sets the fields of tables for readers in other processes (base/inspect.h). */
+struct inspect_field;
+void table_inspect(struct inspect_field *fields);
+
 #endif

@@ -6,6 +6,7 @@
 #include "runtime/module.h"
 
 #include "base/error.h"
+#include "base/inspect.h"
 #include "object/kept_object.h"
 #include "record/declarations.h"
 #include "record/fault_table.h"
@@ -58,7 +59,9 @@ void module_add(cairn_module *module)
     module->number = ++runtime->last_module_number;
     if (module->sites != NULL)
         module->sites->module_number = module->number;
+    inspect_begin(runtime->descriptor, INSPECT_MODULES);
     push(&runtime->modules, module);
+    inspect_end(runtime->descriptor, INSPECT_MODULES);
     runtime->table_bytes += table_bytes(module);
     runtime_unlock(runtime);
 }
@@ -70,8 +73,10 @@ static void move_to_retired(cairn_module *module)
     runtime->published_count -= module->state == MODULE_PUBLISHED;
     runtime->retired_count++;
     module->state = MODULE_RETIRED;
+    inspect_begin(runtime->descriptor, INSPECT_MODULES);
     remove_from(&runtime->modules, module);
     push(&runtime->retired, module);
+    inspect_end(runtime->descriptor, INSPECT_MODULES);
 }
 
 /* Removes a module from the list of retired ones. */
@@ -80,7 +85,9 @@ static void forget(cairn_module *module)
     cairn_runtime *runtime = module->runtime;
     runtime->retired_count--;
     runtime->table_bytes -= table_bytes(module);
+    inspect_begin(runtime->descriptor, INSPECT_MODULES);
     remove_from(&runtime->retired, module);
+    inspect_end(runtime->descriptor, INSPECT_MODULES);
 }
 
 /* Creates the entries of the module's IDs. */

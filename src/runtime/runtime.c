@@ -11,6 +11,7 @@
 #include "arch/arch.h"
 #include "base/error.h"
 #include "log/event.h"
+#include "runtime/inspect.h"
 #include "runtime/module.h"
 
 #include <string.h>
@@ -64,6 +65,7 @@ enum cairn_status cairn_runtime_create(const struct cairn_runtime_options *optio
     atomic_init(&created->saved_level, created->vector_level);
     pthread_mutex_init(&created->lock, NULL);
     atomic_init(&created->references, 1);
+    runtime_inspect_create(created);
     runtime_watch_forks(created);
     *runtime = created;
     return CAIRN_OK;
@@ -107,6 +109,7 @@ void cairn_runtime_destroy(cairn_runtime *runtime)
         atomic_fetch_sub_explicit(&runtime->references, 1, memory_order_acq_rel) != 1)
         return;
     runtime_ignore_forks(runtime);
+    runtime_inspect_destroy(runtime);
     runtime->is_destroyed = true;
     detach_modules(runtime->modules, runtime);
     detach_modules(runtime->retired, runtime);

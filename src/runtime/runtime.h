@@ -61,6 +61,8 @@ struct cairn_runtime {
      * False except during a fork. */
     bool visitor_forks;
     bool is_destroyed; /* all modules are being freed */
+    /* For readers in other processes (runtime/inspect.h); NULL if the system refused it. */
+    struct inspect_descriptor *descriptor;
 };
 
 /* Returns the module of an owner in the code space, which is the module's index. NULL is allowed.

@@ -13,6 +13,7 @@
 #include <pthread.h>
 
 struct cache_set;
+struct inspect_descriptor;
 struct site_inline;
 
 /* What src/ic does for the layers below it. */
@@ -32,6 +33,7 @@ struct cache_set {
     cairn_ic *first;
     cairn_ic *last;
     const struct cache_functions *functions; /* NULL before the first cache was created */
+    struct inspect_descriptor *descriptor;   /* the runtime's, or NULL (base/inspect.h) */
 };
 
 void cache_set_init(struct cache_set *set, const struct cairn_allocator *allocator,

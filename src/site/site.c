@@ -6,6 +6,7 @@
 #include "site/site.h"
 
 #include "base/error.h"
+#include "base/inspect.h"
 #include "record/declarations.h"
 #include "record/table.h"
 #include "site/arm.h"
@@ -369,4 +370,35 @@ const cairn_site *site_table_with_inline_code(const struct site_table *sites, ui
                  address - site->address >= site->return_offset &&
                  atomic_load_explicit(&site->holds_inline, memory_order_relaxed);
     return holds ? site : NULL;
+}
+
+/* ---- Readers in other processes ---- */
+
+_Static_assert((int)SITE_FORM_INITIAL == INSPECT_INITIAL &&
+                   (int)SITE_FORM_BRANCH == INSPECT_BRANCH &&
+                   (int)SITE_FORM_WRITTEN == INSPECT_WRITTEN &&
+                   (int)SITE_FORM_CACHE == INSPECT_CACHE,
+               "forms of sites have their numbers");
+
+void site_table_inspect(struct inspect_field *fields)
+{
+    fields[INSPECT_SITES_COUNT] = INSPECT_MEMBER(struct site_table, count);
+    fields[INSPECT_SITES_ARRAY] = INSPECT_MEMBER(struct site_table, sites);
+    fields[INSPECT_SITE_STRIDE] = INSPECT_CONSTANT(sizeof(struct cairn_site));
+    fields[INSPECT_SITE_ADDRESS] = INSPECT_MEMBER(struct cairn_site, address);
+    fields[INSPECT_SITE_BYTE_COUNT] = INSPECT_MEMBER(struct cairn_site, byte_count);
+    fields[INSPECT_SITE_INSTRUCTION_OFFSET] = INSPECT_MEMBER(struct cairn_site, instruction_offset);
+    fields[INSPECT_SITE_INSTRUCTION_LENGTH] = INSPECT_MEMBER(struct cairn_site, instruction_length);
+    fields[INSPECT_SITE_WORD_SHIFT] = INSPECT_MEMBER(struct cairn_site, word_shift);
+    fields[INSPECT_SITE_FORM] = INSPECT_MEMBER(struct cairn_site, form);
+    fields[INSPECT_SITE_LIVE] = INSPECT_MEMBER(struct cairn_site, live);
+    fields[INSPECT_SITE_KIND] = INSPECT_MEMBER(struct cairn_site, kind);
+    fields[INSPECT_SITE_RECORD] = INSPECT_MEMBER(struct cairn_site, record);
+    fields[INSPECT_SITE_KEEPS_ORIGINAL] = INSPECT_MEMBER(struct cairn_site, keeps_original);
+    fields[INSPECT_SITE_HAS_INLINE_SPACE] = INSPECT_MEMBER(struct cairn_site, has_inline_space);
+    fields[INSPECT_SITE_INITIAL_BITS] = INSPECT_MEMBER(struct cairn_site, initial.bits);
+    fields[INSPECT_SITE_VENEERS] = INSPECT_MEMBER(struct cairn_site, veneers);
+    fields[INSPECT_VENEER_NEXT] = INSPECT_MEMBER(struct site_veneer, next);
+    fields[INSPECT_VENEER_BITS] = INSPECT_MEMBER(struct site_veneer, bits);
+    fields[INSPECT_VENEER_SLOT] = INSPECT_MEMBER(struct site_veneer, code.slot);
 }

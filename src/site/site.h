@@ -39,6 +39,7 @@
 #include <stdatomic.h>
 
 struct functions;
+struct inspect_field;
 struct cache_set;
 struct registration;
 struct site_veneer;
@@ -183,6 +184,9 @@ const cairn_site *site_table_ending_at(const struct site_table *sites, uint64_t 
 /* Returns the site whose bytes contain an inline cache's code at this address, or NULL. Lock-free
  * and async-signal-safe. */
 const cairn_site *site_table_with_inline_code(const struct site_table *sites, uint64_t address);
+
+/* Sets the fields of sites and their veneers for readers in other processes (base/inspect.h). */
+void site_table_inspect(struct inspect_field *fields);
 
 /* Returns the ID of the site's record. */
 uint64_t site_id(const cairn_site *site);
