@@ -155,8 +155,8 @@ static void act(const char *mode, cairn_runtime *runtime, cairn_site *site)
         churn(runtime);
     for (unsigned i = 0; strcmp(mode, "patching") == 0; i++)
         patch(site, i);
-    while (!is_over())
-        continue;
+    for (bool over = false; !over;)
+        over = is_over();
 }
 
 /* ---- Damage ---- */
