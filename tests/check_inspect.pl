@@ -137,7 +137,6 @@ subtest 'a process that loads and retires all the time' => sub {
         my ($module) = grep { $_->{number} == 1 } @{$runtime->{modules}};
         next if !defined $module && ($runtime->{has_changed} || defined $runtime->{incomplete});
         is $module->{sites}[0]{target}, $started->{targets}[1], 'a module that stays';
-        ok !$runtime->{has_changed}, 'no fault without a change' if !defined $runtime->{incomplete};
     }
     is waitpid($started->{pid}, WNOHANG), 0, 'the process continues';
     end($started);
