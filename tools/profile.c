@@ -207,6 +207,7 @@ static bool print_with_branches(struct profile *profile, const struct options *o
         return print_profile(profile, options);
     profile->branches = &counts;
     bool is_good = branch_counts_create(&counts, profile) && print_profile(profile, options);
+    profile->branches = NULL;
     branch_counts_release(&counts);
     return is_good;
 }

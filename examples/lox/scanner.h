@@ -10,16 +10,49 @@
 #include <stdint.h>
 
 /* Those from AND on are keywords. The text of an ERROR is a message. */
-#define TOKENS(X)                                                                                  \
-    X(END), X(ERROR), X(NAME), X(NUMBER), X(STRING), X(LEFT_PAREN), X(RIGHT_PAREN), X(LEFT_BRACE), \
-        X(RIGHT_BRACE), X(COMMA), X(DOT), X(MINUS), X(PLUS), X(SEMICOLON), X(SLASH), X(STAR),      \
-        X(BANG), X(BANG_EQUAL), X(EQUAL), X(EQUAL_EQUAL), X(GREATER), X(GREATER_EQUAL), X(LESS),   \
-        X(LESS_EQUAL), X(AND), X(CLASS), X(ELSE), X(FALSE), X(FOR), X(FUN), X(IF), X(NIL), X(OR),  \
-        X(PRINT), X(RETURN), X(SUPER), X(THIS), X(TRUE), X(VAR), X(WHILE), X(TYPES)
-
-#define TOKEN(name) TOKEN_##name
-enum token_type { TOKENS(TOKEN) };
-#undef TOKEN
+enum token_type {
+    TOKEN_END,
+    TOKEN_ERROR,
+    TOKEN_NAME,
+    TOKEN_NUMBER,
+    TOKEN_STRING,
+    TOKEN_LEFT_PAREN,
+    TOKEN_RIGHT_PAREN,
+    TOKEN_LEFT_BRACE,
+    TOKEN_RIGHT_BRACE,
+    TOKEN_COMMA,
+    TOKEN_DOT,
+    TOKEN_MINUS,
+    TOKEN_PLUS,
+    TOKEN_SEMICOLON,
+    TOKEN_SLASH,
+    TOKEN_STAR,
+    TOKEN_BANG,
+    TOKEN_BANG_EQUAL,
+    TOKEN_EQUAL,
+    TOKEN_EQUAL_EQUAL,
+    TOKEN_GREATER,
+    TOKEN_GREATER_EQUAL,
+    TOKEN_LESS,
+    TOKEN_LESS_EQUAL,
+    TOKEN_AND,
+    TOKEN_CLASS,
+    TOKEN_ELSE,
+    TOKEN_FALSE,
+    TOKEN_FOR,
+    TOKEN_FUN,
+    TOKEN_IF,
+    TOKEN_NIL,
+    TOKEN_OR,
+    TOKEN_PRINT,
+    TOKEN_RETURN,
+    TOKEN_SUPER,
+    TOKEN_THIS,
+    TOKEN_TRUE,
+    TOKEN_VAR,
+    TOKEN_WHILE,
+    TOKEN_TYPES
+};
 
 /* The text is part of the source. */
 struct token {

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -28,10 +29,10 @@ static time_t start_time(void)
     const char *at = strrchr(text, ')'); /* the name may contain anything */
     for (int field = AFTER_NAME; at != NULL && field < FIELD; field++)
         at = strchr(at + 1, ' ');
-    unsigned long long ticks = 0;
-    if (at == NULL || sscanf(at, "%llu", &ticks) != 1 || clock_gettime(CLOCK_REALTIME, &now) != 0 ||
+    if (at == NULL || clock_gettime(CLOCK_REALTIME, &now) != 0 ||
         clock_gettime(CLOCK_BOOTTIME, &up) != 0)
         return 0;
+    unsigned long long ticks = strtoull(at, NULL, 10);
     return now.tv_sec - up.tv_sec + (time_t)(ticks / (unsigned long long)sysconf(_SC_CLK_TCK));
 }
 
@@ -52,7 +53,7 @@ enum cairn_status perf_file_open(const char *path, struct perf_file *file, bool 
                                  struct cairn_error *error)
 {
     enum { MODE = 0644 };
-    struct stat opened;
+    struct stat opened = {.st_mode = 0};
     int failure = remove_old(path);
     *file = (struct perf_file){.descriptor = -1};
     if (failure == 0) {
