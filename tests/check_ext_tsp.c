@@ -14,6 +14,19 @@
 
 enum { BLOCKS_MAX = 8, EDGES_MAX = 24, GRAPHS = 300 };
 
+/* ---- Random numbers ---- */
+
+static uint64_t random_state;
+
+/* Returns a number below `bound` (xorshift64*). */
+static uint32_t below(uint32_t bound)
+{
+    random_state ^= random_state >> 12;
+    random_state ^= random_state << 25;
+    random_state ^= random_state >> 27;
+    return (uint32_t)((random_state * 0x2545F4914F6CDD1DU) >> 32) % bound;
+}
+
 /* ---- All orders ---- */
 
 struct best {
@@ -68,18 +81,17 @@ static bool is_order(const uint32_t *order, uint32_t count)
 /* Makes a function whose counts are those of random walks from the entry. */
 static struct ext_tsp_graph make_graph(struct ext_tsp_block *blocks, struct ext_tsp_edge *edges)
 {
-    uint32_t count = 2 + (uint32_t)(rand() % (BLOCKS_MAX - 1));
+    uint32_t count = 2 + below(BLOCKS_MAX - 1);
     struct ext_tsp_graph graph = {.blocks = blocks, .block_count = count, .edges = edges};
     for (uint32_t i = 0; i < count; i++) {
-        blocks[i] = (struct ext_tsp_block){.size = 1 + (uint64_t)(rand() % 200)};
-        for (int j = rand() % 3; j >= 0 && graph.edge_count < EDGES_MAX; j--)
-            edges[graph.edge_count++] =
-                (struct ext_tsp_edge){.from = i, .to = (uint32_t)(rand() % (int)count)};
+        blocks[i] = (struct ext_tsp_block){.size = 1 + below(200)};
+        for (uint32_t j = 0, last = below(3); j <= last && graph.edge_count < EDGES_MAX; j++)
+            edges[graph.edge_count++] = (struct ext_tsp_edge){.from = i, .to = below(count)};
     }
     for (int walk = 0; walk < 50; walk++) {
         uint32_t at = 0;
         for (int step = 0; step < 20; step++) {
-            size_t edge = (size_t)rand() % graph.edge_count;
+            size_t edge = below((uint32_t)graph.edge_count);
             blocks[at].count++;
             if (edges[edge].from != at)
                 continue;
@@ -175,11 +187,11 @@ static double seconds_for(uint32_t count)
     struct ext_tsp_graph graph = {.blocks = blocks, .block_count = count, .edges = edges};
     ck_assert(blocks != NULL && edges != NULL && order != NULL);
     for (uint32_t i = 0; i < count; i++) {
-        uint64_t weight = 1 + (uint64_t)rand() % 1000;
+        uint64_t weight = 1 + below(1000);
         blocks[i] = (struct ext_tsp_block){.size = 20, .count = weight};
         edges[graph.edge_count++] = (struct ext_tsp_edge){i, (i + 1) % count, weight};
         edges[graph.edge_count++] = (struct ext_tsp_edge){1, i, 2 * weight};
-        edges[graph.edge_count++] = (struct ext_tsp_edge){i, (uint32_t)rand() % count, weight};
+        edges[graph.edge_count++] = (struct ext_tsp_edge){i, below(count), weight};
     }
     clock_t before = clock();
     ck_assert(ext_tsp_order(&graph, order));
@@ -204,7 +216,7 @@ int main(void)
     const char *text = getenv("CAIRN_TEST_SEED");
     unsigned seed = text != NULL ? (unsigned)strtoul(text, NULL, 10) : (unsigned)time(NULL);
     fprintf(stderr, "seed %u (CAIRN_TEST_SEED repeats it)\n", seed);
-    srand(seed);
+    random_state = seed + 1;
     Suite *suite = suite_create("ext_tsp");
     TCase *tests = tcase_create("order");
     tcase_set_timeout(tests, 120);

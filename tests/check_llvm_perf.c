@@ -71,15 +71,15 @@ static size_t read_file(const char *path)
 static const char *name_at(uint64_t pc)
 {
     static char found[256];
-    char name[256];
     read_file(map_path);
     found[0] = '\0';
     for (char *line = strtok(contents, "\n"); line != NULL; line = strtok(NULL, "\n")) {
-        uint64_t address, size;
-        ck_assert_int_eq(sscanf(line, "%" SCNx64 " %" SCNx64 " %255[^\n]", &address, &size, name),
-                         3);
+        char *rest;
+        uint64_t address = strtoull(line, &rest, 16);
+        uint64_t size = strtoull(rest, &rest, 16);
+        ck_assert(*rest == ' ' && rest[1] != '\0');
         if (pc - address < size)
-            strcpy(found, name);
+            snprintf(found, sizeof found, "%s", rest + 1);
     }
     return found;
 }

@@ -53,6 +53,7 @@ static void remove_file(void)
 static void write_text(const char *text, const char *about, uint64_t a)
 {
     const struct cairn_log_message message = {.text = text, .name = about, .values = {a, ~a}};
+    /* NOLINTNEXTLINE(bugprone-signal-handler,cert-sig30-c): it is async-signal-safe. */
     cairn_log_write(runtime, &message);
 }
 

@@ -80,7 +80,9 @@ static char process_state(pid_t process)
     fclose(file);
     line[size] = '\0';
     const char *name_end = strrchr(line, ')');
-    return name_end != NULL && name_end[1] == ' ' ? name_end[2] : '?';
+    if (name_end == NULL || name_end[1] != ' ')
+        return '?';
+    return name_end[2];
 }
 
 /* Says why the process cannot be read. Returns false. */
@@ -111,14 +113,15 @@ static bool explain(pid_t process, int reason, bool was_read)
  * and a deleted file, as a memory file always is, has a mark. */
 static void note_mapping(struct inspection *inspection, const char *line)
 {
-    unsigned long long start;
-    int name = 0;
     static const char wanted[] = INSPECT_MAPPING;
     const size_t length = sizeof wanted - 1;
-    if (sscanf(line, "%llx-%*x %*s %*s %*s %*s %n", &start, &name) != 1 || name == 0)
-        return;
-    if (strncmp(line + name, wanted, length) != 0 ||
-        (line[(size_t)name + length] != '\n' && line[(size_t)name + length] != ' '))
+    uint64_t start = strtoull(line, NULL, 16);
+    const char *name = line;
+    for (int column = 0; column < 5; column++) {
+        name += strcspn(name, " \n");
+        name += strspn(name, " ");
+    }
+    if (strncmp(name, wanted, length) != 0 || (name[length] != '\n' && name[length] != ' '))
         return;
     if (inspection->count == INSPECT_RUNTIMES_MAX)
         inspection->has_more = true;

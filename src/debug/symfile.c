@@ -61,8 +61,9 @@ static void put_uleb(struct symfile_bytes *to, uint64_t value)
 static void put_sleb(struct symfile_bytes *to, int64_t value)
 {
     while (value < -64 || value > 63) {
-        put_u8(to, ((unsigned)value & 0x7F) | 0x80);
-        value >>= 7;
+        uint64_t low = (uint64_t)value & 0x7F;
+        put_u8(to, (unsigned)low | 0x80);
+        value = (value - (int64_t)low) / 0x80;
     }
     put_u8(to, (unsigned)value & 0x7F);
 }
