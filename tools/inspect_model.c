@@ -454,9 +454,11 @@ static bool read_module(struct walk *walk, uint64_t address, struct inspected_mo
     read_name(walk, address + constant(walk, INSPECT_MODULE_NAME), module->name);
     module->record_count = (uint32_t)get(walk, table, INSPECT_TABLE_RECORD_COUNT);
     module->function_count = (uint32_t)get(walk, table, INSPECT_TABLE_FUNCTION_COUNT);
-    if (module->state > INSPECT_RETIRED)
+    if (module->state > INSPECT_RETIRED) {
+        walk->runtime->module_count--; /* states of modules in the model are valid */
         return fault(walk->runtime, "the module at 0x%llx has an unknown state",
                      (unsigned long long)address);
+    }
     return is_readable(walk) &&
            read_spans(walk, address - constant(walk, INSPECT_BLOCK_USER), module) &&
            (sites == 0 || read_sites(walk, sites, table, module));
