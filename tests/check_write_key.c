@@ -3,7 +3,8 @@
  *
  * Few machines have such keys. So that every write of the library is tested on all machines, the C
  * library's functions for keys are replaced by ones that change the protection of pages for the
- * whole process: a write outside of write_key_open and write_key_close is then a fault.
+ * whole process: a write outside of write_key_open and write_key_close is then a fault. Where the
+ * machine has keys, the last test calls the C library's own functions.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -18,6 +19,7 @@
 
 #include <cairn/cairn.h>
 #include <cairn/load.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
@@ -42,6 +44,14 @@ static struct {
     } views[VIEWS_MAX];
 } fake;
 
+/* The C library's function of the same name. */
+static uintptr_t replaced(const char *name)
+{
+    void *function = dlsym(RTLD_NEXT, name);
+    support_expect(function != NULL);
+    return (uintptr_t)function;
+}
+
 static int protection(void)
 {
     return (fake.rights & PKEY_DISABLE_ACCESS) != 0 ? PROT_NONE : PROT_READ | PROT_WRITE;
@@ -50,7 +60,7 @@ static int protection(void)
 int pkey_alloc(unsigned flags, unsigned rights)
 {
     if (!fake.is_used)
-        return (int)syscall(SYS_pkey_alloc, flags, rights);
+        return ((int (*)(unsigned, unsigned))replaced("pkey_alloc"))(flags, rights);
     fake.rights = rights;
     fake.view_count = 0;
     return FAKE_KEY;
@@ -58,6 +68,8 @@ int pkey_alloc(unsigned flags, unsigned rights)
 
 int pkey_free(int key)
 {
+    if (!fake.is_used)
+        return ((int (*)(int))replaced("pkey_free"))(key);
     support_expect(key == FAKE_KEY);
     fake.view_count = 0;
     return 0;
@@ -65,6 +77,9 @@ int pkey_free(int key)
 
 int pkey_mprotect(void *address, size_t size, int wanted, int key)
 {
+    if (!fake.is_used)
+        return ((int (*)(void *, size_t, int, int))replaced("pkey_mprotect"))(address, size, wanted,
+                                                                              key);
     support_expect(key == FAKE_KEY && wanted == (PROT_READ | PROT_WRITE));
     support_expect(fake.view_count < VIEWS_MAX);
     fake.views[fake.view_count].address = address;
@@ -74,12 +89,16 @@ int pkey_mprotect(void *address, size_t size, int wanted, int key)
 
 int pkey_get(int key)
 {
+    if (!fake.is_used)
+        return ((int (*)(int))replaced("pkey_get"))(key);
     support_expect(key == FAKE_KEY);
     return (int)fake.rights;
 }
 
 int pkey_set(int key, unsigned rights)
 {
+    if (!fake.is_used)
+        return ((int (*)(int, unsigned))replaced("pkey_set"))(key, rights);
     support_expect(key == FAKE_KEY);
     if (fake.rights == rights)
         return 0;
@@ -266,27 +285,69 @@ static void *write_byte(void *user)
     return NULL;
 }
 
-static void in_thread(void *(*body)(void *user), void *user)
+struct access {
+    const struct fixture *fixture;
+    void *(*body)(void *user);
+    bool while_open;
+};
+
+/* Waits until the thread that made it has, or has not, opened the view for itself. */
+static void *access_when_told(void *user)
 {
-    pthread_t thread;
-    support_expect(pthread_create(&thread, NULL, body, user) == 0);
-    pthread_join(thread, NULL);
+    pthread_barrier_t *told = ((void **)user)[0];
+    const struct access *access = ((void **)user)[1];
+    pthread_barrier_wait(told);
+    return access->body(access->fixture->written);
 }
 
-static void read_in_thread(void *user) { in_thread(read_byte, user); }
-static void write_in_thread(void *user) { in_thread(write_byte, user); }
+/* A thread begins with the rights of the one that makes it, so it is made before the view is
+ * opened. */
+static void access_in_thread(void *user)
+{
+    const struct access *access = user;
+    int key = code_space_write_key(access->fixture->runtime->space);
+    pthread_barrier_t told;
+    pthread_t thread;
+    void *arguments[] = {&told, user};
+    support_expect(pthread_barrier_init(&told, NULL, 2) == 0);
+    support_expect(pthread_create(&thread, NULL, access_when_told, arguments) == 0);
+    if (access->while_open)
+        write_key_open(key);
+    pthread_barrier_wait(&told);
+    pthread_join(thread, NULL);
+}
 
 /* With real keys, also while this thread writes. */
 START_TEST(other_threads_cannot_access_the_view)
 {
     struct fixture fixture;
     create(&fixture, !has_keys());
-    int rights = has_keys() ? write_key_open(code_space_write_key(fixture.runtime->space)) : 0;
-    ck_assert(support_faults(read_in_thread, fixture.written));
-    ck_assert(support_faults(write_in_thread, fixture.written));
-    if (has_keys())
-        write_key_close(code_space_write_key(fixture.runtime->space), rights);
-    ck_assert(support_faults(read_in_thread, fixture.written));
+    for (int while_open = 0; while_open <= (int)has_keys(); while_open++) {
+        struct access read = {&fixture, read_byte, while_open};
+        struct access write = {&fixture, write_byte, while_open};
+        ck_assert(support_faults(access_in_thread, &read));
+        ck_assert(support_faults(access_in_thread, &write));
+    }
+    site_unload(&fixture.site);
+}
+END_TEST
+
+/* The library's writes succeed with real keys, too. */
+START_TEST(sites_are_patched_with_the_keys_of_the_machine)
+{
+    struct fixture fixture;
+    if (!has_keys())
+        return;
+    create(&fixture, false);
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(
+            cairn_site_call(fixture.site.site, fixture.site.near_two, CAIRN_RELAXED, NULL),
+            CAIRN_OK);
+        ck_assert_int_eq(fixture.site.function(), 2);
+        ck_assert_int_eq(cairn_site_call(fixture.site.site, SITE_ONE, CAIRN_RELAXED, NULL),
+                         CAIRN_OK);
+        ck_assert_int_eq(fixture.site.function(), 1);
+    }
     site_unload(&fixture.site);
 }
 END_TEST
@@ -304,6 +365,7 @@ int main(void)
         tcase_add_test(tests, mode_without_a_written_view_is_refused);
         tcase_add_test(tests, all_writes_open_the_view_and_close_it);
         tcase_add_test(tests, other_threads_cannot_access_the_view);
+        tcase_add_test(tests, sites_are_patched_with_the_keys_of_the_machine);
     }
     suite_add_tcase(suite, tests);
     return site_main(suite);
