@@ -53,7 +53,9 @@ struct cairn_patchpoint {
      * call. For a target that is known only at run time or must be computed, use no target and
      * cairn_site_call, or a function that calls a pointer which it gets as an argument. */
     LLVMValueRef target;
-    LLVMTypeRef result_type; /**< NULL means void */
+    /** NULL means void. A pointer or a narrow integer is the low part of an i64, which is what the
+     *  site returns, and so the type of the results of handlers and the declared type. */
+    LLVMTypeRef result_type;
     /** LLVM's number. With CAIRN_CALLING_CONVENTION_ANYREG, LLVM chooses the registers of the
      *  operands and the result, and the record names them. */
     uint32_t calling_convention;
@@ -190,8 +192,9 @@ struct cairn_guard {
  *
  * Returns the call of the patch point, or NULL; then no instruction or block of the guard was
  * built. Errors: ARGUMENT (no exit; neither a condition nor assumptions, or both; a value of
- * another function, where the message names both; a function that is `alwaysinline`; the builder's
- * position), those of cairn_frame_state_encode and cairn_build_patchpoint.
+ * another function or a global of another module, where the message names both; a function that is
+ * `alwaysinline`; the builder's position), those of cairn_frame_state_encode and
+ * cairn_build_patchpoint.
  */
 CAIRN_API LLVMValueRef cairn_build_guard(LLVMBuilderRef builder, LLVMValueRef condition,
                                          const struct cairn_guard *guard,
@@ -790,7 +793,7 @@ struct cairn_queue_options {
      *  are called by all threads of the queue. */
     struct cairn_engine_options engine;
     uint32_t thread_count; /**< 0 means 1 */
-    uint32_t batch_limit;  /**< most jobs that are compiled together; 0 means 32 */
+    uint32_t batch_limit;  /**< most jobs that are compiled together, at most 65,536; 0 means 32 */
     uint32_t job_limit;    /**< most jobs that wait; 0: no limit */
     size_t byte_limit;     /**< most bytes of jobs that wait or are compiled; 0: no limit */
 };
