@@ -30,9 +30,9 @@ static struct arch_cache_second describe_second(const struct cairn_ic_holder *ho
 static struct arch_cache_elements describe_elements(const cairn_ic *ic,
                                                     const struct cairn_ic_elements *elements)
 {
-    const struct ic_value *index = &ic->operands[elements->index];
     if (elements->length_width == 0)
         return (struct arch_cache_elements){.length_width = 0};
+    const struct ic_value *index = &ic->operands[elements->index];
     return (struct arch_cache_elements){
         .length_width = elements->length_width,
         .length_offset = elements->length_offset,
