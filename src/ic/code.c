@@ -186,14 +186,14 @@ static const char *label_of(const struct ic_change *change)
     return change->ic->result.type.kind == CAIRN_TYPE_VOID ? "ic:set" : "ic:get";
 }
 
-/* Leaves out the first case if it is in the site's own bytes, and chooses whether the site calls
- * the code. */
+/* Leaves out the first cases if they are in the site's own bytes, and chooses whether the site
+ * calls the code. */
 static void choose_way(struct ic_change *change, struct arch_cache *cache)
 {
     change->way = ic_inline_choose(change, cache);
     if (change->way != IC_WAY_BRANCH) {
-        cache->cases++;
-        cache->count--;
+        cache->cases += change->inline_count;
+        cache->count -= change->inline_count;
         cache->is_called = false;
     } else if (cache->is_called) {
         cache->is_called = ic_inline_prepare_call(change->ic);
