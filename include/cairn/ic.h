@@ -148,9 +148,9 @@
  *     light handler refuses it, that time is added to the other.
  *   - An access of a megamorphic cache that finds its case in the table takes 1.2 ns, with keys of
  *     8 bytes 1.5 ns: half of the time of a call of a lookup in a hash table. All others are
- * misses, of which a light handler should handle most. With a megamorphic target they take 3 ns: a
- *     direct call and a lookup in the host's hash table. Only sites with the C calling convention
- *     and fastcc can have one.
+ *     misses, of which a light handler should handle most. With a megamorphic target they take 3
+ *     ns: a direct call and a lookup in the host's hash table. Only sites with the C calling
+ *     convention and fastcc can have one.
  *   - A case that calls takes as long as a miss where Cairn calls the function (CALLING
  *     CONVENTIONS), otherwise as long as a guarded direct call.
  *   - Adding a case takes 1.3 us, so a handler should not add a case that will not hit again.
