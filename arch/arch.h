@@ -313,10 +313,10 @@ struct cairn_arch {
     void (*place_inline)(const struct cairn_arch *arch, uint64_t address,
                          struct arch_placement *placement);
 
-    /* Encodes the first case of the cache for the site's own bytes, from `inlined->address` to
-     * `cache->site_end`, at most ARCH_CACHE_INLINE_BYTES_MAX. False if it does not fit, needs code
-     * that is only in `encode_cache`, or does not reach `inlined->miss`. The size does not depend
-     * on `inlined->miss`. */
+    /* Encodes the first case of the cache, or two, for the site's own bytes, from
+     * `inlined->address` to `cache->site_end`, at most ARCH_CACHE_INLINE_BYTES_MAX. False if it
+     * does not fit, needs code that is only in `encode_cache`, or does not reach `inlined->miss`.
+     * The size does not depend on `inlined->miss`. */
     bool (*encode_inline)(const struct cairn_arch *arch, const struct arch_cache *cache,
                           struct arch_cache_inline *inlined, uint8_t *code);
 

@@ -171,13 +171,14 @@ struct arch_cache {
 };
 
 /*
- * The first case of a cache in the site's own bytes, from the patch word to the site's end. The
- * word is a no-op while this code is in use. A hit continues at the end of the bytes. A miss
- * continues at `miss`, with the registers of the site unchanged.
+ * The first case of a cache in the site's own bytes, from the patch word to the site's end, or the
+ * first two cases. The word is a no-op while this code is in use. A hit continues at the end of the
+ * bytes. A miss of all these cases continues at `miss`, with the registers of the site unchanged.
  */
 struct arch_cache_inline {
     uint64_t address; /* of the first byte, where a patch word ends */
     uint64_t miss;
+    bool has_second; /* whether there are two; not for calls, and on x86-64 alone */
     /* Set by the encoder: the offset of the instruction that branches to `miss`, which is in one
      * patch word of these bytes, and the number of bytes that are not padding. */
     size_t miss_offset;

@@ -480,7 +480,7 @@ bool words_encode_inline(const struct words_cache *encoder, const struct cairn_a
     struct words_code head = {.arch = arch, .bytes = head_bytes, .address = inlined->address};
     size_t size = (size_t)(cache->site_end - inlined->address);
     assert(size <= ARCH_CACHE_INLINE_BYTES_MAX);
-    if (one->action == ARCH_CACHE_EXIT ||
+    if (inlined->has_second || one->action == ARCH_CACHE_EXIT ||
         (one->action == ARCH_CACHE_STORE && one->epilogue.exit != 0) ||
         has_literal(encoder, arch, one) || !append_inline_hit(encoder, &hit, cache, one))
         return false;

@@ -423,9 +423,9 @@ static void end_code(void)
     ck_assert_int_eq(mprotect(pages.code, pages.page, PROT_READ | PROT_EXEC), 0);
 }
 
-/* Writes the first case into `bytes` bytes of the site, and the other cases as the cache's code.
- * The branch for misses is set later, as when another case is added. Returns false if the first
- * case does not fit or is only for the cache's code. */
+/* Writes the first case, or the first two, into `bytes` bytes of the site, and the other cases as
+ * the cache's code. The branch for misses is set later, as when another case is added. Returns
+ * false if the first case does not fit or is only for the cache's code. */
 static bool write_inline_code(size_t bytes)
 {
     uint8_t *site = pages.code + SITE_AT;
@@ -435,11 +435,13 @@ static bool write_inline_code(size_t bytes)
     trial.cache.site_end = (uintptr_t)site + bytes;
     trial.cache.return_address = trial.cache.site_end;
     machine_return(site + bytes);
-    struct arch_cache others = trial.cache;
-    others.cases++;
-    others.count--;
+    inlined.has_second = trial.cache.count > 1 && random_one_in(2) &&
+                         arch->architecture == CAIRN_ARCHITECTURE_X86_64;
     if (!arch->encode_inline(arch, &trial.cache, &inlined, site))
         return false;
+    struct arch_cache others = trial.cache;
+    others.cases += 1 + inlined.has_second;
+    others.count -= 1 + inlined.has_second;
     ck_assert_uint_le(inlined.code_bytes, bytes);
     ck_assert_uint_eq(inlined.miss_offset / arch->word_bytes,
                       (inlined.miss_offset + arch->miss_bytes - 1) / arch->word_bytes);

@@ -8,6 +8,7 @@
 #include "llvm/engine.h"
 
 #include "llvm_engine_support.h"
+#include "tests/orc_support.h"
 
 #include <llvm-c/Linker.h>
 #include <stdio.h>
@@ -535,21 +536,12 @@ START_TEST(metadata_that_is_not_a_binding_is_refused)
 }
 END_TEST
 
-/* What other loaders load has no bindings, so they refuse the module. */
-START_TEST(only_engines_load_modules_with_bound_sites)
+START_TEST(an_object_that_is_kept_has_no_bound_sites)
 {
     struct cairn_error error = {0};
-    cairn_memory_manager *manager;
-    struct ir ir = begin_module("other loaders");
+    struct ir ir = begin_module("kept");
     add_loop(&ir, "f");
     LLVMModuleRef module = end_module(&ir);
-    ck_assert_ok(cairn_memory_manager_create(runtime, NULL, &manager, NULL));
-    ck_assert_int_eq(cairn_memory_manager_declare(manager, module, &error),
-                     CAIRN_ERROR_UNSUPPORTED);
-    ck_assert_str_eq(error.message,
-                     "site 5 of 'f' was built with an inline cache, which only an engine "
-                     "(cairn_engine_create) binds, and not a memory manager");
-    LLVMDisposeMCJITMemoryManager(cairn_memory_manager_llvm(manager));
     LLVMTargetRef target;
     char *message = NULL;
     char *triple = LLVMGetDefaultTargetTriple();
@@ -559,7 +551,9 @@ START_TEST(only_engines_load_modules_with_bound_sites)
         target, triple, "", "", LLVMCodeGenLevelDefault, LLVMRelocPIC, LLVMCodeModelDefault);
     const struct cairn_embed_options options = {.machine = machine};
     ck_assert_int_eq(cairn_embed_manifest(module, &options, &error), CAIRN_ERROR_UNSUPPORTED);
-    assert_says(&error, "and not the loader of an object");
+    ck_assert_str_eq(error.message,
+                     "site 5 of 'f' was built with an inline cache of this process, and an object "
+                     "that is kept cannot have that");
     LLVMDisposeTargetMachine(machine);
     LLVMDisposeMessage(triple);
     LLVMDisposeModule(module);
@@ -586,6 +580,173 @@ START_TEST(a_bound_site_gets_no_new_id)
 }
 END_TEST
 
+/* ---- MCJIT and ORC ---- */
+
+static cairn_memory_manager *create_manager(void)
+{
+    cairn_memory_manager *manager;
+    ck_assert_ok(cairn_memory_manager_create(runtime, NULL, &manager, NULL));
+    return manager;
+}
+
+static LLVMExecutionEngineRef create_mcjit(LLVMModuleRef module, cairn_memory_manager *manager)
+{
+    struct LLVMMCJITCompilerOptions options;
+    LLVMExecutionEngineRef engine;
+    char *message = NULL;
+    LLVMLinkInMCJIT();
+    ck_assert_int_eq(LLVMInitializeNativeTarget(), 0);
+    ck_assert_int_eq(LLVMInitializeNativeAsmPrinter(), 0);
+    LLVMInitializeMCJITCompilerOptions(&options, sizeof options);
+    options.MCJMM = cairn_memory_manager_llvm(manager);
+    if (LLVMCreateMCJITCompilerForModule(&engine, module, &options, sizeof options, &message) != 0)
+        ck_abort_msg("%s", message);
+    return engine;
+}
+
+START_TEST(memory_managers_bind_sites)
+{
+    struct ir ir = begin_module("mcjit");
+    add_loop(&ir, "f");
+    add_calls(&ir, "g");
+    LLVMModuleRef module = end_module(&ir);
+    cairn_memory_manager *manager = create_manager();
+    ck_assert_ok(cairn_memory_manager_declare(manager, module, NULL));
+    LLVMExecutionEngineRef engine = create_mcjit(module, manager);
+    compiled *f = (compiled *)(uintptr_t)LLVMGetFunctionAddress(engine, "f");
+    compiled *g = (compiled *)(uintptr_t)LLVMGetFunctionAddress(engine, "g");
+    ck_assert_ok(cairn_memory_manager_status(manager, NULL));
+    ck_assert_uint_eq(count_caches(), 2);
+    misses = 0;
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(f(&first, NULL) + g(&first, &second), ROUNDS * 100 + 300);
+    ck_assert_uint_eq(misses, 3);
+    ck_assert_ptr_eq(last_user, &misses);
+    LLVMDisposeExecutionEngine(engine);
+    cairn_runtime_quiesce(runtime);
+    ck_assert_uint_eq(count_caches(), 0);
+}
+END_TEST
+
+/* Asserts that MCJIT does not load a module that was declared to `of`. */
+static void expect_not_finalised(LLVMModuleRef module, cairn_memory_manager *of,
+                                 cairn_memory_manager *manager, enum cairn_status status,
+                                 const char *text)
+{
+    struct cairn_error error = {0};
+    ck_assert_ok(cairn_memory_manager_declare(of, module, NULL));
+    LLVMExecutionEngineRef engine = create_mcjit(module, manager);
+    LLVMGetFunctionAddress(engine, "f");
+    ck_assert_int_eq(cairn_memory_manager_status(manager, &error), status);
+    assert_says(&error, text);
+    ck_assert_uint_eq(statistics().module_count, 0);
+    LLVMDisposeExecutionEngine(engine);
+    cairn_runtime_quiesce(runtime);
+    ck_assert_uint_eq(count_caches(), 0);
+}
+
+START_TEST(memory_managers_refuse_what_engines_refuse)
+{
+    const struct cairn_ic_options other_user = {.handler = read_missed, .user = &last_user};
+    struct ir ir = begin_module("conflict");
+    add_loop(&ir, "f");
+    begin_function(&ir, "g");
+    LLVMValueRef object = LLVMGetParam(ir.function, 0);
+    const struct cairn_patchpoint patchpoint = read_of(&ir, &object, &other_user);
+    LLVMBuildRet(ir.builder, build(&ir, &patchpoint));
+    cairn_memory_manager *manager = create_manager();
+    expect_not_finalised(end_module(&ir), manager, manager, CAIRN_ERROR_CONFLICT,
+                         ", and to another one in '");
+}
+END_TEST
+
+START_TEST(bindings_for_another_memory_manager_are_refused)
+{
+    struct ir ir = begin_module("another");
+    add_loop(&ir, "f");
+    cairn_memory_manager *other = create_manager();
+    expect_not_finalised(end_module(&ir), other, create_manager(), CAIRN_ERROR_UNSUPPORTED,
+                         "site 5 of 'f' was bound to an inline cache for another memory manager");
+    LLVMDisposeMCJITMemoryManager(cairn_memory_manager_llvm(other));
+}
+END_TEST
+
+START_TEST(a_section_that_holds_no_bindings_is_refused)
+{
+    static const char *const words[] = {
+        "[1 x i64] [i64 1]",
+        "[5 x i64] [i64 1, i64 5, i64 0, i64 8, i64 0]",
+        "[5 x i64] [i64 1, i64 5, i64 0, i64 -1, i64 0]",
+        "[6 x i64] [i64 1, i64 5, i64 0, i64 0, i64 -8, i64 0]",
+        "[6 x i64] [i64 1, i64 5, i64 0, i64 8, i64 0, i64 0]",
+        "[7 x i64] [i64 1, i64 5, i64 2, i64 16, i64 0, i64 0, i64 0]",
+    };
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        char text[512];
+        snprintf(text, sizeof text,
+                 "@b = constant %s, section \".cairn.bindings\", align 8\n"
+                 "define i64 @f() {\n  ret i64 0\n}\n",
+                 words[i]);
+        cairn_memory_manager *manager = create_manager();
+        expect_not_finalised(support_parse_valid(context, text), manager, manager,
+                             CAIRN_ERROR_CORRUPT, "section .cairn.bindings, offset 0: not a");
+    }
+}
+END_TEST
+
+#if LLVM_HAS_ORC_CALLBACKS
+static void leave_with_seven(struct cairn_exit_call *call, void *user)
+{
+    const struct cairn_value seven = cairn_value_of_integer(64, 7);
+    (void)user;
+    ck_assert_ok(cairn_exit_return(call, &seven, 1, NULL));
+}
+
+START_TEST(orc_binds_sites)
+{
+    cairn_exit *the_exit;
+    cairn_assumption *assumption;
+    cairn_orc *orc;
+    ck_assert_ok(cairn_exit_create(runtime, leave_with_seven, NULL, &the_exit, NULL));
+    ck_assert_ok(cairn_assumption_create(runtime, &assumption, NULL));
+    struct ir ir = begin_module("orc");
+    add_loop(&ir, "f");
+    begin_function(&ir, "g");
+    const struct cairn_encoded_frame frame = {.position = 1};
+    const struct cairn_guard guard = {.id = READ + 1,
+                                      .exit = the_exit,
+                                      .frames = &frame,
+                                      .frame_count = 1,
+                                      .assumptions = &assumption,
+                                      .assumption_count = 1};
+    ck_assert_ptr_nonnull(cairn_build_guard(ir.builder, NULL, &guard, NULL));
+    LLVMBuildRet(ir.builder, LLVMConstNull(ir.word));
+    LLVMModuleRef module = end_module(&ir);
+    char *text = LLVMPrintModuleToString(module);
+    ck_assert_ok(cairn_orc_create(runtime, NULL, &orc, NULL));
+    LLVMOrcLLJITRef jit = orc_create_jit(orc);
+    orc_add(jit, orc_parse("%s", text), NULL);
+    compiled *f = (compiled *)(uintptr_t)orc_lookup(orc, jit, "f");
+    compiled *g = (compiled *)(uintptr_t)orc_lookup(orc, jit, "g");
+    misses = 0;
+    ck_assert_uint_eq(count_caches(), 1);
+    ck_assert_int_eq(f(&first, NULL), ROUNDS * 100);
+    ck_assert_int_eq(f(&first, NULL), ROUNDS * 100);
+    ck_assert_uint_eq(misses, 1);
+    ck_assert_int_eq(g(NULL, NULL), 0);
+    ck_assert_ok(cairn_assumption_break(assumption, CAIRN_SYNC, NULL));
+    ck_assert_int_eq(g(NULL, NULL), 7);
+    orc_dispose(jit);
+    cairn_orc_destroy(orc);
+    cairn_runtime_quiesce(runtime);
+    cairn_assumption_destroy(assumption);
+    cairn_exit_destroy(the_exit);
+    LLVMDisposeMessage(text);
+    LLVMDisposeModule(module);
+}
+END_TEST
+#endif
+
 static void add_tests(TCase *tests)
 {
     tcase_add_loop_test(tests, each_copy_of_an_unrolled_site_has_a_cache, 0, LEVELS);
@@ -602,8 +763,15 @@ static void add_tests(TCase *tests)
     tcase_add_test(tests, a_site_that_cannot_have_a_cache_is_refused_with_its_function);
     tcase_add_test(tests, a_cache_bound_to_a_stack_map_is_refused_with_both_kinds);
     tcase_add_test(tests, metadata_that_is_not_a_binding_is_refused);
-    tcase_add_test(tests, only_engines_load_modules_with_bound_sites);
+    tcase_add_test(tests, an_object_that_is_kept_has_no_bound_sites);
     tcase_add_test(tests, a_bound_site_gets_no_new_id);
+    tcase_add_test(tests, memory_managers_bind_sites);
+    tcase_add_test(tests, memory_managers_refuse_what_engines_refuse);
+    tcase_add_test(tests, bindings_for_another_memory_manager_are_refused);
+    tcase_add_test(tests, a_section_that_holds_no_bindings_is_refused);
+#if LLVM_HAS_ORC_CALLBACKS
+    tcase_add_test(tests, orc_binds_sites);
+#endif
 }
 
 int main(void) { return engine_main("bound sites", add_tests); }

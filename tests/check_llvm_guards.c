@@ -302,6 +302,48 @@ START_TEST(a_value_of_another_function_is_refused_with_both_names)
 }
 END_TEST
 
+START_TEST(a_global_of_another_module_is_refused_with_both_names)
+{
+    create_exit();
+    struct ir ir = begin_function("f");
+    LLVMModuleRef elsewhere = LLVMModuleCreateWithNameInContext("elsewhere", context);
+    LLVMValueRef holds = LLVMConstInt(LLVMInt1TypeInContext(context), 1, 0);
+    LLVMValueRef global = LLVMAddGlobal(elsewhere, ir.word, "g");
+    const struct cairn_encoded_frame frame = {.locals = &global, .local_count = 1};
+    const struct cairn_guard guard = {
+        .id = GUARD, .exit = the_exit, .frames = &frame, .frame_count = 1};
+    expect_refused(&ir, holds, &guard, CAIRN_ERROR_ARGUMENT,
+                   "frame 0: local 0 is 'g' of module 'elsewhere', and the guard is in function "
+                   "'f' of module 'guards'");
+    LLVMDisposeBuilder(ir.builder);
+    LLVMDisposeModule(ir.module);
+    LLVMDisposeModule(elsewhere);
+    cairn_exit_destroy(the_exit);
+}
+END_TEST
+
+/* What follows the builder's position would be executed before the guard. */
+START_TEST(a_guard_in_the_middle_of_a_block_is_refused)
+{
+    create_exit();
+    struct ir ir = begin_function("f");
+    LLVMValueRef holds = LLVMConstInt(LLVMInt1TypeInContext(context), 1, 0);
+    LLVMValueRef word = LLVMGetParam(ir.function, 0);
+    LLVMValueRef next = LLVMBuildAdd(ir.builder, word, word, "");
+    const struct cairn_encoded_frame frame = {.locals = &word, .local_count = 1};
+    const struct cairn_guard guard = {
+        .id = GUARD, .exit = the_exit, .frames = &frame, .frame_count = 1};
+    LLVMPositionBuilderBefore(ir.builder, next);
+    expect_refused(&ir, holds, &guard, CAIRN_ERROR_ARGUMENT,
+                   "the builder is before an instruction of 'f': a guard ends its block");
+    LLVMPositionBuilderAtEnd(ir.builder, LLVMGetInsertBlock(ir.builder));
+    ck_assert_ptr_nonnull(cairn_build_guard(ir.builder, holds, &guard, NULL));
+    LLVMDisposeBuilder(ir.builder);
+    LLVMDisposeModule(ir.module);
+    cairn_exit_destroy(the_exit);
+}
+END_TEST
+
 START_TEST(a_guard_that_cannot_be_is_refused)
 {
     create_exit();
@@ -349,6 +391,8 @@ static void add_tests(TCase *tests)
     tcase_add_test(tests, the_failing_side_is_cold_and_the_function_can_be_left);
     tcase_add_test(tests, a_thread_that_continues_after_a_failed_guard_is_stopped);
     tcase_add_test(tests, a_value_of_another_function_is_refused_with_both_names);
+    tcase_add_test(tests, a_global_of_another_module_is_refused_with_both_names);
+    tcase_add_test(tests, a_guard_in_the_middle_of_a_block_is_refused);
     tcase_add_test(tests, a_guard_that_cannot_be_is_refused);
 }
 

@@ -1,6 +1,6 @@
 /*
- * Tests of inline caches whose first case is in the site's own bytes: when it is there, when it is
- * not, and what is there afterwards.
+ * Tests of inline caches whose first case, or first two cases, are in the site's own bytes: when
+ * they are there, when they are not, and what is there afterwards.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -218,9 +218,153 @@ START_TEST(hits_are_counted_in_the_bytes)
     add_constant(2, 102);
     run_often(1, 50);
     run_often(2, 7);
+    for (int i = 0; i < 2; i++) {
+        cairn_runtime_quiesce(runtime);
+        run_often(2, 10);
+    }
     cairn_ic_describe(ic, &description);
     ck_assert_uint_eq(description.hits[0], 100);
-    ck_assert_uint_eq(description.hits[1], 7);
+    ck_assert_uint_eq(description.hits[1], 27);
+}
+END_TEST
+
+/* ---- The first two cases ---- */
+
+static struct ic_function wide_get(void)
+{
+    struct ic_function wide = get;
+    wide.byte_count = 96;
+    return wide;
+}
+
+static bool can_have_two(void)
+{
+    return can_be_inline() && cairn_architecture_host() == CAIRN_ARCHITECTURE_X86_64;
+}
+
+/* Asserts that so many of the cases for shapes 1 and 2 are in the site's bytes, with their
+ * constants: at most one, if no more are possible. */
+static void expect_inline_count(uint32_t count)
+{
+    const struct cairn_site_description now = site();
+    uint32_t found = 0;
+    expect_inline(count > 0);
+    if (!can_have_two() || count == 0)
+        return;
+    for (uint32_t constant = 101; constant <= 102; constant++)
+        found += memmem(now.bytes, now.byte_count, &constant, sizeof constant) != NULL;
+    ck_assert_uint_eq(found, count);
+}
+
+/* Shape 1 has the constant 101, and so on. */
+static void expect_hits(uint32_t first, uint32_t last)
+{
+    for (uint32_t shape = first; shape <= last; shape++)
+        expect_hit(shape, 100 + shape);
+    expect_miss(last + 1);
+}
+
+START_TEST(a_second_case_joins_the_first_one_after_two_grace_periods)
+{
+    const struct ic_function wide = wide_get();
+    load_one(&wide, no_options);
+    add_constant(1, 101);
+    uint64_t token = cairn_runtime_grace_start(runtime);
+    add_constant(2, 102);
+    expect_inline_count(1);
+    expect_hits(1, 2);
+    cairn_runtime_grace_end(runtime, token); /* began before the change */
+    expect_inline_count(1);
+    cairn_runtime_quiesce(runtime);
+    expect_inline_count(can_have_two() ? 0 : 1);
+    expect_hits(1, 2);
+    cairn_runtime_quiesce(runtime);
+    expect_inline_count(2);
+    expect_hits(1, 2);
+    add_constant(3, 103); /* elsewhere */
+    expect_inline_count(2);
+    expect_hits(1, 3);
+    remove_shape(3);
+    expect_inline_count(2);
+    expect_hits(1, 2);
+    for (int i = 0; i < 3; i++)
+        cairn_runtime_quiesce(runtime);
+    expect_inline_count(2);
+    remove_shape(2);
+    expect_hits(1, 1);
+    cairn_runtime_quiesce(runtime);
+    expect_inline_count(1);
+    expect_hits(1, 1);
+}
+END_TEST
+
+START_TEST(two_cases_that_are_added_together_are_in_the_bytes_together)
+{
+    const struct ic_function wide = wide_get();
+    struct cairn_error error = {0};
+    struct cairn_ic_case one = constant_case(1, 101);
+    struct cairn_ic_case two = constant_case(2, 102);
+    load_one(&wide, no_options);
+    const struct cairn_ic_change changes[] = {ic_adding(ic, &one), ic_adding(ic, &two)};
+    ic_assert_done(cairn_ics_change(changes, 2, CAIRN_SYNC, &error), error);
+    expect_inline_count(2);
+    expect_hits(1, 2);
+    remove_shape(1);
+    expect_hits(2, 2);
+    expect_miss(1);
+}
+END_TEST
+
+START_TEST(two_cases_that_do_not_fit_together_stay_apart)
+{
+    load_one(&get, no_options);
+    add_constant(1, 101);
+    struct cairn_ic_case far = load_case(2, 0);
+    far.field.is_out_of_line = true;
+    far.field.pointer_offset = 1000;
+    far.guard.mask = 0xFFFF0FFF;
+    add(&far);
+    for (int i = 0; i < 3; i++) {
+        expect_inline_count(1);
+        expect_hit(1, 101);
+        expect_miss(3);
+        cairn_runtime_quiesce(runtime);
+    }
+}
+END_TEST
+
+/* A cache may change or end while its second case waits. */
+START_TEST(what_waits_to_join_may_be_gone)
+{
+    const struct ic_function wide = wide_get();
+    load_one(&wide, no_options);
+    for (int what = 0; what < 4; what++) {
+        add_constant(1, 101);
+        add_constant(2, 102);
+        if (what == 0)
+            remove_shape(2);
+        if (what == 1)
+            become(1, 101);
+        if (what == 2)
+            reset();
+        if (what == 3) {
+            struct cairn_error error = {0};
+            ic_assert_done(cairn_ic_destroy(ic, CAIRN_SYNC, &error), error);
+            ic = create(program.sites[0], no_options);
+        }
+        for (int i = 0; i < 3; i++) {
+            expect_hits(1, what < 2 ? 1 : 0);
+            cairn_runtime_quiesce(runtime);
+        }
+        reset();
+        cairn_runtime_quiesce(runtime);
+    }
+    add_constant(1, 101);
+    add_constant(2, 102);
+    become(3, 103);
+    ic_unload(&program); /* while the bytes wait, too */
+    program.engine = NULL;
+    cairn_runtime_quiesce(runtime);
 }
 END_TEST
 
@@ -530,6 +674,10 @@ static void add_tests(Suite *suite, const char *name, void (*begin)(void))
     tcase_add_test(tests, many_similar_cases_are_selected_elsewhere);
     tcase_add_test(tests, a_megamorphic_cache_leaves_the_bytes);
     tcase_add_test(tests, hits_are_counted_in_the_bytes);
+    tcase_add_test(tests, a_second_case_joins_the_first_one_after_two_grace_periods);
+    tcase_add_test(tests, two_cases_that_are_added_together_are_in_the_bytes_together);
+    tcase_add_test(tests, two_cases_that_do_not_fit_together_stay_apart);
+    tcase_add_test(tests, what_waits_to_join_may_be_gone);
     tcase_add_test(tests, the_first_call_is_in_the_bytes_of_the_site);
     tcase_add_test(tests, a_site_with_two_calls_becomes_a_call_after_a_grace_period);
     tcase_add_test(tests, a_megamorphic_target_is_called_also_before_the_grace_period);

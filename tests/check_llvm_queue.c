@@ -365,7 +365,38 @@ START_TEST(misuse_is_refused)
 }
 END_TEST
 
+static LLVMModuleRef build_elsewhere(LLVMContextRef of_queue, void *user, struct cairn_error *error)
+{
+    (void)of_queue;
+    return build(context, user, error);
+}
+
+START_TEST(a_module_in_another_context_is_refused)
+{
+    char name[32];
+    create_queue(NULL);
+    struct cairn_queue_job job = job_of(&items[0], name);
+    job.build = build_elsewhere;
+    ck_assert_ok(cairn_queue_add(queue, &job, NULL, NULL));
+    wait_for(&items[0], 1);
+    expect_failed(&items[0], CAIRN_ERROR_ARGUMENT,
+                  "'f.0' was built in another context than the queue's");
+    destroy_queue();
+}
+END_TEST
+
 /* ---- Limits ---- */
+
+START_TEST(a_batch_may_have_any_limit)
+{
+    const struct cairn_queue_options options = {.batch_limit = UINT32_MAX};
+    create_queue(&options);
+    add_item(&items[0]);
+    wait_for(&items[0], 1);
+    expect_installed(&items[0]);
+    destroy_queue();
+}
+END_TEST
 
 START_TEST(limits_are_enforced)
 {
@@ -574,6 +605,8 @@ static void add_tests(TCase *tests)
     tcase_add_test(tests, a_job_does_not_use_what_another_one_defines);
     tcase_add_test(tests, an_error_affects_only_its_own_job);
     tcase_add_test(tests, misuse_is_refused);
+    tcase_add_test(tests, a_module_in_another_context_is_refused);
+    tcase_add_test(tests, a_batch_may_have_any_limit);
     tcase_add_loop_test(tests, limits_are_enforced, 0, 2);
     tcase_add_test(tests, a_cancelled_job_is_not_installed);
     tcase_add_test(tests, destroying_cancels_what_waits_and_waits_for_the_rest);

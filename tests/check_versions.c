@@ -191,6 +191,41 @@ START_TEST(a_long_type_does_not_overflow_the_message)
 }
 END_TEST
 
+/* Types that are too long for the message, and alike at their beginning. */
+START_TEST(long_types_are_named_from_the_first_difference)
+{
+    const struct {
+        uint32_t count;
+        unsigned bits; /* of the last argument */
+        const char *text;
+    } cases[] = {
+        {19, 32, "the type i64 (18 alike, i64), and the version "},
+        {19, 32, "the type i64 (18 alike, i32)"},
+        {18, 64, "the type i64 (18 alike, i64), and the version "},
+        {18, 64, "the type i64 (18 alike)"},
+    };
+    enum { ARGUMENTS = 19 };
+    struct cairn_type arguments[ARGUMENTS];
+    cairn_signature *many, *other;
+    cairn_entry *entry;
+    for (uint32_t i = 0; i < ARGUMENTS; i++)
+        arguments[i] = CAIRN_INTEGER(64);
+    ck_assert_ok(cairn_signature_create(NULL, arguments, 1, arguments, ARGUMENTS, &many, NULL));
+    ck_assert_ok(cairn_entry_create(runtime, "f", many, versions[5], &entry, NULL));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        arguments[ARGUMENTS - 1].bits = (uint16_t)cases[i].bits;
+        ck_assert_ok(
+            cairn_signature_create(NULL, arguments, 1, arguments, cases[i].count, &other, NULL));
+        const struct cairn_entry_version version = {.code = versions[1], .signature = other};
+        expect_refused(entry, &version, cases[i].text);
+        cairn_signature_destroy(other);
+        arguments[ARGUMENTS - 1].bits = 64;
+    }
+    cairn_entry_destroy(entry);
+    cairn_signature_destroy(many);
+}
+END_TEST
+
 START_TEST(misuse_is_refused)
 {
     static const char exit_code[1];
@@ -453,6 +488,7 @@ int main(void)
     tcase_add_test(tests, an_entry_may_be_the_version_of_another);
     tcase_add_test(tests, a_version_of_another_type_is_refused_with_both_types);
     tcase_add_test(tests, a_long_type_does_not_overflow_the_message);
+    tcase_add_test(tests, long_types_are_named_from_the_first_difference);
     tcase_add_test(tests, misuse_is_refused);
     tcase_add_test(tests, an_entry_without_type_takes_any_version_without_type);
     tcase_add_test(tests, an_entry_that_cannot_be_allocated_leaves_nothing);

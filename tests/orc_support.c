@@ -79,7 +79,7 @@ static LLVMOrcThreadSafeContextRef create_context(LLVMContextRef *context)
 
 LLVMOrcThreadSafeModuleRef orc_parse(const char *format, ...)
 {
-    char text[2048];
+    char text[8192];
     va_list arguments;
     LLVMContextRef context;
     LLVMOrcThreadSafeContextRef owner = create_context(&context);

@@ -987,7 +987,7 @@ bool x86_64_selects_cases(const struct arch_cache *cache)
     return cache->count > 0 && selection_of(cache) != SELECTION_NONE;
 }
 
-/* ---- The first case in the site's own bytes ---- */
+/* ---- The first cases in the site's own bytes ---- */
 
 enum { WORD_BYTES = 8, MISS_BYTES = 6 };
 
@@ -1080,29 +1080,65 @@ static void put_last_call(struct writer *writer, const struct cairn_arch *arch, 
     put_relative(writer, target);
 }
 
+/* Whether the site's own bytes can have the case. */
+static bool can_be_inline(const struct arch_cache_case *one)
+{
+    bool calls_barrier = one->action == ARCH_CACHE_STORE && one->epilogue.exit != 0;
+    return one->action != ARCH_CACHE_EXIT && !calls_barrier;
+}
+
+/* Writes the first one of two cases, which jumps to the end of the site, and what makes the branch
+ * that a miss of the second one takes be in one word. No thread executes that. */
+static bool put_first_of_two(struct writer *writer, const struct arch_cache_case *first,
+                             const struct arch_cache_case *second, size_t size)
+{
+    uint8_t bytes[ARCH_CACHE_CASE_BYTES_MAX];
+    if (is_extended(first) || first->action == ARCH_CACHE_JUMP ||
+        second->action == ARCH_CACHE_JUMP || !can_be_inline(second))
+        return false;
+    put_guard(writer, first);
+    size_t skip = put_skip(writer, JNE);
+    put_count(writer, first);
+    put_effect(writer, first);
+    if (writer->bytes + SHORT_BYTES > size)
+        return false;
+    put(writer, 0xEB, 1);
+    put(writer, size - writer->bytes - 1, 1);
+    struct writer guard = {.code = bytes, .address = writer->address + writer->bytes};
+    put_conditions(&guard, second);
+    for (size_t padding = padding_of(&guard); padding > 0; padding--)
+        put(writer, 0xCC, 1);
+    if (writer->bytes > size)
+        return false;
+    land_skip(writer, skip);
+    return true;
+}
+
 /* No-ops fill the bytes after the action: they take less time than a jump over them. */
 bool x86_64_encode_inline(const struct cairn_arch *arch, const struct arch_cache *cache,
                           struct arch_cache_inline *inlined, uint8_t *code)
 {
-    uint8_t bytes[2 * ARCH_CACHE_CASE_BYTES_MAX];
-    const struct arch_cache_case *first = &cache->cases[0];
+    uint8_t bytes[3 * ARCH_CACHE_CASE_BYTES_MAX];
+    const struct arch_cache_case *last = &cache->cases[inlined->has_second ? 1 : 0];
     struct writer writer = {.code = bytes, .address = inlined->address};
     size_t size = (size_t)(cache->site_end - inlined->address);
     assert(size <= ARCH_CACHE_INLINE_BYTES_MAX);
-    if (saves_flags(cache) || first->action == ARCH_CACHE_EXIT ||
-        (first->action == ARCH_CACHE_STORE && first->epilogue.exit != 0))
+    if (saves_flags(cache) || !can_be_inline(&cache->cases[0]))
         return false;
-    put_padding(&writer, arch, first);
-    unsigned miss = put_conditions(&writer, first);
+    if (!inlined->has_second)
+        put_padding(&writer, arch, last);
+    else if (!put_first_of_two(&writer, &cache->cases[0], last, size))
+        return false;
+    unsigned miss = put_conditions(&writer, last);
     inlined->miss_offset = writer.bytes;
     put_miss(&writer, miss, inlined->miss);
-    put_count(&writer, first);
-    if (first->action == ARCH_CACHE_JUMP)
-        put_argument(&writer, first);
-    if (first->action == ARCH_CACHE_JUMP)
-        put_last_call(&writer, arch, first->target, size);
-    else
-        put_effect(&writer, first);
+    put_count(&writer, last);
+    if (last->action == ARCH_CACHE_JUMP) {
+        put_argument(&writer, last);
+        put_last_call(&writer, arch, last->target, size);
+    } else {
+        put_effect(&writer, last);
+    }
     size_t miss_word = inlined->miss_offset / WORD_BYTES * WORD_BYTES;
     if (writer.bytes > size || miss_word + WORD_BYTES > size || writer.literal_count > 0 ||
         writer.is_out_of_reach)

@@ -91,14 +91,19 @@
  *     distinguished without branches (CAIRN_IC_DISPATCH_AUTOMATIC); or on x86-64 `keeps_flags` is
  *     set or the constant is a floating-point number.
  *
- * Adding and removing other cases keeps the first case where it is. If the first case itself
- * changes, threads may still be in its code, so the new cases are in code elsewhere until a grace
- * period ends that began later. The function that ends it (cairn_runtime_grace_end) then writes the
- * new first case, with a barrier. If a second function is added to a cache whose first case is
- * there, functions return to addresses that the processor has not predicted until such a grace
- * period ends, which takes several times as long as a call. Then the site calls the cache's code
- * for good. After cairn_ic_destroy, the site's bytes are restored at the end of a grace period.
- * Until then the site cannot be a call (STATE), but it can be all else.
+ * On x86-64, the second case may follow it there: if both are loads, stores or constants, the first
+ * one has no holder, elements, transition or barrier, and there is space for both, for which 64
+ * bytes are enough in most cases. If it is added later, it is elsewhere until a grace period ends
+ * that began later; then both are elsewhere until another one ends that began after that.
+ *
+ * Adding and removing other cases keeps these cases where they are. If one of them changes, threads
+ * may still be in its code, so the new cases are in code elsewhere until a grace period ends that
+ * began later. The function that ends it (cairn_runtime_grace_end) then writes the new first cases,
+ * with a barrier. If a second function is added to a cache whose first case is there, functions
+ * return to addresses that the processor has not predicted until such a grace period ends, which
+ * takes several times as long as a call. Then the site calls the cache's code for good. After
+ * cairn_ic_destroy, the site's bytes are restored at the end of a grace period. Until then the site
+ * cannot be a call (STATE), but it can be all else.
  *
  * THE GUARANTEE is that of cairn/patch.h, for the cache as a whole. Any number of threads may
  * execute the site. Each execution sees either all cases from before a change or all cases from
@@ -143,9 +148,9 @@
  *     light handler refuses it, that time is added to the other.
  *   - An access of a megamorphic cache that finds its case in the table takes 1.2 ns, with keys of
  *     8 bytes 1.5 ns: half of the time of a call of a lookup in a hash table. All others are
- * misses, of which a light handler should handle most. With a megamorphic target they take 3 ns: a
- *     direct call and a lookup in the host's hash table. Only sites with the C calling convention
- *     and fastcc can have one.
+ *     misses, of which a light handler should handle most. With a megamorphic target they take 3
+ *     ns: a direct call and a lookup in the host's hash table. Only sites with the C calling
+ *     convention and fastcc can have one.
  *   - A case that calls takes as long as a miss where Cairn calls the function (CALLING
  *     CONVENTIONS), otherwise as long as a guarded direct call.
  *   - Adding a case takes 1.3 us, so a handler should not add a case that will not hit again.

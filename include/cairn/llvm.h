@@ -53,7 +53,9 @@ struct cairn_patchpoint {
      * call. For a target that is known only at run time or must be computed, use no target and
      * cairn_site_call, or a function that calls a pointer which it gets as an argument. */
     LLVMValueRef target;
-    LLVMTypeRef result_type; /**< NULL means void */
+    /** NULL means void. A pointer or a narrow integer is the low part of an i64, which is what the
+     *  site returns, and so the type of the results of handlers and the declared type. */
+    LLVMTypeRef result_type;
     /** LLVM's number. With CAIRN_CALLING_CONVENTION_ANYREG, LLVM chooses the registers of the
      *  operands and the result, and the record names them. */
     uint32_t calling_convention;
@@ -70,20 +72,23 @@ struct cairn_patchpoint {
 
 /*
  * BOUND SITES. Inline caches and assumptions are named when a patch point is built, and belong to
- * its ID. LLVM's passes copy and remove patch points. Engines bind each site that is left, in the
- * order of their records, when the module is loaded and before `before_publish` is called and any
- * thread can execute it. All sites with the ID in the module are bound, also those that were built
- * without a cache. The handler gets the cache (struct cairn_ic_miss); cairn_runtime_visit_ics and
- * cairn_site_ic find it, too.
+ * its ID. LLVM's passes copy and remove patch points. Engines, memory managers and ORC bind each
+ * site that is left, in the order of their records, when the module is loaded and before
+ * `before_publish` is called and any thread can execute it. All sites with the ID in the module are
+ * bound, also those that were built without a cache. The handler gets the cache (struct
+ * cairn_ic_miss); cairn_runtime_visit_ics and cairn_site_ic find it, too.
  *
- * Bindings are kept in the module's named metadata `!cairn.bindings`, as addresses of this process.
- * So only engines load such modules: memory managers, ORC and cairn_embed_manifest refuse them
- * (UNSUPPORTED). The exits, assumptions and handlers must be valid as long as the code.
+ * Bindings are kept in the module's named metadata `!cairn.bindings`, as addresses of this process,
+ * and the exits, assumptions and handlers must be valid as long as the code. So
+ * cairn_embed_manifest refuses such modules (UNSUPPORTED). Memory managers
+ * (cairn_memory_manager_declare) and ORC (cairn_orc_transform) add them to the module's ELF object,
+ * which no other memory manager or process can load.
  *
- * cairn_engine_function refuses, in addition to its other errors: an ID with two bindings
- * (CONFLICT; the message names both functions); an ID with a binding and two shapes; metadata of
- * that name in another form (CORRUPT); and what cairn_ic_create and cairn_assumption_add refuse.
- * The message names the site and its function.
+ * cairn_engine_function and the finalisations of memory managers and ORC refuse, in addition to
+ * their other errors: an ID with two bindings (CONFLICT; the message names both functions); an ID
+ * with a binding and two shapes; metadata of that name in another form (CORRUPT); an object that
+ * was made for another memory manager (UNSUPPORTED); and what cairn_ic_create and
+ * cairn_assumption_add refuse. The message names the site and its function.
  */
 
 /** The maximum size of a patch point. LLVM would fill more bytes with no-ops. */
@@ -190,8 +195,9 @@ struct cairn_guard {
  *
  * Returns the call of the patch point, or NULL; then no instruction or block of the guard was
  * built. Errors: ARGUMENT (no exit; neither a condition nor assumptions, or both; a value of
- * another function, where the message names both; a function that is `alwaysinline`; the builder's
- * position), those of cairn_frame_state_encode and cairn_build_patchpoint.
+ * another function or a global of another module, where the message names both; a function that is
+ * `alwaysinline`; the builder's position), those of cairn_frame_state_encode and
+ * cairn_build_patchpoint.
  */
 CAIRN_API LLVMValueRef cairn_build_guard(LLVMBuilderRef builder, LLVMValueRef condition,
                                          const struct cairn_guard *guard,
@@ -470,7 +476,8 @@ CAIRN_API void cairn_memory_manager_set_engine(cairn_memory_manager *manager,
  * is added ("cairn.declared.*", 16 bytes in a section that is not kept), by which it is recognised
  * when it is loaded. Undeclared records can be looked up, but have no sites. An ID may have another
  * shape in a module that is loaded later. Errors, after which calls may have new IDs: CONFLICT (two
- * shapes of an ID among modules that are not loaded yet, enum cairn_id_conflicts), MEMORY, CORRUPT.
+ * shapes of an ID among modules that are not loaded yet, enum cairn_id_conflicts), MEMORY, CORRUPT,
+ * UNSUPPORTED (BOUND SITES in an object that is not ELF).
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_memory_manager_declare(
     cairn_memory_manager *manager, LLVMModuleRef module, struct cairn_error *error);
@@ -790,7 +797,7 @@ struct cairn_queue_options {
      *  are called by all threads of the queue. */
     struct cairn_engine_options engine;
     uint32_t thread_count; /**< 0 means 1 */
-    uint32_t batch_limit;  /**< most jobs that are compiled together; 0 means 32 */
+    uint32_t batch_limit;  /**< most jobs that are compiled together, at most 65,536; 0 means 32 */
     uint32_t job_limit;    /**< most jobs that wait; 0: no limit */
     size_t byte_limit;     /**< most bytes of jobs that wait or are compiled; 0: no limit */
 };

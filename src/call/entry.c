@@ -81,21 +81,39 @@ static void append(char *text, const char *added)
     snprintf(text + length, TYPE_BYTES - length, "%s", added);
 }
 
-/* Formats a signature as LLVM does: "i64 (ptr, i32)". */
-static const char *format(const cairn_signature *signature, char *text)
+/* Returns the number of arguments before the first one in which the signatures differ. */
+static uint32_t count_alike(const cairn_signature *left, const cairn_signature *right)
 {
+    uint32_t count = 0;
+    if (left == NULL || right == NULL)
+        return 0;
+    while (count < left->argument_count && count < right->argument_count &&
+           type_equal(left->arguments[count].type, right->arguments[count].type))
+        count++;
+    return count;
+}
+
+/* Formats a signature as LLVM does: "i64 (ptr, i32)". If arguments are left out at the beginning:
+ * "i64 (18 alike, i32)". */
+static void format(const cairn_signature *signature, uint32_t left_out, char *text)
+{
+    char alike[24] = "";
     text[0] = '\0';
-    if (signature == NULL)
-        return "unknown";
+    if (signature == NULL) {
+        append(text, "unknown");
+        return;
+    }
     const struct cairn_results *results = &signature->results;
     append(text, results->count == 0 ? "void" : results->count > 1 ? "{" : "");
     for (uint32_t i = 0; i < results->count; i++)
         append_type(text, results->types[i], i == 0 ? "" : ", ");
     append(text, results->count > 1 ? "} (" : " (");
-    for (uint32_t i = 0; i < signature->argument_count; i++)
+    if (left_out > 0)
+        snprintf(alike, sizeof alike, "%u alike", left_out);
+    append(text, alike);
+    for (uint32_t i = left_out; i < signature->argument_count; i++)
         append_type(text, signature->arguments[i].type, i == 0 ? "" : ", ");
     append(text, ")");
-    return text;
 }
 
 /* ---- Checking versions ---- */
@@ -122,18 +140,33 @@ static const char *name_of(const struct installed *installed, char *name)
     return name;
 }
 
+/* Types that are too long are named from their first difference on. */
+static enum cairn_status say_types(const cairn_entry *entry, const struct installed *new,
+                                   struct cairn_error *error)
+{
+    char name[NAME_BYTES], expected[TYPE_BYTES], given[TYPE_BYTES];
+    const cairn_signature *signature = new->version.signature;
+    format(entry->signature, 0, expected);
+    format(signature, 0, given);
+    if (strlen(expected) == TYPE_BYTES - 1 || strlen(given) == TYPE_BYTES - 1) {
+        uint32_t alike = count_alike(entry->signature, signature);
+        format(entry->signature, alike, expected);
+        format(signature, alike, given);
+    }
+    return error_set(error, CAIRN_ERROR_ARGUMENT, (uintptr_t) new->version.code,
+                     "entry '%.40s' has the type %s, and the version %s the type %s", entry->name,
+                     expected, name_of(new, name), given);
+}
+
 static enum cairn_status check(const cairn_entry *entry, const struct installed *new,
                                struct cairn_error *error)
 {
-    char name[NAME_BYTES], expected[TYPE_BYTES], given[TYPE_BYTES];
+    char name[NAME_BYTES];
     if (new->version.code == cairn_entry_target(entry))
         return error_set(error, CAIRN_ERROR_ARGUMENT, (uintptr_t) new->version.code,
                          "entry '%.40s' cannot have itself as a version", entry->name);
     if (!is_equal(entry->signature, new->version.signature))
-        return error_set(error, CAIRN_ERROR_ARGUMENT, (uintptr_t) new->version.code,
-                         "entry '%.40s' has the type %s, and the version %s the type %s",
-                         entry->name, format(entry->signature, expected), name_of(new, name),
-                         format(new->version.signature, given));
+        return say_types(entry, new, error);
     if (new->version.leave != NULL &&new->module == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, (uintptr_t) new->version.code,
                          "the version %s of entry '%.40s' has no sites at which frames can leave: "

@@ -9,8 +9,9 @@
  *  - A cache is in its set's list, and in its site, from ic_bind until it is destroyed or its
  *    module is unloaded. During that time the site's form is SITE_FORM_CACHE.
  *  - `code` is the code that the site branches to. It has all cases; or, if `is_inline`, all except
- *    the first one, which is in the site's own bytes (site/inline.h), and only misses there branch
- * to the code. `code`, `cases`, `is_destroyed` and the list change only with the set's lock held.
+ *    the first ones, which are in the site's own bytes (site/inline.h), and only misses there
+ * branch to the code. `code`, `cases`, `is_destroyed` and the list change only with the set's lock
+ * held.
  *  - Memory whose address is in code (the cache itself, struct ic_call, tables) is freed by a grace
  *    period that began after the code was retired. So a destroyed cache also stays in memory until
  *    then, and a thread that still has its address gets STATE.
@@ -110,7 +111,8 @@ struct cairn_ic {
     struct ic_code code;
     struct ic_table *table; /* of a megamorphic cache that has one; otherwise NULL */
     bool may_inline;        /* whether the first case may be in the site's own bytes */
-    bool is_inline;         /* whether it is there now; if so, the next two members describe it */
+    bool is_inline;         /* whether it is there now; if so, the next members describe it */
+    uint32_t inline_count;  /* of cases that are there: 1 or 2 */
     size_t inline_miss;     /* offset of the branch that a miss takes */
     size_t inline_bytes;    /* size without padding */
     uint64_t hits[CAIRN_IC_CASE_LIMIT_MAX]; /* also incremented by the cache's code */
@@ -153,11 +155,11 @@ enum cairn_status ic_check_usable(const cairn_ic *ic, struct cairn_error *error)
 
 /* ---- Changes, with the set's lock held ---- */
 
-/* What a change does to the first case. */
+/* What a change does to the first case, or the first two. */
 enum ic_way {
     IC_WAY_BRANCH, /* the site branches to the code, which has all cases */
-    IC_WAY_ENTER,  /* the first case is written to the site's own bytes */
-    IC_WAY_KEEP    /* the first case stays there */
+    IC_WAY_ENTER,  /* they are written to the site's own bytes */
+    IC_WAY_KEEP    /* they stay there */
 };
 
 /* A change of a cache: its future cases and code. */
@@ -171,7 +173,10 @@ struct ic_change {
     struct ic_code code;
     struct change patch;
     enum ic_way way;
-    struct arch_cache_inline inlined; /* if the first case is written; and its bytes */
+    uint32_t inline_count;            /* of cases in the site's own bytes, unless it branches */
+    bool leaves_inline;               /* whether the site must branch */
+    bool may_join;                    /* whether the second case could be there, too */
+    struct arch_cache_inline inlined; /* of cases that are written; and their bytes */
     uint8_t inline_bytes[ARCH_CACHE_INLINE_BYTES_MAX];
     bool has_set_miss; /* whether misses of the first case branch to the new code */
     bool is_altered;   /* whether there is anything to change */
@@ -187,8 +192,9 @@ void ic_change_begin(struct ic_change *change, cairn_ic *ic);
 enum cairn_status ic_changes_apply(struct ic_change *changes, size_t count,
                                    enum cairn_strength strength, struct cairn_error *error);
 
-/* Makes the code of a usable cache again, because the site's own bytes have become free. */
-void ic_change_again(cairn_ic *ic);
+/* Makes the code of a usable cache again: because the site's own bytes have become free, or so that
+ * they become free. */
+void ic_change_again(cairn_ic *ic, bool leaves_inline);
 
 /* Returns the state of a cache with so many cases. */
 static inline enum cairn_ic_state ic_state_of(bool is_megamorphic, uint32_t case_count)
@@ -220,7 +226,7 @@ void ic_inline_restore(cairn_site *site);
 bool ic_inline_prepare_call(cairn_ic *ic);
 /* Chooses the way of a change; `cache` has all cases. */
 enum ic_way ic_inline_choose(struct ic_change *change, const struct arch_cache *cache);
-/* Encodes the first case. False if it does not fit. */
+/* Encodes the change's first cases. False if they do not fit. */
 bool ic_inline_encode(struct ic_change *change, const struct arch_cache *cache, uint64_t miss);
 /* Writes the bytes of first cases, with one barrier, and sets where misses of the others branch to.
  * RANGE, SYSTEM; after an error, changes with `has_set_miss` must be undone. */

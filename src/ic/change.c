@@ -77,6 +77,8 @@ void ic_change_begin(struct ic_change *change, cairn_ic *ic)
     change->added_key = 0;
     change->code.stub = NULL;
     change->way = IC_WAY_BRANCH;
+    change->leaves_inline = false;
+    change->may_join = false;
     change->has_set_miss = false;
     change->is_megamorphic = ic->is_megamorphic;
     change->case_count = ic->case_count;
@@ -391,15 +393,16 @@ enum cairn_status ic_changes_apply(struct ic_change *changes, size_t count,
     return status;
 }
 
-void ic_change_again(cairn_ic *ic)
+void ic_change_again(cairn_ic *ic, bool leaves_inline)
 {
     struct ic_change change;
     bool is_empty = ic->case_count == 0 && !ic->is_megamorphic;
     if (ic_check_usable(ic, NULL) != CAIRN_OK || is_empty)
         return;
     ic_change_begin(&change, ic);
+    change.leaves_inline = leaves_inline;
     enum cairn_status status = ic_changes_apply(&change, 1, CAIRN_RELAXED, NULL);
-    (void)status; /* if it fails, the site goes on branching to the code */
+    (void)status; /* if it fails, the cache's code stays where it is */
 }
 
 /* ---- The list of the host ---- */

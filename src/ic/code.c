@@ -30,9 +30,9 @@ static struct arch_cache_second describe_second(const struct cairn_ic_holder *ho
 static struct arch_cache_elements describe_elements(const cairn_ic *ic,
                                                     const struct cairn_ic_elements *elements)
 {
-    const struct ic_value *index = &ic->operands[elements->index];
     if (elements->length_width == 0)
         return (struct arch_cache_elements){.length_width = 0};
+    const struct ic_value *index = &ic->operands[elements->index];
     return (struct arch_cache_elements){
         .length_width = elements->length_width,
         .length_offset = elements->length_offset,
@@ -186,14 +186,14 @@ static const char *label_of(const struct ic_change *change)
     return change->ic->result.type.kind == CAIRN_TYPE_VOID ? "ic:set" : "ic:get";
 }
 
-/* Leaves out the first case if it is in the site's own bytes, and chooses whether the site calls
- * the code. */
+/* Leaves out the first cases if they are in the site's own bytes, and chooses whether the site
+ * calls the code. */
 static void choose_way(struct ic_change *change, struct arch_cache *cache)
 {
     change->way = ic_inline_choose(change, cache);
     if (change->way != IC_WAY_BRANCH) {
-        cache->cases++;
-        cache->count--;
+        cache->cases += change->inline_count;
+        cache->count -= change->inline_count;
         cache->is_called = false;
     } else if (cache->is_called) {
         cache->is_called = ic_inline_prepare_call(change->ic);

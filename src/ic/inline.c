@@ -1,10 +1,15 @@
 /*
- * The first case of a cache in the site's own bytes (site/inline.h).
+ * The first case of a cache, or its first two cases, in the site's own bytes (site/inline.h).
  *
- * While the bytes are in use, the site's word is a no-op, the bytes test the first case, and a miss
- * branches to a stub with the other cases. A change that keeps the first case makes that branch go
- * to a new stub. Any other change makes the word branch to a stub with all cases. The bytes then
- * wait for a grace period, at whose end the cache uses them again.
+ * While the bytes are in use, the site's word is a no-op, the bytes test these cases, and a miss
+ * branches to a stub with the other cases. A change that keeps them makes that branch go to a new
+ * stub. Any other change makes the word branch to a stub with all cases. The bytes then wait for a
+ * grace period, at whose end the cache uses them again.
+ *
+ * A second case that is added later is in the stub first, because threads may be in the bytes. If
+ * both would fit, the word branches to a stub with all cases at the end of a grace period, and both
+ * are in the bytes from the end of the next one on. So only hosts that end grace periods pay for
+ * this, and a site's cases are elsewhere for only one of them.
  *
  * All functions are called with the set's lock held.
  *
@@ -71,6 +76,14 @@ static enum cairn_status set_miss(const cairn_ic *ic, uint64_t target, struct ca
 
 /* ---- After a grace period ---- */
 
+/* Frees the description of a site that was destroyed, unless it still waits. */
+static void free_unused(struct site_inline *inlined)
+{
+    struct cache_set *set = inlined->set;
+    if (inlined->state != INLINE_WAITING && !inlined->is_joining)
+        memory_free(&set->allocator, inlined, sizeof *inlined);
+}
+
 static size_t free_bytes(struct grace_entry *entry)
 {
     _Static_assert(offsetof(struct site_inline, retired) == 0, "it begins with its entry");
@@ -81,9 +94,9 @@ static size_t free_bytes(struct grace_entry *entry)
     cairn_site *site = inlined->site;
     inlined->state = INLINE_FREE;
     if (site == NULL)
-        memory_free(&set->allocator, inlined, sizeof *inlined);
+        free_unused(inlined);
     else if (site->ic != NULL)
-        ic_change_again(site->ic);
+        ic_change_again(site->ic, false);
     else if (!atomic_load_explicit(&site->table->retired, memory_order_acquire))
         ic_inline_restore(site);
     cache_set_leave(set);
@@ -94,6 +107,32 @@ static void retire_bytes(struct site_inline *inlined)
 {
     inlined->state = INLINE_WAITING;
     grace_retire(code_space_grace(inlined->set->space), &inlined->retired, free_bytes);
+}
+
+/* Leaves the bytes, so that the first two cases can be written to them together. */
+static size_t join(struct grace_entry *entry)
+{
+    char *address = (char *)entry - offsetof(struct site_inline, joining);
+    struct site_inline *inlined = (struct site_inline *)(void *)address;
+    struct cache_set *set = inlined->set;
+    if (cache_set_enter(set, NULL) != CAIRN_OK)
+        return 0;
+    inlined->is_joining = false;
+    const cairn_ic *ic = inlined->site == NULL ? NULL : inlined->site->ic;
+    if (inlined->site == NULL)
+        free_unused(inlined);
+    else if (ic != NULL && ic->is_inline && ic->inline_count == 1 && ic->case_count > 1)
+        ic_change_again(inlined->site->ic, true);
+    cache_set_leave(set);
+    return 0;
+}
+
+static void join_later(struct site_inline *inlined)
+{
+    if (inlined->is_joining)
+        return;
+    inlined->is_joining = true;
+    grace_retire(code_space_grace(inlined->set->space), &inlined->joining, join);
 }
 
 /* ---- Beginning and end ---- */
@@ -133,8 +172,7 @@ void ic_inline_unload(struct site_inline *inlined)
     if (cache_set_enter(set, NULL) != CAIRN_OK)
         return;
     inlined->site = NULL;
-    if (inlined->state != INLINE_WAITING)
-        memory_free(&set->allocator, inlined, sizeof *inlined);
+    free_unused(inlined);
     cache_set_leave(set);
 }
 
@@ -144,15 +182,33 @@ bool ic_inline_encode(struct ic_change *change, const struct arch_cache *cache, 
 {
     const cairn_site *site = change->ic->site;
     const struct cairn_arch *arch = site->table->arch;
-    change->inlined = (struct arch_cache_inline){.address = inline_address(site), .miss = miss};
+    change->inlined = (struct arch_cache_inline){
+        .address = inline_address(site), .miss = miss, .has_second = change->inline_count > 1};
     return arch->encode_inline(arch, cache, &change->inlined, change->inline_bytes);
 }
 
-static bool is_first_case(const cairn_ic *ic, const struct ic_case *first)
+static bool is_same_case(const struct ic_case *own, const struct ic_case *other)
 {
-    const struct ic_case *own = &ic->cases[0];
-    return first->call == NULL && ic_same_guard(&own->public.guard, &first->public.guard) &&
-           ic_same_action(&own->public, &first->public) && own->counter == first->counter;
+    return other->call == NULL && ic_same_guard(&own->public.guard, &other->public.guard) &&
+           ic_same_action(&own->public, &other->public) && own->counter == other->counter;
+}
+
+/* Whether the change has the cases that are in the bytes, in the same order. */
+static bool keeps_cases(const struct ic_change *change)
+{
+    const cairn_ic *ic = change->ic;
+    bool keeps = !change->leaves_inline && change->case_count >= ic->inline_count;
+    for (uint32_t i = 0; i < ic->inline_count && keeps; i++)
+        keeps = is_same_case(&ic->cases[i], &change->cases[i]);
+    return keeps;
+}
+
+/* Whether the bytes have space for so many cases. It does not depend on where misses continue. */
+static bool fits(struct ic_change *change, const struct arch_cache *cache, uint32_t count)
+{
+    change->inline_count = count;
+    return change->case_count >= count &&
+           ic_inline_encode(change, cache, inline_address(change->ic->site));
 }
 
 enum ic_way ic_inline_choose(struct ic_change *change, const struct arch_cache *cache)
@@ -169,12 +225,16 @@ enum ic_way ic_inline_choose(struct ic_change *change, const struct arch_cache *
         others_call |= cache->cases[i].action == ARCH_CACHE_JUMP;
     if (change->case_count == 0 || is_selected || others_call)
         return IC_WAY_BRANCH;
-    if (ic->is_inline)
-        return is_first_case(ic, &change->cases[0]) ? IC_WAY_KEEP : IC_WAY_BRANCH;
-    /* The size does not depend on where misses continue. */
-    bool fits = site->inlined->state == INLINE_FREE &&
-                ic_inline_encode(change, cache, inline_address(site));
-    return fits ? IC_WAY_ENTER : IC_WAY_BRANCH;
+    if (ic->is_inline && !keeps_cases(change))
+        return IC_WAY_BRANCH;
+    if (ic->is_inline) {
+        change->may_join = ic->inline_count == 1 && fits(change, cache, 2);
+        change->inline_count = ic->inline_count;
+        return IC_WAY_KEEP;
+    }
+    bool has_space =
+        site->inlined->state == INLINE_FREE && (fits(change, cache, 2) || fits(change, cache, 1));
+    return has_space ? IC_WAY_ENTER : IC_WAY_BRANCH;
 }
 
 bool ic_inline_prepare_call(cairn_ic *ic)
@@ -225,9 +285,12 @@ void ic_inline_adopt(const struct ic_change *change)
         ic->is_inline = false;
         return;
     }
+    if (change->may_join)
+        join_later(ic->site->inlined);
     if (change->way == IC_WAY_KEEP)
         return;
     ic->is_inline = true;
+    ic->inline_count = change->inline_count;
     ic->inline_miss = change->inlined.miss_offset;
     ic->inline_bytes = change->inlined.code_bytes;
     ic->site->inlined->state = INLINE_IN_USE;

@@ -119,11 +119,15 @@ void compiler_destroy(struct compiler *compiler)
 
 /* ---- Building ---- */
 
-/* Checks the function that the task names, and creates the signature of its type. */
+/* Checks the module and the function that the task names, and creates the signature of its type. */
 static enum cairn_status check_function(const struct compiler *compiler, struct task *task,
                                         LLVMModuleRef module, struct cairn_error *error)
 {
     LLVMValueRef function = LLVMGetNamedFunction(module, task->function);
+    if (LLVMGetModuleContext(module) != compiler->context)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "the module of '%.80s' was built in another context than the queue's",
+                         task->function);
     if (function == NULL || LLVMIsDeclaration(function))
         return error_set(error, CAIRN_ERROR_NOT_FOUND, 0,
                          "the module that was built does not define the function '%.80s'",

@@ -10,6 +10,7 @@
 #include "llvm/bindings.h"
 
 #include "base/error.h"
+#include "llvm/embed.h"
 #include "llvm/ir.h"
 
 #include <stdio.h>
@@ -119,6 +120,13 @@ static bool read_string(LLVMValueRef operand, const char **text, unsigned *lengt
     return *text != NULL;
 }
 
+static bool has_valid_size(const struct binding *binding)
+{
+    if (binding->kind == BOUND_TO_CACHE)
+        return binding->size == sizeof(struct cairn_ic_options);
+    return binding->size >= 2 * sizeof(uint64_t) && binding->size % sizeof(uint64_t) == 0;
+}
+
 /* Returns false if the element does not have the form in which they are added: a host may have
  * written the metadata itself. */
 static bool read_element(LLVMValueRef element, struct binding *binding)
@@ -134,9 +142,7 @@ static bool read_element(LLVMValueRef element, struct binding *binding)
         !read_string(operands[OPERAND_CONTENTS], &binding->contents, &binding->size))
         return false;
     binding->kind = (enum kind)kind;
-    if (binding->kind == BOUND_TO_CACHE)
-        return binding->size == sizeof(struct cairn_ic_options);
-    return binding->size >= 2 * sizeof(uint64_t) && binding->size % sizeof(uint64_t) == 0;
+    return has_valid_size(binding);
 }
 
 static unsigned count_elements(LLVMModuleRef module)
@@ -212,7 +218,7 @@ enum cairn_status bindings_check_free(LLVMModuleRef module, uint64_t id, struct 
     return status;
 }
 
-enum cairn_status bindings_refuse(LLVMModuleRef module, const char *who, struct cairn_error *error)
+enum cairn_status bindings_refuse(LLVMModuleRef module, struct cairn_error *error)
 {
     struct binding_list list;
     enum cairn_status status = read_one(module, &list, error);
@@ -221,10 +227,138 @@ enum cairn_status bindings_refuse(LLVMModuleRef module, const char *who, struct 
     const struct binding first = list.items[0];
     release(&list);
     return error_set(error, CAIRN_ERROR_UNSUPPORTED, first.id,
-                     "site %llu of '%.*s' was built with %s, which only an engine "
-                     "(cairn_engine_create) binds, and not %s",
+                     "site %llu of '%.*s' was built with %s of this process, and an object that "
+                     "is kept cannot have that",
                      (unsigned long long)first.id, (int)first.function_length, first.function,
-                     kind_names[first.kind], who);
+                     kind_names[first.kind]);
+}
+
+/* ---- In objects ---- */
+
+/* A binding in a section. The contents and the name of the function follow, each filled with zeros
+ * to a multiple of 8 bytes. */
+struct embedded {
+    uint64_t key;
+    uint64_t id;
+    uint64_t kind;
+    uint64_t size;
+    uint64_t function_length;
+};
+
+static size_t filled(size_t size) { return (size + 7) / 8 * 8; }
+
+static size_t embedded_size(const struct binding *binding)
+{
+    return sizeof(struct embedded) + filled(binding->size) + filled(binding->function_length);
+}
+
+static void write_embedded(const struct binding *binding, uint64_t key, uint8_t *bytes)
+{
+    const struct embedded head = {.key = key,
+                                  .id = binding->id,
+                                  .kind = binding->kind,
+                                  .size = binding->size,
+                                  .function_length = binding->function_length};
+    memcpy(bytes, &head, sizeof head);
+    memcpy(bytes + sizeof head, binding->contents, binding->size);
+    memcpy(bytes + sizeof head + filled(binding->size), binding->function,
+           binding->function_length);
+}
+
+enum cairn_status bindings_embed(LLVMModuleRef module, uint64_t key, struct cairn_error *error)
+{
+    struct binding_list list;
+    size_t size = 0;
+    enum cairn_status status = read_one(module, &list, error);
+    if (status != CAIRN_OK || list.count == 0)
+        return status;
+    for (size_t i = 0; i < list.count; i++)
+        size += embedded_size(&list.items[i]);
+    uint8_t *bytes = memory_new(&list.allocator, size, 1);
+    size_t at = 0;
+    for (size_t i = 0; bytes != NULL && i < list.count; i++) {
+        write_embedded(&list.items[i], key, bytes + at);
+        at += embedded_size(&list.items[i]);
+    }
+    status = bytes == NULL
+                 ? say_no_memory(list.count, error)
+                 : embed_section(module, "cairn.bindings", BINDINGS_SECTION, bytes, size, error);
+    memory_free(&list.allocator, bytes, size);
+    release(&list);
+    return status;
+}
+
+/* Reads the binding at `*at`, and advances it. Returns false if there is none. */
+static bool read_embedded(const struct bindings_section *section, size_t *at, uint64_t *key,
+                          struct binding *binding)
+{
+    struct embedded head;
+    const char *bytes = (const char *)section->words;
+    size_t left = section->size - *at;
+    if (left < sizeof head)
+        return false;
+    memcpy(&head, bytes + *at, sizeof head);
+    left -= sizeof head;
+    if (head.size > left || head.function_length > left ||
+        filled(head.size) + filled(head.function_length) > left)
+        return false;
+    *key = head.key;
+    *binding = (struct binding){
+        .id = head.id,
+        .kind = (enum kind)head.kind,
+        .contents = bytes + *at + sizeof head,
+        .size = (unsigned)head.size,
+        .function = bytes + *at + sizeof head + filled(head.size),
+        .function_length = (unsigned)head.function_length,
+    };
+    *at += embedded_size(binding);
+    return head.kind <= BOUND_TO_ASSUMPTIONS && has_valid_size(binding);
+}
+
+/* Adds the section's bindings that have the key to the list, which has space for them. `*other` is
+ * one with another key. */
+static enum cairn_status read_section(const struct bindings_section *section, uint64_t key,
+                                      struct binding_list *list, struct binding *other,
+                                      struct cairn_error *error)
+{
+    for (size_t at = 0; at < section->size;) {
+        struct binding next;
+        uint64_t its_key;
+        size_t before = at;
+        if (!read_embedded(section, &at, &its_key, &next))
+            return error_set(error, CAIRN_ERROR_CORRUPT, before,
+                             "section " BINDINGS_SECTION ", offset %zu: not a binding that Cairn "
+                             "has written",
+                             before);
+        if (its_key == key)
+            list->items[list->count++] = next;
+        else
+            *other = next;
+    }
+    return CAIRN_OK;
+}
+
+static enum cairn_status read_sections(const struct bindings_section *first, uint64_t key,
+                                       struct binding_list *list, struct cairn_error *error)
+{
+    struct binding other = {.function = NULL};
+    enum cairn_status status = CAIRN_OK;
+    if (first == NULL)
+        return CAIRN_OK;
+    for (const struct bindings_section *next = first; next != NULL; next = next->next)
+        list->capacity += next->size / sizeof(struct embedded) + 1;
+    list->items = memory_new(&list->allocator, list->capacity, sizeof *list->items);
+    if (list->items == NULL)
+        return say_no_memory(list->capacity, error);
+    for (; first != NULL && status == CAIRN_OK; first = first->next)
+        status = read_section(first, key, list, &other, error);
+    if (status != CAIRN_OK || other.function == NULL || list->count > 0)
+        return status;
+    return error_set(error, CAIRN_ERROR_UNSUPPORTED, other.id,
+                     "site %llu of '%.*s' was bound to %s for another memory manager, or in "
+                     "another process",
+                     (unsigned long long)other.id, (int)other.function_length, other.function,
+                     kind_names[other.kind]);
 }
 
 /* ---- One binding for each ID ---- */
@@ -331,21 +465,46 @@ static enum cairn_status bind_record(struct cairn_record record, const struct bi
     return status;
 }
 
-enum cairn_status bindings_apply(LLVMModuleRef *modules, size_t count, const cairn_module *module,
-                                 const struct cairn_allocator *allocator, struct cairn_error *error)
+/* Binds all sites of the module whose IDs are in the sorted list. */
+static enum cairn_status bind_records(const struct binding_list *list, const cairn_module *module,
+                                      struct cairn_error *error)
 {
-    struct binding_list list = {.allocator = *allocator};
     const cairn_table *table = cairn_module_table(module);
-    enum cairn_status status = read_all(modules, count, &list, error);
-    uint32_t record_count = list.count == 0 ? 0 : cairn_table_record_count(table);
+    enum cairn_status status = CAIRN_OK;
+    uint32_t record_count = list->count == 0 ? 0 : cairn_table_record_count(table);
     for (uint32_t i = 0; i < record_count && status == CAIRN_OK; i++) {
         const struct cairn_record record = {table, i};
         const struct binding key = {.id = cairn_record_id(record)};
         const struct binding *found =
-            bsearch(&key, list.items, list.count, sizeof key, compare_ids);
+            bsearch(&key, list->items, list->count, sizeof key, compare_ids);
         if (found != NULL)
             status = bind_record(record, found, error);
     }
+    return status;
+}
+
+enum cairn_status bindings_apply(LLVMModuleRef *modules, size_t count, const cairn_module *module,
+                                 const struct cairn_allocator *allocator, struct cairn_error *error)
+{
+    struct binding_list list = {.allocator = *allocator};
+    enum cairn_status status = read_all(modules, count, &list, error);
+    if (status == CAIRN_OK)
+        status = bind_records(&list, module, error);
+    release(&list);
+    return status;
+}
+
+enum cairn_status bindings_apply_sections(const struct bindings_section *first, uint64_t key,
+                                          const cairn_module *module,
+                                          const struct cairn_allocator *allocator,
+                                          struct cairn_error *error)
+{
+    struct binding_list list = {.allocator = *allocator};
+    enum cairn_status status = read_sections(first, key, &list, error);
+    if (status == CAIRN_OK)
+        status = unite(&list, error);
+    if (status == CAIRN_OK)
+        status = bind_records(&list, module, error);
     release(&list);
     return status;
 }

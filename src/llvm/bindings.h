@@ -5,6 +5,10 @@
  * metadata of the module, `!cairn.bindings`, which passes keep, and which follows the module when
  * it is linked into another one. It holds addresses of this process.
  *
+ * Engines read the metadata when they have compiled the module. Memory managers and ORC only see
+ * its object, to which the bindings are added before, in a section of this name, with a key that
+ * only the same memory manager or connection knows. So an object of another process is refused.
+ *
  * SPDX-License-Identifier: MIT
  */
 #ifndef LLVM_BINDINGS_H
@@ -30,10 +34,30 @@ CAIRN_MUST_CHECK enum cairn_status bindings_add_assumptions(LLVMValueRef functio
 CAIRN_MUST_CHECK enum cairn_status bindings_check_free(LLVMModuleRef module, uint64_t id,
                                                        struct cairn_error *error);
 
-/* Refuses a module with bindings: `who` cannot bind sites. Errors: UNSUPPORTED,
- * CORRUPT (metadata of another form), MEMORY. */
-CAIRN_MUST_CHECK enum cairn_status bindings_refuse(LLVMModuleRef module, const char *who,
-                                                   struct cairn_error *error);
+/* Refuses a module with bindings, because its object will be kept. Errors: UNSUPPORTED, CORRUPT
+ * (metadata of another form), MEMORY. */
+CAIRN_MUST_CHECK enum cairn_status bindings_refuse(LLVMModuleRef module, struct cairn_error *error);
+
+#define BINDINGS_SECTION ".cairn.bindings"
+
+/* Adds the module's bindings to its object. Errors: CORRUPT, MEMORY, UNSUPPORTED (an object that is
+ * not ELF). */
+CAIRN_MUST_CHECK enum cairn_status bindings_embed(LLVMModuleRef module, uint64_t key,
+                                                  struct cairn_error *error);
+
+/* A section that was loaded. */
+struct bindings_section {
+    struct bindings_section *next;
+    size_t size;
+    uint64_t words[];
+};
+
+/* Binds all sites of a module like bindings_apply, by sections of its objects. Errors also:
+ * UNSUPPORTED (bindings with another key alone). */
+CAIRN_MUST_CHECK enum cairn_status bindings_apply_sections(const struct bindings_section *first,
+                                                           uint64_t key, const cairn_module *module,
+                                                           const struct cairn_allocator *allocator,
+                                                           struct cairn_error *error);
 
 /* Binds all sites of a loaded module, which was made of these LLVM modules and is not published
  * yet. After an error, some of its sites are bound. Takes O(records × log bindings) time. Errors:

@@ -34,6 +34,15 @@ enum cairn_status build_check_owner(LLVMValueRef value, const char *part, uint32
 {
     size_t length;
     LLVMValueRef owner = ir_owner(value);
+    LLVMModuleRef module = LLVMGetGlobalParent(function);
+    if (LLVMIsAGlobalValue(value) != NULL && LLVMGetGlobalParent(value) != module)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, index,
+                         "%s %u is '%.40s' of module '%.40s', and the %s is in function '%.40s' of "
+                         "module '%.40s'",
+                         part, index, LLVMGetValueName2(value, &length),
+                         LLVMGetModuleIdentifier(LLVMGetGlobalParent(value), &length), what,
+                         LLVMGetValueName2(function, &length),
+                         LLVMGetModuleIdentifier(module, &length));
     if (owner == NULL || owner == function)
         return CAIRN_OK;
     return error_set(error, CAIRN_ERROR_ARGUMENT, index,

@@ -11,11 +11,13 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "format/manifest.h"
+#include "llvm/bindings.h"
 #include "llvm/compile.h"
 #include "llvm/modules.h"
 
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
 /* Memory that is never executed. It begins with this header. */
 struct scratch {
@@ -94,6 +96,22 @@ uint8_t *dyld_allocate_code(struct dyld_load *load, size_t size, unsigned alignm
     return allocate(load, CAIRN_SECTION_CODE, size, alignment, NULL);
 }
 
+/* Allocates a section of bindings, which is read in the finalisation. */
+static uint8_t *allocate_bindings(struct dyld_load *load, size_t size)
+{
+    struct bindings_section *section = NULL;
+    if (size <= SIZE_MAX - sizeof *section)
+        section = memory_new(&load->dyld->allocator, 1, sizeof *section + size);
+    if (section == NULL) {
+        keep_memory_error(load, "the bindings of sites");
+        return allocate_scratch(load, size);
+    }
+    section->next = load->bindings;
+    section->size = size;
+    load->bindings = section;
+    return (uint8_t *)section->words;
+}
+
 /* Allocates a PC section. LLVM 16 takes the options of a PC section as a part of its name
  * ("section!C"). It does not compress numbers, and pads each to its size in memory: a number of 3
  * bytes takes 4, a number of 5 to 7 bytes takes 8. Later versions remove the options from the name,
@@ -142,6 +160,8 @@ uint8_t *dyld_allocate_data(struct dyld_load *load, size_t size, unsigned alignm
         {MANIFEST_SECTION, CAIRN_SECTION_MANIFEST},
     };
     size_t length = strcspn(section_name, "!");
+    if (strcmp(section_name, BINDINGS_SECTION) == 0)
+        return allocate_bindings(load, size);
     enum cairn_section_kind kind = is_read_only ? CAIRN_SECTION_READ_ONLY_DATA : CAIRN_SECTION_DATA;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strcmp(section_name, known[i].name) == 0)
@@ -164,6 +184,15 @@ bool dyld_is_used(const struct dyld_load *load)
 
 /* ---- Publishing ---- */
 
+static void free_bindings(struct dyld_load *load)
+{
+    while (load->bindings != NULL) {
+        struct bindings_section *section = load->bindings;
+        load->bindings = section->next;
+        memory_free(&load->dyld->allocator, section, sizeof *section + section->size);
+    }
+}
+
 enum cairn_status dyld_publish(struct dyld_load *load, cairn_module **module,
                                struct cairn_error *error)
 {
@@ -173,15 +202,20 @@ enum cairn_status dyld_publish(struct dyld_load *load, cairn_module **module,
     else
         status = cairn_loader_finish(load->loader, module, error);
     load->error.status = CAIRN_OK;
-    if (status != CAIRN_OK)
-        return status;
-    load->loader = NULL;
-    cairn_module_retain(*module);
-    return modules_publish(*module, &load->dyld->options.modules, error);
+    if (status == CAIRN_OK) {
+        load->loader = NULL;
+        cairn_module_retain(*module);
+        status = bindings_apply_sections(load->bindings, load->dyld->bindings_key, *module,
+                                         &load->dyld->allocator, error);
+    }
+    free_bindings(load);
+    return status == CAIRN_OK ? modules_publish(*module, &load->dyld->options.modules, error)
+                              : status;
 }
 
 void dyld_drop(struct dyld_load *load)
 {
+    free_bindings(load);
     while (load->scratch != NULL) {
         struct scratch *scratch = load->scratch;
         load->scratch = scratch->next;
@@ -190,6 +224,14 @@ void dyld_drop(struct dyld_load *load)
 }
 
 /* ---- Creating and destroying ---- */
+
+/* Returns a number that no other memory manager has, also of another process. */
+static uint64_t create_key(const struct dyld *dyld)
+{
+    struct timespec now = {0};
+    clock_gettime(CLOCK_REALTIME, &now);
+    return ((uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec) ^ (uintptr_t)dyld << 16;
+}
 
 enum cairn_status dyld_init(struct dyld *dyld, cairn_runtime *runtime,
                             const struct cairn_memory_manager_options *options,
@@ -201,6 +243,7 @@ enum cairn_status dyld_init(struct dyld *dyld, cairn_runtime *runtime,
         options = &defaults;
     *dyld = (struct dyld){.runtime = runtime, .allocator = *allocator, .options = *options};
     dyld->options.modules = (struct cairn_module_options){0};
+    dyld->bindings_key = create_key(dyld);
     enum cairn_status status = modules_check_code_model(options->code_model, error);
     if (status != CAIRN_OK)
         return status;

@@ -22,6 +22,7 @@ struct dyld {
     cairn_runtime *runtime;
     struct cairn_allocator allocator;
     struct cairn_memory_manager_options options; /* with copies of the name and the captures */
+    uint64_t bindings_key;                       /* of bindings in objects (llvm/bindings.h) */
 };
 
 /* Copies the options, and sets LLVM's options for the process. `options` may be NULL.
@@ -41,6 +42,7 @@ struct dyld_load {
     void *unwind_table;       /* the last section .eh_frame that LLVM has requested */
     size_t unwind_table_size; /* in bytes */
     struct scratch *scratch;
+    struct bindings_section *bindings;
     struct cairn_error error; /* the first one; CAIRN_OK without errors */
 };
 
@@ -55,14 +57,14 @@ uint8_t *dyld_allocate_data(struct dyld_load *load, size_t size, unsigned alignm
 /* Whether there is anything to publish, or an error to report. */
 bool dyld_is_used(const struct dyld_load *load);
 
-/* Finishes the loader, and publishes its module, to which `*module` gets a reference. On failure
- * the loader or the module remains, because LLVM holds addresses in it. The load's error is
- * cleared. Errors: those of the load, of cairn_loader_finish and of
- * cairn_module_publish. */
+/* Finishes the loader, binds the sites, and publishes the module, to which `*module` gets a
+ * reference. On failure the loader or the module remains, because LLVM holds addresses in it. The
+ * load's error is cleared. Errors: those of the load, of cairn_loader_finish, of
+ * bindings_apply_sections and of cairn_module_publish. */
 enum cairn_status dyld_publish(struct dyld_load *load, cairn_module **module,
                                struct cairn_error *error);
 
-/* Frees the scratch memory. The loader is the caller's. */
+/* Frees the load's own memory. The loader is the caller's. */
 void dyld_drop(struct dyld_load *load);
 
 #endif

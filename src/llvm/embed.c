@@ -37,32 +37,39 @@ static enum cairn_status keep(LLVMModuleRef module, LLVMValueRef global, struct 
     return CAIRN_OK;
 }
 
-enum cairn_status embed_manifest(LLVMModuleRef module, const struct manifest *manifest,
-                                 struct cairn_error *error)
+enum cairn_status embed_section(LLVMModuleRef module, const char *name, const char *section,
+                                const void *bytes, size_t size, struct cairn_error *error)
 {
-    struct cairn_allocator allocator = memory_allocator(NULL);
-    LLVMContextRef context = LLVMGetModuleContext(module);
-    uint8_t *bytes = NULL;
-    size_t size = 0;
     const char *triple = LLVMGetTarget(module);
     if (!types_triple_has_elf(triple))
         return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
                          "objects for '%.60s' are not ELF, which Cairn loads", triple);
-    enum cairn_status status = manifest_write(manifest, &allocator, &bytes, &size, error);
-    if (status != CAIRN_OK)
-        return status;
     LLVMValueRef contents =
-        LLVMConstStringInContext(context, (const char *)bytes, (unsigned)size, 1);
-    LLVMValueRef global = LLVMAddGlobal(module, LLVMTypeOf(contents), "cairn.manifest");
+        LLVMConstStringInContext(LLVMGetModuleContext(module), bytes, (unsigned)size, 1);
+    LLVMValueRef global = LLVMAddGlobal(module, LLVMTypeOf(contents), name);
     LLVMSetInitializer(global, contents);
     LLVMSetGlobalConstant(global, 1);
     LLVMSetLinkage(global, LLVMInternalLinkage); /* RuntimeDyld drops what has no symbol */
-    LLVMSetSection(global, MANIFEST_SECTION);
-    LLVMSetAlignment(global, MANIFEST_ALIGNMENT);
-    memory_free(&allocator, bytes, size);
-    status = keep(module, global, error);
+    LLVMSetSection(global, section);
+    LLVMSetAlignment(global, EMBED_ALIGNMENT);
+    enum cairn_status status = keep(module, global, error);
     if (status != CAIRN_OK)
         LLVMDeleteGlobal(global);
+    return status;
+}
+
+enum cairn_status embed_manifest(LLVMModuleRef module, const struct manifest *manifest,
+                                 struct cairn_error *error)
+{
+    _Static_assert((int)EMBED_ALIGNMENT == (int)MANIFEST_ALIGNMENT, "manifests are aligned");
+    struct cairn_allocator allocator = memory_allocator(NULL);
+    uint8_t *bytes = NULL;
+    size_t size = 0;
+    enum cairn_status status = manifest_write(manifest, &allocator, &bytes, &size, error);
+    if (status != CAIRN_OK)
+        return status;
+    status = embed_section(module, "cairn.manifest", MANIFEST_SECTION, bytes, size, error);
+    memory_free(&allocator, bytes, size);
     return status;
 }
 
@@ -127,9 +134,7 @@ static enum cairn_status scan(LLVMModuleRef module, enum cairn_id_conflicts id_c
                               cairn_declarations **declarations, struct cairn_error *error)
 {
     struct pending_list none;
-    enum cairn_status status = bindings_refuse(module, "the loader of an object", error);
-    if (status == CAIRN_OK)
-        status = cairn_declarations_create(NULL, declarations, error);
+    enum cairn_status status = cairn_declarations_create(NULL, declarations, error);
     if (status != CAIRN_OK)
         return status;
     pending_init(&none, NULL, id_conflicts);
@@ -200,7 +205,9 @@ enum cairn_status cairn_embed_manifest(LLVMModuleRef module,
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
                          "cairn_embed_manifest needs a module, a target machine, and as many "
                          "captures as it is told");
-    enum cairn_status status = scan(module, options->id_conflicts, &declarations, error);
+    enum cairn_status status = bindings_refuse(module, error);
+    if (status == CAIRN_OK)
+        status = scan(module, options->id_conflicts, &declarations, error);
     if (status != CAIRN_OK)
         return status;
     status = embed_fingerprint(module, options, declarations, error);

@@ -68,6 +68,15 @@ static enum cairn_status check_frames(LLVMValueRef function, const struct cairn_
     return CAIRN_OK;
 }
 
+/* Whether no instruction follows the builder's position, which only an instruction there tells. */
+static bool is_at_end(LLVMBuilderRef builder)
+{
+    LLVMValueRef probe = LLVMBuildUnreachable(builder);
+    bool is_last = LLVMGetNextInstruction(probe) == NULL;
+    LLVMInstructionEraseFromParent(probe);
+    return is_last;
+}
+
 static enum cairn_status check_condition(const struct building *building, LLVMValueRef condition,
                                          struct cairn_error *error)
 {
@@ -88,6 +97,10 @@ static enum cairn_status check_condition(const struct building *building, LLVMVa
             "the builder is in a block of '%s' that has a terminator: a guard ends its "
             "block",
             name_of(building->function));
+    if (!is_at_end(building->builder))
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "the builder is before an instruction of '%s': a guard ends its block",
+                         name_of(building->function));
     return CAIRN_OK;
 }
 

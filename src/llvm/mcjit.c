@@ -251,8 +251,8 @@ enum cairn_status cairn_memory_manager_declare(cairn_memory_manager *manager, LL
     if (manager == NULL || module == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
                          "cairn_memory_manager_declare needs a memory manager and a module");
-    enum cairn_status status = bindings_refuse(module, "a memory manager", error);
-    return status == CAIRN_OK ? pending_add(&manager->pending, module, true, error) : status;
+    enum cairn_status status = pending_add(&manager->pending, module, true, error);
+    return status == CAIRN_OK ? bindings_embed(module, manager->dyld.bindings_key, error) : status;
 }
 
 enum cairn_status cairn_memory_manager_status(const cairn_memory_manager *manager,

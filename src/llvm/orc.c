@@ -10,6 +10,7 @@
  */
 #include "base/error.h"
 #include "base/memory.h"
+#include "llvm/bindings.h"
 #include "llvm/dyld.h"
 #include "llvm/embed.h"
 #include "llvm/ir.h"
@@ -125,6 +126,8 @@ static LLVMErrorRef prepare(void *user, LLVMModuleRef module)
         orc->skip_check ? CAIRN_OK : cairn_check_module(module, &orc->check, &error);
     if (status == CAIRN_OK)
         status = embed_scanned(module, orc->dyld.options.modules.id_conflicts, &error);
+    if (status == CAIRN_OK)
+        status = bindings_embed(module, orc->dyld.bindings_key, &error);
     if (status == CAIRN_OK)
         return LLVMErrorSuccess;
     report(orc, &error);

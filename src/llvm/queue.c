@@ -25,7 +25,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BATCH_LIMIT_DEFAULT = 32 };
+enum { BATCH_LIMIT_DEFAULT = 32, BATCH_LIMIT_MAX = 1 << 16 };
 
 struct job {
     struct task task; /* must be first */
@@ -285,6 +285,8 @@ enum cairn_status cairn_queue_create(cairn_runtime *runtime,
     created->runtime = runtime;
     created->process = getpid();
     created->batch_limit = options->batch_limit == 0 ? BATCH_LIMIT_DEFAULT : options->batch_limit;
+    if (created->batch_limit > BATCH_LIMIT_MAX)
+        created->batch_limit = BATCH_LIMIT_MAX;
     created->job_limit = options->job_limit;
     created->byte_limit = options->byte_limit;
     created->thread_count = thread_count;

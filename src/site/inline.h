@@ -1,6 +1,6 @@
 /*
  * site/inline.h - the bytes of a site after its patch word, in which an inline cache keeps the code
- * of its first case.
+ * of its first case or its first two cases.
  *
  * The bytes are written only while no thread can be in them:
  *  (I) At first the word branches over them (site/site.h), so they are free. When a cache has
@@ -29,6 +29,8 @@ enum inline_state {
 /* Allocated for a site's first cache. Lives until the site is destroyed, or longer if it waits. */
 struct site_inline {
     struct grace_entry retired; /* while it waits */
+    struct grace_entry joining; /* while the second case waits to be written after the first */
+    bool is_joining;
     struct cache_set *set;
     cairn_site *site; /* NULL when the site was destroyed */
     enum inline_state state;
