@@ -335,11 +335,11 @@ static inline uint32_t intern(cairn_log *log, const char *text)
  * were stored separately, have reached the cache. */
 #define STORE(place, value) __atomic_store_n((place), (value), __ATOMIC_RELAXED)
 
-void log_record(cairn_log *log, const struct cairn_log_event *event, const char *name,
-                const char *text)
+uint64_t log_record(cairn_log *log, const struct cairn_log_event *event, const char *name,
+                    const char *text)
 {
     if (!log_is_own(log))
-        return;
+        return 0;
     uint64_t clock = read_clock(log);
     uint32_t thread = thread_id(log);
     uint32_t name_slot = intern(log, name);
@@ -347,7 +347,7 @@ void log_record(cairn_log *log, const struct cairn_log_event *event, const char 
     uint64_t index = reserve_slot(log);
     if (index == NONE) {
         __atomic_fetch_add(&log->header->lost, 1, __ATOMIC_RELAXED);
-        return;
+        return clock;
     }
     struct cairn_log_event *slot = (void *)slot_at(log, index);
     /* Otherwise the next event's atomic operation would wait for this slot's cache line. */
@@ -362,6 +362,7 @@ void log_record(cairn_log *log, const struct cairn_log_event *event, const char 
     STORE(&slot->text, text_slot);
     STORE(&slot->module, event->module);
     __atomic_store_n(&slot->kind, event->kind, __ATOMIC_RELEASE);
+    return clock;
 }
 
 uint64_t log_add_runtime(cairn_log *log)
