@@ -95,9 +95,9 @@ enum cairn_log_kind {
     /** A site is patched. `address`, `id`, `module`; `a`: enum cairn_log_patch; `b`: target. Its
      *  function is the FUNCTION of the module that contains the address. */
     CAIRN_LOG_SITE_PATCHED = 5,
-    /** The cases of an inline cache change. `address`: its site; `id`, `module`; `name`: the site's
-     *  function; `a`: old state << 32 | new state (enum cairn_log_cache); `b`: key of the case that
-     *  was added last, 0 if none was. */
+    /** The cases of an inline cache change, or it is created (empty to empty). `address`: its site;
+     * `id`, `module`; `name`: the site's function; `a`: old state << 32 | new state (enum
+     * cairn_log_cache); `b`: key of the case that was added last, 0 if none was. */
     CAIRN_LOG_CACHE = 6,
     /** A thread reaches an exit. `address`: the frame's PC; `id`, `module`, `name`: function; `a`:
      *  position in the interpreter of the record's innermost frame, UINT64_MAX if unknown. */
