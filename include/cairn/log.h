@@ -13,6 +13,8 @@
  *
  * BOUNDED. The file has the size that was chosen when the log was created, and its blocks are
  * allocated then. When it is full, recording stops, and the log counts the events that are lost.
+ * Nobody may make the file shorter while its process runs: the next event would raise SIGBUS.
+ * Deleting or replacing it is safe.
  *
  * CRASHES. The file is mapped and shared, so what was recorded is in the file as soon as it is
  * written, however the process ends (SIGKILL too; not if the machine itself stops). A slot that a
