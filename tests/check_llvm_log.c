@@ -146,9 +146,13 @@ START_TEST(exits_are_recorded_with_their_action_and_reason)
     const struct cairn_log_event *event = expect(CAIRN_LOG_EXIT, "f", NULL);
     assert_at_site(event);
     ck_assert_uint_eq(event->a, UINT64_MAX);
+    uint64_t arrival = event->clock;
     event = expect(CAIRN_LOG_DEOPT, "f", "the test wants it");
     assert_at_site(event);
     ck_assert_uint_eq(event->a, CAIRN_LOG_ACTION_CONTINUE);
+    ck_assert_uint_gt(event->b, 0);
+    ck_assert_double_le((double)event->b, (double)(event->clock - arrival) * 1e9 /
+                                              (double)file.header->clock_hz * 1.1);
     cairn_exit_destroy(exit);
     cairn_engine_destroy(engine);
     end_log();

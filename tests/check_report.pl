@@ -90,6 +90,11 @@ subtest 'caches have their history and keys' => sub {
     is_deeply $cache->{keys}, ['0xa0', '0xa1', '0xa2'], 'keys';
     is_deeply [@$cache{qw(function site state changes)}], ['add', 90, 'megamorphic', 4], 'cache';
     is_deeply $other->{history}, ['empty', 'monomorphic'], 'history of the other';
+    my $log = EventLog->new;
+    $log->event('cache', address => 1, a => 0, b => 0);
+    $log->event('cache', address => 2, a => $_, b => $_) for 0, 1;
+    my @created = @{decoded($log)->{caches}};
+    is_deeply [map { $_->{history} } @created], [['empty', 'monomorphic'], ['empty']], 'created caches are empty once';
 };
 
 subtest 'invalidations list what they hit' => sub {

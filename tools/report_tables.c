@@ -139,8 +139,9 @@ static const char *state_name(uint32_t state, char space[CELL_BYTES])
     return space;
 }
 
-/* The states of a cache: first the one before the first change, which is item `number` with the
- * highest bit set, then one item for each run of changes to the same state. */
+/* The states of a cache: first the one before the first change, then one item for each run of
+ * changes to the same state, which begins at item `number` with the highest bit set. A new cache is
+ * recorded as a change from empty to empty. */
 #define AFTER_FIRST (UINT64_C(1) << 63)
 
 static bool next_state(const struct report *report, uint64_t *at, struct cell_item *item)
@@ -153,7 +154,9 @@ static bool next_state(const struct report *report, uint64_t *at, struct cell_it
     const struct report_change *change = &changes[index];
     item->time = change->time;
     if ((*at & AFTER_FIRST) == 0) {
-        *at |= AFTER_FIRST;
+        while (index != NO_LINK && changes[index].to == change->from && changes[index].key == 0)
+            index = changes[index].next;
+        *at = index | AFTER_FIRST;
         snprintf(item->text, sizeof item->text, "%s", state_name(change->from, space));
         return true;
     }

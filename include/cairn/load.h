@@ -49,6 +49,10 @@
  * has a list of what is registered, so that each throw and each release takes time in proportion to
  * its length, and the first throw after n registrations O(n^2) time (measured with GCC 12 and
  * 10,000 modules: 0.5 ms, 0.08 ms and 1 s).
+ * nongnu.org's libunwind does not see these tables, and it has functions of its own for exceptions
+ * and for backtrace(), which a program that is linked with it before libgcc_s uses. Its lookups
+ * take no lock against the removal of a table, so Cairn registers nothing there; the host can, with
+ * _U_dyn_register.
  *
  * Not supported, and refused with a message that says so: thread-local storage, functions that are
  * chosen at run time (IFUNC), copy relocations, and relocations that no compiler for these

@@ -9,10 +9,12 @@
  *
  * `cairn report vm.log -o report.html` makes a page of it. A runtime without a log does not record
  * anything: an event then takes a load and a branch, in addition to the no-op of its USDT probe
- * (doc/events.md). An event in the log takes 23 to 42 ns (doc/performance.md).
+ * (doc/events.md). An event in the log takes 21 to 45 ns (doc/performance.md).
  *
  * BOUNDED. The file has the size that was chosen when the log was created, and its blocks are
  * allocated then. When it is full, recording stops, and the log counts the events that are lost.
+ * Nobody may make the file shorter while its process runs: the next event would raise SIGBUS.
+ * Deleting or replacing it is safe.
  *
  * CRASHES. The file is mapped and shared, so what was recorded is in the file as soon as it is
  * written, however the process ends (SIGKILL too; not if the machine itself stops). A slot that a
@@ -95,9 +97,9 @@ enum cairn_log_kind {
     /** A site is patched. `address`, `id`, `module`; `a`: enum cairn_log_patch; `b`: target. Its
      *  function is the FUNCTION of the module that contains the address. */
     CAIRN_LOG_SITE_PATCHED = 5,
-    /** The cases of an inline cache change. `address`: its site; `id`, `module`; `name`: the site's
-     *  function; `a`: old state << 32 | new state (enum cairn_log_cache); `b`: key of the case that
-     *  was added last, 0 if none was. */
+    /** The cases of an inline cache change, or it is created (empty to empty). `address`: its site;
+     * `id`, `module`; `name`: the site's function; `a`: old state << 32 | new state (enum
+     * cairn_log_cache); `b`: key of the case that was added last, 0 if none was. */
     CAIRN_LOG_CACHE = 6,
     /** A thread reaches an exit. `address`: the frame's PC; `id`, `module`, `name`: function; `a`:
      *  position in the interpreter of the record's innermost frame, UINT64_MAX if unknown. */

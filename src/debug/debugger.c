@@ -53,6 +53,9 @@ void __jit_debug_register_code(void) { __asm__ volatile("" ::: "memory"); }
 
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 
+/* Whether the list is that of the process that has forked this one. */
+static bool list_is_inherited;
+
 static void tell(struct jit_code_entry *entry, enum jit_action action)
 {
     __jit_debug_descriptor.relevant_entry = entry;
@@ -61,9 +64,35 @@ static void tell(struct jit_code_entry *entry, enum jit_action action)
     __jit_debug_descriptor.action_flag = JIT_NOACTION;
 }
 
-static void add_entry(struct jit_code_entry *entry)
+/* A thread of the parent may have held the lock. The list itself stays until this process changes
+ * it, because gdb may follow the child into the code. */
+static void inherit_list(void)
+{
+    pthread_mutex_init(&list_lock, NULL);
+    list_is_inherited = true;
+}
+
+__attribute__((constructor)) static void register_handler(void)
+{
+    (void)pthread_atfork(NULL, NULL, inherit_list);
+}
+
+/* Removes what was inherited, from the start of the list: the fork may have come between two
+ * changes of links, of which only `first_entry` and `next_entry` are right at any time. */
+static void lock_list(void)
 {
     pthread_mutex_lock(&list_lock);
+    while (list_is_inherited && __jit_debug_descriptor.first_entry != NULL) {
+        struct jit_code_entry *entry = __jit_debug_descriptor.first_entry;
+        __jit_debug_descriptor.first_entry = entry->next_entry;
+        tell(entry, JIT_UNREGISTER);
+    }
+    list_is_inherited = false;
+}
+
+static void add_entry(struct jit_code_entry *entry)
+{
+    lock_list();
     entry->next_entry = __jit_debug_descriptor.first_entry;
     if (entry->next_entry != NULL)
         entry->next_entry->prev_entry = entry;
@@ -74,7 +103,7 @@ static void add_entry(struct jit_code_entry *entry)
 
 static void remove_entry(struct jit_code_entry *entry)
 {
-    pthread_mutex_lock(&list_lock);
+    lock_list();
     if (entry->prev_entry != NULL)
         entry->prev_entry->next_entry = entry->next_entry;
     else
@@ -286,6 +315,8 @@ void cairn_debugger_detach(cairn_debugger *debugger)
         return;
     cairn_runtime *runtime = debugger->runtime;
     code_watchers_remove(code_space_watchers(runtime->space), &debugger->watcher);
+    lock_list(); /* a child must have removed its parent's entries before they are freed */
+    pthread_mutex_unlock(&list_lock);
     for (size_t i = 0; i < BUCKET_COUNT; i++)
         while (debugger->buckets[i] != NULL) {
             struct registration *registration = debugger->buckets[i];

@@ -231,8 +231,7 @@ uint64_t exit_note_arrival(cairn_log *log, const cairn_runtime *runtime,
 {
     struct cairn_log_event event = {.kind = CAIRN_LOG_EXIT, .a = position_of(call)};
     const char *name = describe(&event, runtime, call);
-    log_record(log, &event, name, NULL);
-    return event.clock;
+    return log_record(log, &event, name, NULL);
 }
 
 void exit_note_action(cairn_log *log, const cairn_runtime *runtime,

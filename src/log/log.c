@@ -330,32 +330,39 @@ static inline uint32_t intern(cairn_log *log, const char *text)
 
 /* ---- Recording ---- */
 
-void log_record(cairn_log *log, struct cairn_log_event *event, const char *name, const char *text)
+/* A value in the log's file, which other processes may read at any time. The compiler does not join
+ * such stores. Joined ones would read two values of an event at once, and wait until both, which
+ * were stored separately, have reached the cache. */
+#define STORE(place, value) __atomic_store_n((place), (value), __ATOMIC_RELAXED)
+
+uint64_t log_record(cairn_log *log, const struct cairn_log_event *event, const char *name,
+                    const char *text)
 {
     if (!log_is_own(log))
-        return;
-    event->clock = read_clock(log);
-    event->thread = thread_id(log);
-    event->name = intern(log, name);
-    event->text = intern(log, text);
+        return 0;
+    uint64_t clock = read_clock(log);
+    uint32_t thread = thread_id(log);
+    uint32_t name_slot = intern(log, name);
+    uint32_t text_slot = intern(log, text);
     uint64_t index = reserve_slot(log);
     if (index == NONE) {
         __atomic_fetch_add(&log->header->lost, 1, __ATOMIC_RELAXED);
-        return;
+        return clock;
     }
     struct cairn_log_event *slot = (void *)slot_at(log, index);
     /* Otherwise the next event's atomic operation would wait for this slot's cache line. */
     __builtin_prefetch((const char *)slot + (size_t)PREFETCHED_SLOTS * CAIRN_LOG_SLOT_BYTES, 1);
-    slot->thread = event->thread;
-    slot->clock = event->clock;
-    slot->address = event->address;
-    slot->id = event->id;
-    slot->a = event->a;
-    slot->b = event->b;
-    slot->name = event->name;
-    slot->text = event->text;
-    slot->module = event->module;
+    STORE(&slot->thread, thread);
+    STORE(&slot->clock, clock);
+    STORE(&slot->address, event->address);
+    STORE(&slot->id, event->id);
+    STORE(&slot->a, event->a);
+    STORE(&slot->b, event->b);
+    STORE(&slot->name, name_slot);
+    STORE(&slot->text, text_slot);
+    STORE(&slot->module, event->module);
     __atomic_store_n(&slot->kind, event->kind, __ATOMIC_RELEASE);
+    return clock;
 }
 
 uint64_t log_add_runtime(cairn_log *log)

@@ -46,8 +46,10 @@ uint64_t log_clock(const cairn_log *log);
 uint64_t log_nanoseconds(const cairn_log *log, uint64_t ticks);
 uint64_t log_ticks(const cairn_log *log, uint64_t nanoseconds);
 
-/* Records an event. Sets its thread, clock, name and text; the strings may be NULL. If the log is
- * full, counts it as lost. Async-signal-safe. */
-void log_record(cairn_log *log, struct cairn_log_event *event, const char *name, const char *text);
+/* Records an event, with this thread, the time, and the strings, which may be NULL, in place of its
+ * own. If the log is full, counts it as lost. Returns the time; 0 if the log belongs to another
+ * process. Async-signal-safe. */
+uint64_t log_record(cairn_log *log, const struct cairn_log_event *event, const char *name,
+                    const char *text);
 
 #endif
