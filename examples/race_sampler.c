@@ -201,9 +201,13 @@ static atomic_bool is_watching;            /* a lock: one address is watched at 
 static atomic_bool has_no_watchpoints;     /* the system does not permit them */
 static atomic_ulong sample_count, watch_count;
 
-/* The watched address, and the end of the first conflicting instruction. */
-static _Atomic uint64_t watched, seen_end;
-static _Atomic pid_t seen_thread;
+/* What each thread was last seen to do, and in which watch: a signal may be delivered, or its
+ * handler continue, after its watch has ended and others have begun. */
+static struct {
+    _Atomic uint64_t watch; /* number of the watch, the first of which is 1; written last */
+    _Atomic uint64_t end;   /* of the conflicting instruction */
+    _Atomic pid_t thread;
+} seen[THREADS_MAX];
 
 static uint64_t load(uint64_t address, unsigned size)
 {
@@ -221,7 +225,7 @@ static uint64_t load(uint64_t address, unsigned size)
 }
 
 /* Opens a watchpoint in a thread. If the interrupted thread only reads, so may others. */
-static int open_watchpoint(pid_t thread, const struct access *access)
+static int open_watchpoint(pid_t thread, const struct access *access, uint64_t watch)
 {
 #ifdef PERF_ATTR_SIZE_VER7
     struct perf_event_attr attributes = {
@@ -235,25 +239,27 @@ static int open_watchpoint(pid_t thread, const struct access *access)
         .exclude_hv = 1,
         .remove_on_exec = 1,
         .sigtrap = 1,
+        .sig_data = watch,
     };
     return (int)syscall(SYS_perf_event_open, &attributes, thread, -1, -1, PERF_FLAG_FD_CLOEXEC);
 #else
     (void)thread;
     (void)access;
+    (void)watch;
     errno = ENOSYS;
     return -1;
 #endif
 }
 
 /* Opens watchpoints in all other threads. Returns how many. */
-static unsigned open_watchpoints(const struct access *access, int *descriptors)
+static unsigned open_watchpoints(const struct access *access, uint64_t watch, int *descriptors)
 {
     unsigned count = 0;
     for (unsigned i = 0; i < THREADS_MAX && !has_no_watchpoints; i++) {
         pid_t thread = threads[i];
         if (thread == 0 || thread == access->thread)
             continue;
-        int descriptor = open_watchpoint(thread, access);
+        int descriptor = open_watchpoint(thread, access, watch);
         if (descriptor >= 0)
             descriptors[count++] = descriptor;
         else if (errno != ESRCH) /* the thread has ended */
@@ -262,15 +268,27 @@ static unsigned open_watchpoints(const struct access *access, int *descriptors)
     return count;
 }
 
-/* Keeps what a thread has done that has just accessed the watched address, and is stopped after its
+/* Keeps that thread number `index` has accessed the address of a watch, and is stopped after its
  * instruction. */
-static void note_access(uint64_t end, uint64_t address)
+static void note_access(unsigned index, uint64_t watch, uint64_t end)
 {
-    uint64_t none = 0;
-    if (address != watched)
+    if (seen[index].watch == watch)
         return;
-    seen_thread = (pid_t)syscall(SYS_gettid);
-    atomic_compare_exchange_strong(&seen_end, &none, end);
+    seen[index].thread = threads[index];
+    seen[index].end = end;
+    seen[index].watch = watch;
+}
+
+/* Finds an access that was seen in this watch. */
+static bool find_seen(uint64_t watch, struct access *access)
+{
+    for (unsigned i = 0; i < THREADS_MAX; i++) {
+        if (seen[i].watch != watch)
+            continue;
+        access->thread = seen[i].thread;
+        return find_access_before(seen[i].end, access);
+    }
+    return false;
 }
 
 static void add_race(const struct access *first, const struct access *second)
@@ -293,19 +311,15 @@ static void watch(const struct access *access)
     const struct timespec moment = {.tv_nsec = WATCH_NANOSECONDS};
     struct access other = {.address = access->address, .size = access->size};
     int descriptors[THREADS_MAX];
-    seen_end = 0;
-    watched = access->address;
-    unsigned count = open_watchpoints(access, descriptors);
+    uint64_t number = watch_count + 1;
+    unsigned count = open_watchpoints(access, number, descriptors);
     bool is_compared = has_no_watchpoints;
     uint64_t before = is_compared ? load(access->address, access->size) : 0;
     nanosleep(&moment, NULL);
     while (count > 0)
         close(descriptors[--count]);
-    watched = 0;
-    if (seen_end != 0) {
-        other.thread = seen_thread;
-        if (find_access_before(seen_end, &other))
-            add_race(access, &other);
+    if (find_seen(number, &other)) {
+        add_race(access, &other);
     } else if (is_compared && load(access->address, access->size) != before) {
         other.is_write = true;
         add_race(access, &other);
@@ -353,14 +367,22 @@ static void on_timer(int signal, siginfo_t *info, void *context)
     errno = saved_errno;
 }
 
+/* Returns the `sig_data` of the event that caused the signal. It follows the address; glibc has no
+ * name for it. */
+static uint64_t data_of(const siginfo_t *info)
+{
+    uint64_t data;
+    memcpy(&data, (const char *)&info->si_addr + sizeof info->si_addr, sizeof data);
+    return data;
+}
+
 static void on_trap(int signal, siginfo_t *info, void *context)
 {
     ucontext_t *stopped = context;
     int saved_errno = errno;
     (void)signal;
     if (info->si_code == TRAP_OF_PERF)
-        note_access((uint64_t)stopped->uc_mcontext.gregs[REG_RIP],
-                    (uint64_t)(uintptr_t)info->si_addr);
+        note_access(thread_index, data_of(info), (uint64_t)stopped->uc_mcontext.gregs[REG_RIP]);
     else if (info->si_code == TRAP_TRACE)
         advance(stopped);
     errno = saved_errno;

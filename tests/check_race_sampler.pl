@@ -63,6 +63,16 @@ for my $version (@versions) {
     }
 }
 
+# The handler of an access continues only after its watch has ended, and others have begun: before, it then reported
+# the access for another address.
+subtest 'a handler that is late' => sub {
+    my $late = slurp($example) =~ s/(note_access\(unsigned.*?\n\{\n)/$1    nanosleep(&(struct timespec){.tv_nsec = 3000000}, NULL);\n/sr;
+    $example = spit('late.c', $late);
+    compile($versions[-1], '-fexperimental-sanitize-metadata=covered,atomics');
+    my (undef, $out) = run_with('/dev/null', $program, 'plain');
+    unlike $out, qr/ in (?!count_transfer)\w+ at/, 'no other race is reported';
+};
+
 subtest 'without metadata' => sub {
     compile($versions[-1]);
     my ($status, $out) = run_with('/dev/null', $program);

@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "tools/profile_export.h"
 #include "tools/propeller.h"
 
 #include "tools/save.h"
@@ -44,6 +45,12 @@ static const char help[] =
     "  --propeller-version 0|1\n"
     "                    the version of the directives for clang: 0 is for LLVM 14 to 17, 1 for\n"
     "                    18 and later (default: by the version of the map; 1 from version 2 on)\n"
+    "  --collapsed       print lines for flame graphs instead: file;function;block, and samples\n"
+    "  --pprof OUT       also write a profile for pprof (profile.proto, gzip), with other files\n"
+    "                    that were sampled\n"
+    "  --sample-profile OUT\n"
+    "                    also write a profile for llvm-profdata and clang -fprofile-sample-use;\n"
+    "                    FILE needs pseudo probes (clang -fpseudo-probe-for-profiling)\n"
     "  --debug-file PATH\n"
     "                    read the names of functions from this separate debug file\n"
     "  --json            print an object with totals, functions and blocks; see cairn(1)\n"
@@ -60,6 +67,9 @@ struct options {
     const char *const *samples_paths; /* "-" for standard input */
     size_t samples_count;
     const char *svg_path;
+    const char *pprof_path;
+    const char *sample_profile_path;
+    bool is_collapsed;
     const char *propeller_path; /* folder for directives, or NULL */
     enum propeller_version propeller_version;
     const char *function;
@@ -176,25 +186,45 @@ static bool check_build_id(const struct profile *profile, const struct options *
                     profile_input_name(options->samples_paths[0]), name, own.digits, given.digits);
 }
 
+static void print(const struct profile *profile, const struct ranking *ranking,
+                  const struct options *options)
+{
+    struct printer *printer = profile->input->printer;
+    if (options->is_collapsed)
+        write_collapsed(&printer->output, profile, ranking);
+    else if (options->file.json)
+        write_profile_json(&printer->json, profile, ranking, options->limit);
+    else
+        write_profile_text(&printer->output, profile, ranking, options->limit);
+}
+
+/* Writes the files that the user asked for. */
+static bool write_files(const struct profile *profile, const struct ranking *ranking,
+                        const struct options *options)
+{
+    return (options->svg_path == NULL || draw(profile, ranking, options)) &&
+           (options->pprof_path == NULL || save_pprof(options->pprof_path, profile, ranking)) &&
+           (options->sample_profile_path == NULL ||
+            save_sample_profile(options->sample_profile_path, profile)) &&
+           (options->propeller_path == NULL ||
+            write_propeller(options->propeller_path, profile, options->propeller_version));
+}
+
 static bool print_profile(struct profile *profile, const struct options *options)
 {
     struct ranking ranking;
-    struct printer *printer = profile->input->printer;
     profile->has_base = options->has_base;
     profile->base = options->base;
+    profile->keeps_libraries = options->is_collapsed || options->pprof_path != NULL;
     if (!check_build_id(profile, options) ||
         !profile_read(profile, options->samples_paths, options->samples_count))
         return false;
     warn(profile, options);
     bool is_good = ranking_create(&ranking, profile);
-    if (is_good && options->file.json)
-        write_profile_json(&printer->json, profile, &ranking, options->limit);
-    else if (is_good)
-        write_profile_text(&printer->output, profile, &ranking, options->limit);
-    is_good = is_good && finish_output(&printer->output) == EXIT_DONE &&
-              (options->svg_path == NULL || draw(profile, &ranking, options)) &&
-              (options->propeller_path == NULL ||
-               write_propeller(options->propeller_path, profile, options->propeller_version));
+    if (is_good)
+        print(profile, &ranking, options);
+    is_good = is_good && finish_output(&profile->input->printer->output) == EXIT_DONE &&
+              write_files(profile, &ranking, options);
     ranking_release(&ranking);
     return is_good;
 }
@@ -203,7 +233,7 @@ static bool print_profile(struct profile *profile, const struct options *options
 static bool print_with_branches(struct profile *profile, const struct options *options)
 {
     struct branch_counts counts;
-    if (options->propeller_path == NULL)
+    if (options->propeller_path == NULL && options->sample_profile_path == NULL)
         return print_profile(profile, options);
     profile->branches = &counts;
     bool is_good = branch_counts_create(&counts, profile) && print_profile(profile, options);
@@ -309,10 +339,13 @@ enum exit_status command_profile(int argc, char **argv)
     const struct option known[] = {
         {.name = "--base", .value = &base, .needs = BASE_NEEDS},
         {.name = "--build-id", .value = &build_id, .needs = BUILD_ID_NEEDS},
+        {.name = "--collapsed", .flag = &options.is_collapsed},
         {.name = "--function", .value = &options.function, .needs = "a name"},
         {.name = "--limit", .value = &limit, .needs = LIMIT_NEEDS},
+        {.name = "--pprof", .value = &options.pprof_path, .needs = "a file"},
         {.name = "--propeller", .value = &options.propeller_path, .needs = "a folder"},
         {.name = "--propeller-version", .value = &version, .needs = VERSION_NEEDS},
+        {.name = "--sample-profile", .value = &options.sample_profile_path, .needs = "a file"},
         {.name = "--svg", .value = &options.svg_path, .needs = "a file"},
     };
     struct command_line line = {.command = "profile",
@@ -333,6 +366,8 @@ enum exit_status command_profile(int argc, char **argv)
         is_usable = false;
     else if (options.function != NULL && options.svg_path == NULL)
         is_usable = complain("profile: --function needs --svg, which is not given");
+    else if (options.is_collapsed && options.file.json)
+        is_usable = complain("profile: --collapsed and --json are both given");
     else if (base != NULL && !parse_address(base, &options.base))
         is_usable = complain("profile: --base needs " BASE_NEEDS ", not '%s'", base);
     is_usable = is_usable && parse_build_id(build_id, &options) && parse_limit(limit, &options) &&

@@ -10,8 +10,8 @@
 #include "tools/blocks.h"
 #include "tools/build_id.h"
 
-/* A range of addresses at which a process has the file's code. They are `base` higher than in the
- * file. */
+/* A range of addresses at which a process has code: of the file, where they are `base` higher than
+ * in the file, or of another one, where `base` is the index in `libraries`. */
 struct loaded {
     uint64_t begin;
     uint64_t end;
@@ -26,6 +26,19 @@ struct loaded_list {
 
 enum { LOADED_LISTS_MAX = 48 };
 
+struct loaded_lists {
+    struct loaded_list lists[LOADED_LISTS_MAX]; /* see add_loaded */
+    size_t count;                               /* number of lists */
+    struct loaded last; /* the mapping that was found last; empty at first */
+};
+
+/* Another file that was sampled: a library, another program, or the kernel. */
+struct library {
+    const char *name; /* without folders */
+    struct build_id id;
+    uint64_t samples;
+};
+
 struct profile {
     const struct input *input;
     const struct layout *layout;
@@ -36,13 +49,17 @@ struct profile {
     /* The load base that the user gave. Without it, mappings among the samples supply it. */
     bool has_base;
     uint64_t base;
-    /* The mappings of one input. Those of another input are of other processes. */
-    struct loaded_list loaded[LOADED_LISTS_MAX]; /* see add_loaded */
-    size_t loaded_count;                         /* number of lists */
-    struct loaded last_loaded; /* the mapping of the last sample; empty at first */
-    struct list mappings; /* those of all inputs, struct loaded, in the order in which they were
-                             read */
-    struct build_id id;   /* of the file; its size is 0 if the file has none */
+    /* The mappings of one input. Those of another input are of other processes. Those of the file
+     * are separate and come first, because mappings of other processes can overlap them. */
+    struct loaded_lists loaded;
+    struct loaded_lists others;
+    struct list mappings;    /* the file's, of all inputs, struct loaded, in the order in which they
+                                were read */
+    uint64_t mapped_offset;  /* file offset of the first one */
+    bool keeps_libraries;    /* whether samples in other files are counted by file */
+    struct list libraries;   /* struct library, in the order in which they were read */
+    void *libraries_by_name; /* tree of struct library_key */
+    struct build_id id;      /* of the file; its size is 0 if the file has none */
     /* What the build IDs in the input are. */
     bool has_own_id;                /* whether one is that of the file */
     struct build_id other_id;       /* the first one of another file with the same name */
@@ -96,7 +113,8 @@ void profile_note_build_id(struct profile *profile, const struct mapping *mappin
  * mappings. */
 bool profile_file_address(struct profile *profile, uint64_t *address);
 
-void profile_count_sample(struct profile *profile, struct last_block *last, uint64_t address);
+/* Counts a sample at an address in a process. */
+void profile_count_sample(struct profile *profile, struct last_block *last, uint64_t loaded);
 
 /* ---- Totals ---- */
 

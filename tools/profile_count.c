@@ -6,6 +6,7 @@
  */
 #include "tools/profile.h"
 
+#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,27 +67,27 @@ static bool merge(const struct loaded_list *older, const struct loaded_list *new
  * numbers. As in a binary counter, a new list is merged with a list that has the same number, and
  * the result gets the next number. So adding n mappings takes O(n log n) steps in total, and a
  * lookup takes O(log n) steps in each of O(log n) lists. */
-static bool add_loaded(struct profile *profile, struct loaded loaded)
+static bool add_loaded(struct loaded_lists *lists, struct loaded loaded)
 {
     struct loaded_list list = {malloc(sizeof loaded), 0};
     size_t number = 0;
     if (list.items == NULL)
         return complain(NO_MEMORY);
     append(&list, loaded);
-    profile->last_loaded = (struct loaded){0};
-    for (; profile->loaded[number].items != NULL; number++) {
+    lists->last = (struct loaded){0};
+    for (; lists->lists[number].items != NULL; number++) {
         struct loaded_list merged;
-        bool is_good = merge(&profile->loaded[number], &list, &merged);
+        bool is_good = merge(&lists->lists[number], &list, &merged);
         free(list.items);
         if (!is_good)
             return false;
-        free(profile->loaded[number].items);
-        profile->loaded[number] = (struct loaded_list){0};
+        free(lists->lists[number].items);
+        lists->lists[number] = (struct loaded_list){0};
         list = merged;
     }
-    profile->loaded[number] = list;
-    if (number >= profile->loaded_count)
-        profile->loaded_count = number + 1;
+    lists->lists[number] = list;
+    if (number >= lists->count)
+        lists->count = number + 1;
     return true;
 }
 
@@ -121,34 +122,95 @@ void profile_note_build_id(struct profile *profile, const struct mapping *mappin
     (void)is_own_mapping(profile, mapping);
 }
 
+/* ---- Other files ---- */
+
+/* The name and the build ID of a library, and its index. */
+struct library_key {
+    struct build_id id;
+    uint64_t index;
+    char name[];
+};
+
+static int compare_keys(const void *left, const void *right)
+{
+    const struct library_key *a = left;
+    const struct library_key *b = right;
+    int order = strcmp(a->name, b->name);
+    if (order == 0)
+        order = (a->id.size > b->id.size) - (a->id.size < b->id.size);
+    return order != 0 ? order : memcmp(a->id.bytes, b->id.bytes, a->id.size);
+}
+
+/* Finds the file of a mapping among the libraries, or adds it. NULL without memory. */
+static const struct library_key *find_library(struct profile *profile,
+                                              const struct mapping *mapping)
+{
+    const char *path = mapping->path;
+    const char *slash = memrchr(path, '/', mapping->path_length);
+    const char *name = slash == NULL ? path : slash + 1;
+    size_t length = (size_t)(path + mapping->path_length - name);
+    struct library_key *key = calloc(1, sizeof *key + length + 1);
+    if (key == NULL)
+        return NULL;
+    memcpy(key->name, name, length);
+    (void)build_id_parse(mapping->build_id, mapping->build_id_length, &key->id);
+    struct library_key **found = tsearch(key, &profile->libraries_by_name, compare_keys);
+    if (found == NULL || *found != key) {
+        free(key);
+        return found == NULL ? NULL : *found;
+    }
+    struct library *library = list_add(&profile->libraries, sizeof *library);
+    if (library == NULL) {
+        tdelete(key, &profile->libraries_by_name, compare_keys);
+        free(key);
+        return NULL;
+    }
+    key->index = profile->libraries.count - 1;
+    *library = (struct library){.name = key->name, .id = key->id};
+    return key;
+}
+
+static bool add_other(struct profile *profile, const struct mapping *mapping)
+{
+    const struct library_key *key = find_library(profile, mapping);
+    if (key == NULL)
+        return complain(NO_MEMORY);
+    return add_loaded(&profile->others, (struct loaded){.begin = mapping->address,
+                                                        .end = mapping->address + mapping->size,
+                                                        .base = key->index});
+}
+
 bool profile_add_mapping(struct profile *profile, const struct mapping *mapping)
 {
     struct loaded loaded = {.begin = mapping->address, .end = mapping->address + mapping->size};
-    if (!mapping->is_executable || !is_own_mapping(profile, mapping) || profile->has_base)
+    if (!mapping->is_executable)
         return true;
-    if (!cairn_object_load_base(profile->input->object, mapping->address, mapping->file_offset,
+    if (!is_own_mapping(profile, mapping))
+        return !profile->keeps_libraries || add_other(profile, mapping);
+    if (profile->has_base ||
+        !cairn_object_load_base(profile->input->object, mapping->address, mapping->file_offset,
                                 mapping->size, &loaded.base))
         return true;
     struct loaded *kept = list_add(&profile->mappings, sizeof *kept);
     if (kept == NULL)
         return complain(NO_MEMORY);
     *kept = loaded;
-    return add_loaded(profile, loaded);
+    if (profile->mappings.count == 1)
+        profile->mapped_offset = mapping->file_offset;
+    return add_loaded(&profile->loaded, loaded);
 }
 
-static void forget_mappings(struct profile *profile)
+static void forget_mappings(struct loaded_lists *lists)
 {
-    for (size_t i = 0; i < profile->loaded_count; i++) {
-        free(profile->loaded[i].items);
-        profile->loaded[i] = (struct loaded_list){0};
-    }
-    profile->loaded_count = 0;
-    profile->last_loaded = (struct loaded){0};
+    for (size_t i = 0; i < lists->count; i++)
+        free(lists->lists[i].items);
+    *lists = (struct loaded_lists){.count = 0};
 }
 
 void profile_begin_input(struct profile *profile)
 {
-    forget_mappings(profile);
+    forget_mappings(&profile->loaded);
+    forget_mappings(&profile->others);
     profile->other_id.size = 0;
     profile->has_own_id = false;
 }
@@ -171,28 +233,37 @@ static const struct loaded *find_in_list(const struct loaded_list *list, uint64_
 }
 
 /* If several mappings contain the address, as when the program ran twice, the newest one counts.
- * The part of it around the address that no newer mapping overlaps is kept. */
-bool profile_file_address(struct profile *profile, uint64_t *address)
+ * The part of it around the address that no newer mapping overlaps is kept. Returns NULL if none
+ * contains it. */
+static const struct loaded *find_loaded(struct loaded_lists *lists, uint64_t address)
 {
-    struct loaded *last = &profile->last_loaded;
+    struct loaded *last = &lists->last;
     struct loaded gap = {.begin = 0, .end = UINT64_MAX};
     const struct loaded *found = NULL;
-    if (profile->has_base || profile->loaded_count == 0) {
+    if (address >= last->begin && address < last->end)
+        return last;
+    for (size_t i = 0; found == NULL && i < lists->count; i++)
+        found = find_in_list(&lists->lists[i], address, &gap);
+    if (found == NULL)
+        return NULL;
+    *last = (struct loaded){
+        .begin = found->begin > gap.begin ? found->begin : gap.begin,
+        .end = found->end < gap.end ? found->end : gap.end,
+        .base = found->base,
+    };
+    return last;
+}
+
+bool profile_file_address(struct profile *profile, uint64_t *address)
+{
+    if (profile->has_base || profile->loaded.count == 0) {
         *address -= profile->base;
         return true;
     }
-    if (*address < last->begin || *address >= last->end) {
-        for (size_t i = 0; found == NULL && i < profile->loaded_count; i++)
-            found = find_in_list(&profile->loaded[i], *address, &gap);
-        if (found == NULL)
-            return false;
-        *last = (struct loaded){
-            .begin = found->begin > gap.begin ? found->begin : gap.begin,
-            .end = found->end < gap.end ? found->end : gap.end,
-            .base = found->base,
-        };
-    }
-    *address -= last->base;
+    const struct loaded *found = find_loaded(&profile->loaded, *address);
+    if (found == NULL)
+        return false;
+    *address -= found->base;
     return true;
 }
 
@@ -255,12 +326,22 @@ uint64_t *profile_bases(const struct profile *profile, size_t *count)
 
 /* ---- Samples ---- */
 
-void profile_count_sample(struct profile *profile, struct last_block *last, uint64_t address)
+static void count_other(struct profile *profile, uint64_t address)
+{
+    const struct loaded *found = find_loaded(&profile->others, address);
+    if (found != NULL)
+        ((struct library *)profile->libraries.items)[found->base].samples++;
+}
+
+void profile_count_sample(struct profile *profile, struct last_block *last, uint64_t loaded)
 {
     struct cairn_block block;
+    uint64_t address = loaded;
     profile->sample_count++;
-    if (!profile_file_address(profile, &address))
+    if (!profile_file_address(profile, &address)) {
+        count_other(profile, loaded);
         return;
+    }
     if (address - last->address < last->size) {
         ++*last->count;
     } else if (cairn_block_table_find(profile->table, address, &block)) {
@@ -272,7 +353,10 @@ void profile_count_sample(struct profile *profile, struct last_block *last, uint
         /* Unlike in layout_section, the end of a section is excluded, because samples are not
          * return addresses. */
         const struct code_section *section = layout_section(profile->layout, address);
-        profile->code_sample_count += section != NULL && address - section->address < section->size;
+        if (section != NULL && address - section->address < section->size)
+            profile->code_sample_count++;
+        else
+            count_other(profile, loaded);
         return;
     }
     profile->block_sample_count++;
@@ -318,7 +402,10 @@ void profile_release(struct profile *profile)
 {
     free(profile->first_blocks);
     free(profile->counts);
-    forget_mappings(profile);
+    forget_mappings(&profile->loaded);
+    forget_mappings(&profile->others);
+    tdestroy(profile->libraries_by_name, free);
+    free(profile->libraries.items);
     free(profile->mappings.items);
     free(profile->resolved_path);
 }
