@@ -156,10 +156,16 @@ struct arch_entry_frame {
 };
 
 struct words_target;
+struct arch_feature_table;
+struct arch_registers;
+struct arch_relocation_table;
 
 struct cairn_arch {
     enum cairn_architecture architecture;
     enum cairn_byte_order byte_order;
+    const struct arch_registers *registers;
+    const struct arch_relocation_table *relocations;
+    const struct arch_feature_table *features;
 
     /* Size and alignment of the patch word, and size of the instruction in it. */
     size_t word_bytes;
@@ -296,12 +302,6 @@ struct cairn_arch {
      * function, if that takes more than a branch; the remainder removes the frame and returns. */
     void (*encode_entry)(const struct cairn_arch *arch, uint8_t *code);
 
-    /* Encodes an inline cache at `address`, which is aligned to ARCH_CACHE_ALIGNMENT, in at most
-     * ARCH_CACHE_BYTES_MAX bytes. The size does not depend on the addresses. False if `site_end` is
-     * out of reach. */
-    bool (*encode_cache)(const struct cairn_arch *arch, const struct arch_cache *cache,
-                         uint64_t address, uint8_t *code, struct arch_cache_size *size);
-
     /* Minimum size of the bytes after the patch word for a cache's first case; 0 if there cannot be
      * one. */
     size_t inline_bytes_min;
@@ -312,6 +312,19 @@ struct cairn_arch {
      * does. */
     void (*place_inline)(const struct cairn_arch *arch, uint64_t address,
                          struct arch_placement *placement);
+
+    /* Encodes a function `int f(void)` that returns `value` (0 to 1000). Returns its size. */
+    size_t (*encode_self_test)(const struct cairn_arch *arch, int value, uint8_t *code);
+};
+
+/* The code of inline caches. It is not in the table above, so that a program without inline caches
+ * does not contain it. */
+struct arch_cache_encoder {
+    /* Encodes an inline cache at `address`, which is aligned to ARCH_CACHE_ALIGNMENT, in at most
+     * ARCH_CACHE_BYTES_MAX bytes. The size does not depend on the addresses. False if `site_end` is
+     * out of reach. */
+    bool (*encode_cache)(const struct cairn_arch *arch, const struct arch_cache *cache,
+                         uint64_t address, uint8_t *code, struct arch_cache_size *size);
 
     /* Encodes the first case of the cache, or two, for the site's own bytes, from
      * `inlined->address` to `cache->site_end`, at most ARCH_CACHE_INLINE_BYTES_MAX. False if it
@@ -328,20 +341,32 @@ struct cairn_arch {
     /* Whether `encode_cache` would distinguish all cases by one sequence without branches. NULL
      * where it never does. */
     bool (*selects_cases)(const struct arch_cache *cache);
-
-    /* Encodes a function `int f(void)` that returns `value` (0 to 1000). Returns its size. */
-    size_t (*encode_self_test)(const struct cairn_arch *arch, int value, uint8_t *code);
 };
+
+/*
+ * Code that runs uses the host's tables. A program that calls neither arch_find nor
+ * arch_find_cache_encoder does not contain those of other architectures.
+ */
+
+/* Returns the table of the host's architecture; NULL if Cairn cannot patch code on the host.
+ * Implemented in arch/<host>/host.c, as is the next function. */
+const struct cairn_arch *arch_host(void);
+
+/* Returns the encoder of inline caches of the host's architecture; NULL if there is none. */
+const struct arch_cache_encoder *arch_host_cache_encoder(void);
 
 /* Returns the table of an architecture, or NULL. */
 const struct cairn_arch *arch_find(enum cairn_architecture architecture);
+
+/* Returns an architecture's encoder of inline caches, or NULL. */
+const struct arch_cache_encoder *arch_find_cache_encoder(enum cairn_architecture architecture);
 
 /* Returns the register that contains the register with this number in a stack map, because LLVM
  * numbers some halves of registers separately. */
 uint16_t arch_whole_register(const struct cairn_arch *arch, uint16_t dwarf);
 
-/* Returns the table of the host's architecture; NULL if Cairn cannot patch code on the host. */
-const struct cairn_arch *arch_host(void);
+/* Returns the register's name, as cairn_register_name does. */
+const char *arch_register_name(const struct cairn_arch *arch, uint16_t dwarf);
 
 /*
  * Makes `size` new bytes of code, written through `written` and executed at `executed`, visible

@@ -24,7 +24,7 @@ enum { ARCH_FEATURE_WORDS = 16 };
 /* A feature. The CPU has it if all of `bits` are set in word `word` of what the host reports, and
  * all of `state` in the last word: the registers that the kernel saves for a thread. */
 struct arch_feature {
-    const char *name;
+    char name[22]; /* in the table itself, which then needs no relocations */
     uint8_t word;
     /* The first and the last major version of LLVM that knows the name, of those that Cairn is
      * tested with; 0 if there is no such limit. LLVM prints a warning at other names. */

@@ -12,6 +12,10 @@
 
 #include <string.h>
 
+const struct cairn_arch *arch_host(void) { return NULL; }
+
+const struct arch_cache_encoder *arch_host_cache_encoder(void) { return NULL; }
+
 void arch_host_code_written(const void *written, const void *executed, size_t size)
 {
     (void)written;

@@ -15,12 +15,14 @@
 enum { TEXT_SIZE = 128 };
 
 static const struct cairn_arch *arch;
+static const struct arch_cache_encoder *encoder;
 static LLVMDisasmContextRef disassembler;
 
 static void set_up(void)
 {
     disassembly_set_up();
     arch = arch_find(CAIRN_ARCHITECTURE_X86_64);
+    encoder = arch_find_cache_encoder(CAIRN_ARCHITECTURE_X86_64);
     disassembler = disassembly_open("x86_64-linux-gnu", NULL);
 }
 
@@ -71,7 +73,7 @@ static void expect_example(enum cache_example example)
     size_t data_size =
         expected->data_count * (expected->data_bytes == 0 ? 8 : expected->data_bytes);
     cache_example_get(example, &of);
-    ck_assert(arch->encode_cache(arch, &of.cache, EXAMPLE_ADDRESS, code, &size));
+    ck_assert(encoder->encode_cache(arch, &of.cache, EXAMPLE_ADDRESS, code, &size));
     ck_assert_uint_le(size.bytes, sizeof code);
     ck_assert_uint_ge(size.bytes, data_size);
     expect_lines(code, size.bytes - data_size, expected->lines);
@@ -94,7 +96,7 @@ START_TEST(sizes_do_not_depend_on_addresses)
         struct arch_cache_size sizes[2];
         uint8_t code[ARCH_CACHE_BYTES_MAX];
         cache_example_get((enum cache_example)example, &of);
-        ck_assert(arch->encode_cache(arch, &of.cache, EXAMPLE_ADDRESS, code, &sizes[0]));
+        ck_assert(encoder->encode_cache(arch, &of.cache, EXAMPLE_ADDRESS, code, &sizes[0]));
         for (size_t i = 0; i < sizeof addresses / sizeof *addresses; i++) {
             of.cache.return_address = addresses[i] + 4;
             of.cache.site_end = of.cache.return_address;
@@ -104,8 +106,8 @@ START_TEST(sizes_do_not_depend_on_addresses)
             of.cases[0].target = addresses[i];
             if (of.cases[0].counter != 0)
                 of.cases[0].counter = addresses[i];
-            ck_assert(
-                arch->encode_cache(arch, &of.cache, addresses[i] & ~UINT64_C(63), code, &sizes[1]));
+            ck_assert(encoder->encode_cache(arch, &of.cache, addresses[i] & ~UINT64_C(63), code,
+                                            &sizes[1]));
             ck_assert_uint_eq(sizes[1].bytes, sizes[0].bytes);
             ck_assert_uint_eq(sizes[1].case_bytes, sizes[0].case_bytes);
         }
@@ -122,7 +124,7 @@ START_TEST(return_addresses_out_of_reach_are_refused)
         cache_example_get((enum cache_example)example, &of);
         of.cache.return_address = EXAMPLE_ADDRESS + (UINT64_C(1) << 31) + sizeof code;
         of.cache.site_end = of.cache.return_address;
-        bool written = arch->encode_cache(arch, &of.cache, EXAMPLE_ADDRESS, code, &size);
+        bool written = encoder->encode_cache(arch, &of.cache, EXAMPLE_ADDRESS, code, &size);
         ck_assert(written == of.cache.is_called);
     }
 }

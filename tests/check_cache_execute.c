@@ -80,16 +80,18 @@ static const struct machine machines[] = {
 
 static const struct machine *machine;
 static const struct cairn_arch *arch;
+static const struct arch_cache_encoder *encoder;
 
 static bool find_machine(void)
 {
     arch = arch_host();
+    encoder = arch_host_cache_encoder();
     if (arch == NULL)
         return false;
     for (size_t i = 0; i < sizeof machines / sizeof *machines; i++)
         if (machines[i].architecture == arch->architecture)
             machine = &machines[i];
-    return machine != NULL && arch->encode_cache != NULL;
+    return machine != NULL;
 }
 
 static bool is_given_up(uint16_t dwarf)
@@ -437,7 +439,7 @@ static bool write_inline_code(size_t bytes)
     machine_return(site + bytes);
     inlined.has_second = trial.cache.count > 1 && random_one_in(2) &&
                          arch->architecture == CAIRN_ARCHITECTURE_X86_64;
-    if (!arch->encode_inline(arch, &trial.cache, &inlined, site))
+    if (!encoder->encode_inline(arch, &trial.cache, &inlined, site))
         return false;
     struct arch_cache others = trial.cache;
     others.cases += 1 + inlined.has_second;
@@ -446,9 +448,9 @@ static bool write_inline_code(size_t bytes)
     ck_assert_uint_eq(inlined.miss_offset / arch->word_bytes,
                       (inlined.miss_offset + arch->miss_bytes - 1) / arch->word_bytes);
     ck_assert_uint_le((inlined.miss_offset / arch->word_bytes + 1) * arch->word_bytes, bytes);
-    ck_assert(arch->encode_miss(arch, inlined.address + inlined.miss_offset, (uintptr_t)pages.code,
-                                site + inlined.miss_offset));
-    ck_assert(arch->encode_cache(arch, &others, (uintptr_t)pages.code, pages.code, &size));
+    ck_assert(encoder->encode_miss(arch, inlined.address + inlined.miss_offset,
+                                   (uintptr_t)pages.code, site + inlined.miss_offset));
+    ck_assert(encoder->encode_cache(arch, &others, (uintptr_t)pages.code, pages.code, &size));
     end_code();
     return true;
 }
@@ -458,7 +460,7 @@ static void write_code(void)
     struct arch_cache_size size;
     begin_code();
     write_site();
-    ck_assert(arch->encode_cache(arch, &trial.cache, (uintptr_t)pages.code, pages.code, &size));
+    ck_assert(encoder->encode_cache(arch, &trial.cache, (uintptr_t)pages.code, pages.code, &size));
     ck_assert_uint_le(size.bytes, ARCH_CACHE_BYTES_MAX);
     end_code();
 }

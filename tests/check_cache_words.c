@@ -31,6 +31,7 @@ static const struct {
 };
 
 static const struct cairn_arch *arch;
+static const struct arch_cache_encoder *encoder;
 static LLVMDisasmContextRef disassembler;
 static int machine;
 
@@ -38,6 +39,7 @@ static void open_machine(int index)
 {
     machine = index;
     arch = arch_find(machines[index].architecture);
+    encoder = arch_find_cache_encoder(machines[index].architecture);
     ck_assert_ptr_nonnull(arch);
     disassembler = disassembly_open(machines[index].triple, machines[index].processor);
 }
@@ -657,7 +659,7 @@ static void expect_example(const struct example *example)
     const char *const *lines = example->lines[machine];
     if (machine == ELFV1 && lines[0] == NULL)
         lines = example->lines[ELFV2];
-    ck_assert(arch->encode_cache(arch, &cache, address, code, &size));
+    ck_assert(encoder->encode_cache(arch, &cache, address, code, &size));
     size_t literal_bytes = machine == AARCH64 ? 0 : example->literal_bytes;
     expect_lines(example->name, code, size.case_bytes - literal_bytes, lines);
     bool is_big_endian = arch->byte_order == CAIRN_BIG_ENDIAN;
@@ -694,7 +696,7 @@ START_TEST(a_miss_continues_with_the_next_case)
     struct arch_cache cache = cache_of(cases, 2, true);
     uint8_t code[ARCH_CACHE_BYTES_MAX];
     struct arch_cache_size size;
-    ck_assert(arch->encode_cache(arch, &cache, address, code, &size));
+    ck_assert(encoder->encode_cache(arch, &cache, address, code, &size));
     expect_lines("two cases", code, size.case_bytes, lines[machine == ELFV1 ? ELFV2 : machine]);
 }
 END_TEST
@@ -720,7 +722,7 @@ START_TEST(an_operand_in_r11_is_preserved)
     cache.operand_count = 2;
     uint8_t code[ARCH_CACHE_BYTES_MAX];
     struct arch_cache_size size;
-    ck_assert(arch->encode_cache(arch, &cache, address, code, &size));
+    ck_assert(encoder->encode_cache(arch, &cache, address, code, &size));
     expect_lines("an operand in r11", code, size.case_bytes, lines);
 }
 END_TEST
@@ -731,7 +733,7 @@ static void expect_end(struct arch_cache cache, const char *const *lines)
 {
     uint8_t code[ARCH_CACHE_BYTES_MAX];
     struct arch_cache_size size;
-    ck_assert(arch->encode_cache(arch, &cache, address, code, &size));
+    ck_assert(encoder->encode_cache(arch, &cache, address, code, &size));
     ck_assert_uint_eq(size.case_bytes, 0);
     ck_assert_uint_le(size.bytes, ARCH_CACHE_END_BYTES_MAX);
     expect_lines("the end", code, size.bytes, lines);
@@ -800,20 +802,20 @@ START_TEST(a_return_address_out_of_reach_is_refused)
     struct arch_cache_size size;
     cache.return_address = address + arch->reach_bytes - 4;
     cache.site_end = cache.return_address;
-    ck_assert(arch->encode_cache(arch, &cache, address, code, &size));
+    ck_assert(encoder->encode_cache(arch, &cache, address, code, &size));
     cache.return_address = address + arch->reach_bytes;
     cache.site_end = cache.return_address;
-    ck_assert(!arch->encode_cache(arch, &cache, address, code, &size));
+    ck_assert(!encoder->encode_cache(arch, &cache, address, code, &size));
     cache.return_address = address + ARCH_CACHE_BYTES_MAX - arch->reach_bytes;
     cache.site_end = cache.return_address;
-    ck_assert(arch->encode_cache(arch, &cache, address, code, &size));
+    ck_assert(encoder->encode_cache(arch, &cache, address, code, &size));
     cache.return_address = address - arch->reach_bytes;
     cache.site_end = cache.return_address;
-    ck_assert(!arch->encode_cache(arch, &cache, address, code, &size));
+    ck_assert(!encoder->encode_cache(arch, &cache, address, code, &size));
     cache.count = 0;
-    ck_assert(!arch->encode_cache(arch, &cache, address, code, &size));
+    ck_assert(!encoder->encode_cache(arch, &cache, address, code, &size));
     cache.is_called = true;
-    ck_assert(arch->encode_cache(arch, &cache, address, code, &size));
+    ck_assert(encoder->encode_cache(arch, &cache, address, code, &size));
 }
 END_TEST
 
@@ -838,16 +840,16 @@ START_TEST(the_longest_cases_have_the_expected_size)
     struct arch_cache cache = cache_of(&one, 1, false);
     uint8_t code[ARCH_CACHE_BYTES_MAX];
     struct arch_cache_size size;
-    ck_assert(arch->encode_cache(arch, &cache, address, code, &size));
+    ck_assert(encoder->encode_cache(arch, &cache, address, code, &size));
     ck_assert_uint_eq(size.case_bytes, bytes[machine]);
     one.action = ARCH_CACHE_JUMP;
     cache.is_called = true;
-    ck_assert(arch->encode_cache(arch, &cache, address, code, &size));
+    ck_assert(encoder->encode_cache(arch, &cache, address, code, &size));
     ck_assert_uint_le(size.case_bytes, bytes[machine]);
     one.action = ARCH_CACHE_CONSTANT;
     one.constant_width = 8;
     one.constant = far_away;
-    ck_assert(arch->encode_cache(arch, &cache, address, code, &size));
+    ck_assert(encoder->encode_cache(arch, &cache, address, code, &size));
     ck_assert_uint_le(size.case_bytes, bytes[machine]);
 }
 END_TEST
@@ -935,10 +937,10 @@ START_TEST(sizes_do_not_depend_on_addresses_and_have_a_limit)
         struct arch_cache cache = cache_of(cases, random_below(4), is_called);
         for (size_t i = 0; i < cache.count; i++)
             make_random(&cases[i], is_called);
-        ck_assert(arch->encode_cache(arch, &cache, address, code, &size));
+        ck_assert(encoder->encode_cache(arch, &cache, address, code, &size));
         move(&cache, cases);
-        ck_assert(arch->encode_cache(arch, &cache, address + random_below(999) * UINT64_C(32), code,
-                                     &moved));
+        ck_assert(encoder->encode_cache(arch, &cache, address + random_below(999) * UINT64_C(32),
+                                        code, &moved));
         bool is_same = size.bytes == moved.bytes && size.case_bytes == moved.case_bytes;
         bool is_small = size.case_bytes <= cache.count * ARCH_CACHE_CASE_BYTES_MAX &&
                         size.bytes - size.case_bytes <= ARCH_CACHE_END_BYTES_MAX;
@@ -983,7 +985,7 @@ START_TEST(no_instruction_of_a_case_changes_flags)
         if (one.action == ARCH_CACHE_EXIT)
             one.action = ARCH_CACHE_LOAD; /* an action that does not have to preserve flags */
         struct arch_cache cache = cache_of(&one, 1, is_called);
-        ck_assert(arch->encode_cache(arch, &cache, address, code, &size));
+        ck_assert(encoder->encode_cache(arch, &cache, address, code, &size));
         for (size_t at = 0; at < size.case_bytes; at += 4) {
             char text[TEXT_SIZE];
             disassemble(code + at, text);

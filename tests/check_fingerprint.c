@@ -36,7 +36,7 @@ static enum cairn_status compare(enum cairn_architecture architecture, const cha
     const struct manifest_target target = {
         .architecture = architecture, .triple = "a-triple", .cpu = "", .features = features};
     memset(told, 0, sizeof told);
-    return fingerprint_compare(&target, architecture, words, &options, &error);
+    return fingerprint_compare(&target, arch_find(architecture), words, &options, &error);
 }
 
 static void set_words(uint64_t value)
@@ -134,9 +134,9 @@ START_TEST(another_architecture_or_abi_is_refused_with_both_names)
                                            .triple = "powerpc64-linux-gnu",
                                            .cpu = "",
                                            .features = ""};
-    ck_assert_int_eq(
-        fingerprint_compare(&target, CAIRN_ARCHITECTURE_PPC64_ELFV2, words, &none, &error),
-        CAIRN_ERROR_UNSUPPORTED);
+    ck_assert_int_eq(fingerprint_compare(&target, arch_find(CAIRN_ARCHITECTURE_PPC64_ELFV2), words,
+                                         &none, &error),
+                     CAIRN_ERROR_UNSUPPORTED);
     ck_assert_str_eq(error.message, "the object was compiled for ppc64-elfv1 "
                                     "(powerpc64-linux-gnu), this process runs on ppc64-elfv2");
 }

@@ -14,7 +14,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "arch/arch.h"
+#include "arch/aarch64/target.h"
 #include "arch/features.h"
 
 #include <string.h>
@@ -35,6 +35,10 @@ static uintptr_t line_bytes(uint64_t cache_type, unsigned shift)
 {
     return (uintptr_t)WORD_BYTES << (cache_type >> shift & LINE_MASK);
 }
+
+const struct cairn_arch *arch_host(void) { return &aarch64_arch; }
+
+const struct arch_cache_encoder *arch_host_cache_encoder(void) { return &aarch64_cache_encoder; }
 
 void arch_host_code_written(const void *written, const void *executed, size_t size)
 {

@@ -399,14 +399,20 @@ static const struct words_cache encoder = {
     .is_free = is_free,
 };
 
-bool aarch64_encode_cache(const struct cairn_arch *arch, const struct arch_cache *cache,
-                          uint64_t address, uint8_t *code, struct arch_cache_size *size)
+static bool encode_cache(const struct cairn_arch *arch, const struct arch_cache *cache,
+                         uint64_t address, uint8_t *code, struct arch_cache_size *size)
 {
     return words_encode_cache(&encoder, arch, cache, address, code, size);
 }
 
-bool aarch64_encode_inline(const struct cairn_arch *arch, const struct arch_cache *cache,
-                           struct arch_cache_inline *inlined, uint8_t *code)
+static bool encode_inline(const struct cairn_arch *arch, const struct arch_cache *cache,
+                          struct arch_cache_inline *inlined, uint8_t *code)
 {
     return words_encode_inline(&encoder, arch, cache, inlined, code);
 }
+
+const struct arch_cache_encoder aarch64_cache_encoder = {
+    .encode_cache = encode_cache,
+    .encode_inline = encode_inline,
+    .encode_miss = words_encode_miss,
+};

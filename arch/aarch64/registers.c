@@ -7,7 +7,7 @@
  */
 #include "arch/registers.h"
 
-static const char *const names[] = {
+static const char names[][ARCH_REGISTER_NAME_BYTES] = {
     [0] = "x0", "x1",  "x2",  "x3",  "x4",  "x5",  "x6",  "x7",  "x8",  "x9",  "x10",
     "x11",      "x12", "x13", "x14", "x15", "x16", "x17", "x18", "x19", "x20", "x21",
     "x22",      "x23", "x24", "x25", "x26", "x27", "x28", "fp",  "lr",  "sp",  [64] = "v0",

@@ -19,6 +19,10 @@
  */
 #include "arch/aarch64/target.h"
 
+#include "arch/features.h"
+#include "arch/registers.h"
+#include "arch/relocation.h"
+
 #include <assert.h>
 
 enum { VENEER_BYTES = 16, EXIT_BYTES = 16, PAGE_BITS = 12, ADRP_BITS = 21 };
@@ -162,6 +166,9 @@ static const struct arch_unwind_slot unwind_slots[] = {
 const struct cairn_arch aarch64_arch = {
     .architecture = CAIRN_ARCHITECTURE_AARCH64,
     .byte_order = CAIRN_LITTLE_ENDIAN,
+    .registers = &aarch64_registers,
+    .relocations = &aarch64_relocations,
+    .features = &aarch64_features,
     .word_bytes = WORDS_BYTES,
     .instruction_bytes = WORDS_BYTES,
     .instruction_bytes_max = WORDS_BYTES,
@@ -204,9 +211,6 @@ const struct cairn_arch aarch64_arch = {
     .encode_veneer = encode_veneer,
     .encode_exit = encode_exit,
     .encode_entry = encode_entry,
-    .encode_cache = aarch64_encode_cache,
-    .encode_inline = aarch64_encode_inline,
-    .encode_miss = words_encode_miss,
     .inline_bytes_min = INLINE_BYTES_MIN,
     .miss_bytes = WORDS_BYTES,
     .encode_self_test = encode_self_test,

@@ -12,9 +12,6 @@ bool aarch64_append_page(struct words_code *code, uint32_t general, uint64_t tar
 uint32_t aarch64_in_page(uint64_t address);
 
 /* inline_cache.c */
-bool aarch64_encode_cache(const struct cairn_arch *arch, const struct arch_cache *cache,
-                          uint64_t address, uint8_t *code, struct arch_cache_size *size);
-bool aarch64_encode_inline(const struct cairn_arch *arch, const struct arch_cache *cache,
-                           struct arch_cache_inline *inlined, uint8_t *code);
+extern const struct arch_cache_encoder aarch64_cache_encoder;
 
 #endif

@@ -12,8 +12,8 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "arch/arch.h"
 #include "arch/features.h"
+#include "arch/ppc64/target.h"
 
 #include <string.h>
 #include <sys/auxv.h>
@@ -26,6 +26,17 @@ static uintptr_t block_bytes(unsigned long type)
     uintptr_t bytes = getauxval(type);
     return bytes == 0 ? BLOCK_BYTES_MIN : bytes;
 }
+
+const struct cairn_arch *arch_host(void)
+{
+#if _CALL_ELF == 2
+    return &ppc64_elfv2_arch;
+#else
+    return &ppc64_elfv1_arch;
+#endif
+}
+
+const struct arch_cache_encoder *arch_host_cache_encoder(void) { return &ppc64_cache_encoder; }
 
 void arch_host_code_written(const void *written, const void *executed, size_t size)
 {

@@ -46,6 +46,10 @@
  */
 #include "arch/ppc64/target.h"
 
+#include "arch/features.h"
+#include "arch/registers.h"
+#include "arch/relocation.h"
+
 #include <assert.h>
 
 enum {
@@ -396,7 +400,8 @@ static const struct arch_unwind_slot elfv1_unwind_slots[] = {
 
 /* The members that are the same for both ABIs. */
 #define OF_BOTH_ABIS                                                                               \
-    .word_bytes = WORDS_BYTES, .instruction_bytes = WORDS_BYTES,                                   \
+    .word_bytes = WORDS_BYTES, .instruction_bytes = WORDS_BYTES, .registers = &ppc64_registers,    \
+    .relocations = &ppc64_relocations, .features = &ppc64_features,                                \
     .instruction_bytes_max = WORDS_BYTES, .fixed_instruction_bytes = WORDS_BYTES,                  \
     .call_bytes = CALL_BYTES, .reach_bytes = REACH_BYTES,                                          \
     .slab_bytes_default = SLAB_BYTES_DEFAULT, .veneer_alignment = VENEER_ALIGNMENT,                \
@@ -412,9 +417,7 @@ static const struct arch_unwind_slot elfv1_unwind_slots[] = {
     .leading_nops = words_leading_nops, .call_length = words_call_length,                          \
     .may_be_exchanged = words_may_be_exchanged, .encode_veneer = encode_veneer,                    \
     .encode_framed_veneer = encode_framed_veneer, .encode_exit = encode_exit,                      \
-    .encode_entry = encode_entry, .encode_cache = ppc64_encode_cache,                              \
-    .encode_inline = ppc64_encode_inline, .encode_miss = words_encode_miss,                        \
-    .inline_bytes_min = INLINE_BYTES_MIN, .miss_bytes = WORDS_BYTES,                               \
+    .encode_entry = encode_entry, .inline_bytes_min = INLINE_BYTES_MIN, .miss_bytes = WORDS_BYTES, \
     .encode_self_test = encode_self_test
 
 /*

@@ -25,9 +25,6 @@ void ppc64_append_address(struct words_code *code, uint64_t address, uint32_t la
 void ppc64_append_entering(struct words_code *code);
 
 /* inline_cache.c */
-bool ppc64_encode_cache(const struct cairn_arch *arch, const struct arch_cache *cache,
-                        uint64_t address, uint8_t *code, struct arch_cache_size *size);
-bool ppc64_encode_inline(const struct cairn_arch *arch, const struct arch_cache *cache,
-                         struct arch_cache_inline *inlined, uint8_t *code);
+extern const struct arch_cache_encoder ppc64_cache_encoder;
 
 #endif

@@ -8,7 +8,7 @@
  */
 #include "arch/registers.h"
 
-static const char *const names[] = {
+static const char names[][ARCH_REGISTER_NAME_BYTES] = {
     [0] = "r0", "r1",  "r2",  "r3",  "r4",  "r5",  "r6",  "r7",  "r8",         "r9",  "r10", "r11",
     "r12",      "r13", "r14", "r15", "f0",  "f2",  "f4",  "f6",  "f1",         "f3",  "f5",  "f7",
     "f8",       "f10", "f12", "f14", "f9",  "f11", "f13", "f15", [68] = "v16", "v18", "v20", "v22",

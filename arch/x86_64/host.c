@@ -8,11 +8,15 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "arch/arch.h"
 #include "arch/x86_64/features.h"
+#include "arch/x86_64/target.h"
 
 #include <cpuid.h>
 #include <string.h>
+
+const struct cairn_arch *arch_host(void) { return &x86_64_arch; }
+
+const struct arch_cache_encoder *arch_host_cache_encoder(void) { return &x86_64_cache_encoder; }
 
 void arch_host_code_written(const void *written, const void *executed, size_t size)
 {

@@ -941,7 +941,7 @@ static void put_literals(struct writer *writer)
     }
 }
 
-bool x86_64_encode_cache(const struct cairn_arch *arch, const struct arch_cache *cache,
+static bool encode_cache(const struct cairn_arch *arch, const struct arch_cache *cache,
                          uint64_t address, uint8_t *code, struct arch_cache_size *size)
 {
     struct writer writer = {.code = code, .address = address, .literal_bytes = LITERAL_BYTES_MAX};
@@ -982,7 +982,7 @@ bool x86_64_encode_cache(const struct cairn_arch *arch, const struct arch_cache 
     return !writer.is_out_of_reach;
 }
 
-bool x86_64_selects_cases(const struct arch_cache *cache)
+static bool selects_cases(const struct arch_cache *cache)
 {
     return cache->count > 0 && selection_of(cache) != SELECTION_NONE;
 }
@@ -1000,7 +1000,7 @@ static void put_miss(struct writer *writer, unsigned opcode, uint64_t target)
     put_relative(writer, target);
 }
 
-bool x86_64_encode_miss(const struct cairn_arch *arch, uint64_t address, uint64_t target,
+static bool encode_miss(const struct cairn_arch *arch, uint64_t address, uint64_t target,
                         uint8_t *code)
 {
     struct writer writer = {.code = code, .address = address};
@@ -1115,7 +1115,7 @@ static bool put_first_of_two(struct writer *writer, const struct arch_cache_case
 }
 
 /* No-ops fill the bytes after the action: they take less time than a jump over them. */
-bool x86_64_encode_inline(const struct cairn_arch *arch, const struct arch_cache *cache,
+static bool encode_inline(const struct cairn_arch *arch, const struct arch_cache *cache,
                           struct arch_cache_inline *inlined, uint8_t *code)
 {
     uint8_t bytes[3 * ARCH_CACHE_CASE_BYTES_MAX];
@@ -1148,3 +1148,10 @@ bool x86_64_encode_inline(const struct cairn_arch *arch, const struct arch_cache
     inlined->code_bytes = writer.bytes;
     return true;
 }
+
+const struct arch_cache_encoder x86_64_cache_encoder = {
+    .encode_cache = encode_cache,
+    .encode_inline = encode_inline,
+    .encode_miss = encode_miss,
+    .selects_cases = selects_cases,
+};

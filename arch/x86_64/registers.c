@@ -8,7 +8,7 @@
  */
 #include "arch/registers.h"
 
-static const char *const names[] = {
+static const char names[][ARCH_REGISTER_NAME_BYTES] = {
     [0] = "rax",    [1] = "rdx",      [2] = "rcx",      [3] = "rbx",    [4] = "rsi",
     [5] = "rdi",    [6] = "rbp",      [7] = "rsp",      [8] = "r8",     [9] = "r9",
     [10] = "r10",   [11] = "r11",     [12] = "r12",     [13] = "r13",   [14] = "r14",

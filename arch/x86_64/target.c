@@ -14,6 +14,9 @@
  */
 #include "arch/x86_64/target.h"
 
+#include "arch/features.h"
+#include "arch/registers.h"
+#include "arch/relocation.h"
 #include "base/error.h"
 
 #include <assert.h>
@@ -396,6 +399,9 @@ static const struct arch_unwind_slot unwind_slots[] = {{7, 0},  {16, 0}, {3, 0},
 const struct cairn_arch x86_64_arch = {
     .architecture = CAIRN_ARCHITECTURE_X86_64,
     .byte_order = CAIRN_LITTLE_ENDIAN,
+    .registers = &x86_64_registers,
+    .relocations = &x86_64_relocations,
+    .features = &x86_64_features,
     .word_bytes = WORD_BYTES,
     .instruction_bytes = BRANCH_BYTES,
     .instruction_bytes_max = WORD_BYTES,
@@ -435,12 +441,8 @@ const struct cairn_arch x86_64_arch = {
     .encode_veneer = encode_veneer,
     .encode_exit = encode_exit,
     .encode_entry = encode_entry,
-    .encode_cache = x86_64_encode_cache,
     .inline_bytes_min = INLINE_BYTES_MIN,
     .miss_bytes = MISS_BYTES,
     .place_inline = place_inline,
-    .encode_inline = x86_64_encode_inline,
-    .encode_miss = x86_64_encode_miss,
-    .selects_cases = x86_64_selects_cases,
     .encode_self_test = encode_self_test,
 };

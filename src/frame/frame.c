@@ -259,7 +259,7 @@ bool cairn_frame_record(const struct cairn_frame *frame, struct cairn_record *re
 static enum cairn_status say_unknown(const struct cairn_frame *frame, uint16_t dwarf,
                                      struct cairn_error *error)
 {
-    const char *name = cairn_register_name(cairn_architecture_host(), dwarf);
+    const char *name = arch_register_name(arch_host(), dwarf);
     return error_set(error, CAIRN_ERROR_NOT_FOUND, dwarf,
                      "%s (register %u) of the frame at 0x%llx is not known any more",
                      name == NULL ? "a register" : name, dwarf, (unsigned long long)frame->pc);
@@ -270,7 +270,7 @@ static enum cairn_status say_unknown(const struct cairn_frame *frame, uint16_t d
 static enum cairn_status say_no_place(const struct cairn_frame *frame, uint16_t dwarf,
                                       struct cairn_error *error)
 {
-    const char *name = cairn_register_name(cairn_architecture_host(), dwarf);
+    const char *name = arch_register_name(arch_host(), dwarf);
     uint32_t level = context_head(frame->context)->vector_level;
     if (!frame->is_innermost || level == 0 || level >= frame->runtime->vector_level)
         return say_unknown(frame, dwarf, error);

@@ -159,7 +159,8 @@ static enum cairn_status encode(struct code_stub *stub, void *user, uint8_t *cod
     const cairn_site *site = emission->ic->site;
     const struct cairn_arch *arch = site->table->arch;
     struct arch_cache_size sizes;
-    if (!arch->encode_cache(arch, &emission->cache, stub->address, code, &sizes))
+    if (!arch_host_cache_encoder()->encode_cache(arch, &emission->cache, stub->address, code,
+                                                 &sizes))
         return error_set(error, CAIRN_ERROR_RANGE, site->address,
                          "the code of an inline cache does not reach back to site %llu at 0x%llx",
                          (unsigned long long)site_id(site), (unsigned long long)site->address);

@@ -63,7 +63,8 @@ static enum cairn_status set_miss(const cairn_ic *ic, uint64_t target, struct ca
     size_t word = ic->inline_miss / arch->word_bytes * arch->word_bytes;
     uint8_t old[ARCH_WORD_BYTES_MAX];
     memcpy(old, bytes + word, arch->word_bytes);
-    if (!arch->encode_miss(arch, address + ic->inline_miss, target, bytes + ic->inline_miss))
+    if (!arch_host_cache_encoder()->encode_miss(arch, address + ic->inline_miss, target,
+                                                bytes + ic->inline_miss))
         return error_set(error, CAIRN_ERROR_RANGE, site->address,
                          "the code of an inline cache is out of reach of site %llu at 0x%llx",
                          (unsigned long long)site_id(site), (unsigned long long)site->address);
@@ -184,7 +185,8 @@ bool ic_inline_encode(struct ic_change *change, const struct arch_cache *cache, 
     const struct cairn_arch *arch = site->table->arch;
     change->inlined = (struct arch_cache_inline){
         .address = inline_address(site), .miss = miss, .has_second = change->inline_count > 1};
-    return arch->encode_inline(arch, cache, &change->inlined, change->inline_bytes);
+    return arch_host_cache_encoder()->encode_inline(arch, cache, &change->inlined,
+                                                    change->inline_bytes);
 }
 
 static bool is_same_case(const struct ic_case *own, const struct ic_case *other)
@@ -215,8 +217,8 @@ enum ic_way ic_inline_choose(struct ic_change *change, const struct arch_cache *
 {
     const cairn_ic *ic = change->ic;
     const cairn_site *site = ic->site;
-    const struct cairn_arch *arch = site->table->arch;
-    bool is_selected = arch->selects_cases != NULL && arch->selects_cases(cache);
+    const struct arch_cache_encoder *encoder = arch_host_cache_encoder();
+    bool is_selected = encoder->selects_cases != NULL && encoder->selects_cases(cache);
     if (!ic->may_inline || !inline_is_possible(site))
         return IC_WAY_BRANCH;
     /* The code can call only if the site calls it. */

@@ -262,7 +262,7 @@ static enum cairn_status place_by_record(cairn_ic *ic, struct cairn_error *error
             return error_set(error, CAIRN_ERROR_UNSUPPORTED, i,
                              "site %llu: LLVM has operand %u in %s, where no call finds it",
                              (unsigned long long)site_id(ic->site), i,
-                             cairn_register_name(cairn_architecture_host(), link));
+                             arch_register_name(arch_host(), link));
     }
     return CAIRN_OK;
 }

@@ -42,13 +42,6 @@ static enum cairn_status check_architecture(const struct cairn_arch *arch,
                      cairn_architecture_name(arch->architecture), orders[wants_big]);
 }
 
-static const struct arch_relocation_table *relocation_table(enum cairn_architecture architecture)
-{
-    if (architecture == CAIRN_ARCHITECTURE_X86_64)
-        return &x86_64_relocations;
-    return architecture == CAIRN_ARCHITECTURE_AARCH64 ? &aarch64_relocations : &ppc64_relocations;
-}
-
 /* ---- Creating and destroying ---- */
 
 enum cairn_status object_link_create(const struct cairn_arch *arch,
@@ -59,7 +52,7 @@ enum cairn_status object_link_create(const struct cairn_arch *arch,
     if (created == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to link objects");
     created->arch = arch;
-    created->relocations = relocation_table(arch->architecture);
+    created->relocations = arch->relocations;
     created->allocator = *allocator;
     created->symbols =
         array_reserve(allocator, NULL, 0, 1, &created->symbol_capacity, sizeof *created->symbols);

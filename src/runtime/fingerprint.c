@@ -39,18 +39,18 @@ static void list_missing(const char *needed, const struct arch_feature_table *ta
 }
 
 enum cairn_status fingerprint_compare(const struct manifest_target *target,
-                                      enum cairn_architecture host, const uint64_t *words,
+                                      const struct cairn_arch *host, const uint64_t *words,
                                       const struct cairn_load_options *options,
                                       struct cairn_error *error)
 {
-    const struct arch_feature_table *table = arch_features(host);
+    const struct arch_feature_table *table = host->features;
     struct list missing = {.length = 0};
     struct list available = {.length = 0};
-    if (target->architecture != host)
+    if (target->architecture != host->architecture)
         return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
                          "the object was compiled for %s (%.80s), this process runs on %s",
                          cairn_architecture_name(target->architecture), target->triple,
-                         cairn_architecture_name(host));
+                         cairn_architecture_name(host->architecture));
     list_missing(target->features, table, words, &missing);
     if (missing.count == 0)
         return CAIRN_OK;
@@ -78,8 +78,8 @@ enum cairn_status fingerprint_check(const struct manifest_target *target,
                                     struct cairn_error *error)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    if (target->features[0] == '\0' && target->architecture == cairn_architecture_host())
+    if (target->features[0] == '\0' && target->architecture == arch_host()->architecture)
         return CAIRN_OK;
     pthread_once(&once, read_host);
-    return fingerprint_compare(target, cairn_architecture_host(), host_words, options, error);
+    return fingerprint_compare(target, arch_host(), host_words, options, error);
 }

@@ -6,6 +6,7 @@
 #ifndef RUNTIME_FINGERPRINT_H
 #define RUNTIME_FINGERPRINT_H
 
+#include "arch/arch.h"
 #include "format/manifest.h"
 
 #include <cairn/load.h>
@@ -16,9 +17,9 @@ CAIRN_MUST_CHECK enum cairn_status fingerprint_check(const struct manifest_targe
                                                      const struct cairn_load_options *options,
                                                      struct cairn_error *error);
 
-/* The same for a host of the given architecture that reports these words (arch/features.h). */
+/* The same for a host with this table that reports these words (arch/features.h). */
 CAIRN_MUST_CHECK enum cairn_status fingerprint_compare(const struct manifest_target *target,
-                                                       enum cairn_architecture host,
+                                                       const struct cairn_arch *host,
                                                        const uint64_t *words,
                                                        const struct cairn_load_options *options,
                                                        struct cairn_error *error);

@@ -1,6 +1,7 @@
 /* Reads the manifest of an object that is loaded. SPDX-License-Identifier: MIT */
 #include "runtime/load_manifest.h"
 
+#include "arch/arch.h"
 #include "arch/features.h"
 #include "base/array.h"
 #include "base/error.h"
@@ -60,7 +61,8 @@ void object_pc_sections_release(struct object_pc_sections *sections,
     memory_free(allocator, sections->entries, sections->capacity * sizeof *sections->entries);
 }
 
-/* Notes the level of the code's vector registers, unless the options say what it is. */
+/* Notes the level of the code's vector registers, unless the options say what it is. The target is
+ * the host's architecture. */
 static void note_level(cairn_loader *loader, const struct manifest_target *target,
                        const struct cairn_load_options *options,
                        struct object_pc_sections *sections)
@@ -71,8 +73,7 @@ static void note_level(cairn_loader *loader, const struct manifest_target *targe
     if (strcmp(target->cpu, MANIFEST_CPU_UNKNOWN) == 0)
         loader_note_unknown_level(loader);
     else
-        loader_note_level(
-            loader, arch_features_level(arch_features(target->architecture), target->features));
+        loader_note_level(loader, arch_features_level(arch_host()->features, target->features));
 }
 
 static enum cairn_status read_unit(cairn_loader *loader, const struct cairn_load_options *options,

@@ -1,4 +1,5 @@
 /* Loads objects into a loader's memory. SPDX-License-Identifier: MIT */
+#include "arch/arch.h"
 #include "arch/features.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -246,8 +247,7 @@ static enum cairn_status add_object(cairn_loader *loader, const void *bytes, siz
     if (status != CAIRN_OK)
         return error_name(error, status, options->name == NULL ? "" : options->name);
     if (options->features != NULL)
-        loader_note_level(loader, arch_features_level(arch_features(cairn_architecture_host()),
-                                                      options->features));
+        loader_note_level(loader, arch_features_level(arch_host()->features, options->features));
     else if (!request->pc_sections.has_manifest)
         loader_note_unknown_level(loader);
     int rights = write_key_open(write_key(loader));

@@ -91,7 +91,7 @@ enum cairn_status unwind_explain(const struct unwind_row *row, const struct cair
     enum cairn_status status =
         row->problem == UNWIND_NO_RULES ? CAIRN_ERROR_NOT_FOUND : CAIRN_ERROR_UNSUPPORTED;
     const char *text = problems[row->problem].text;
-    const char *name = cairn_register_name(arch->architecture, row->detail);
+    const char *name = arch_register_name(arch, row->detail);
     unsigned long long at = pc;
     switch (problems[row->problem].detail) {
     case DETAIL_REGISTER:
