@@ -3,6 +3,25 @@
 
 #include <string.h>
 
+const struct arch_feature_table *arch_features(enum cairn_architecture architecture)
+{
+    static const struct arch_feature_table none;
+    switch (architecture) {
+    case CAIRN_ARCHITECTURE_X86_64:
+        return &x86_64_features;
+    case CAIRN_ARCHITECTURE_AARCH64:
+        return &aarch64_features;
+    case CAIRN_ARCHITECTURE_PPC64_ELFV2:
+    case CAIRN_ARCHITECTURE_PPC64_ELFV1:
+        return &ppc64_features;
+    case CAIRN_ARCHITECTURE_UNKNOWN:
+    case CAIRN_ARCHITECTURE_SYSTEMZ:
+    case CAIRN_ARCHITECTURE_RISCV64:
+        break;
+    }
+    return &none;
+}
+
 const struct arch_feature *arch_find_feature(const struct arch_feature_table *table,
                                              const char *name, size_t length)
 {

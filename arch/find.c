@@ -9,7 +9,6 @@
 #include "arch/arch.h"
 
 #include "arch/aarch64/target.h"
-#include "arch/features.h"
 #include "arch/ppc64/target.h"
 #include "arch/registers.h"
 #include "arch/x86_64/target.h"
@@ -37,13 +36,6 @@ const struct arch_cache_encoder *arch_find_cache_encoder(enum cairn_architecture
         [CAIRN_ARCHITECTURE_PPC64_ELFV1] = &ppc64_cache_encoder,
     };
     return (unsigned)architecture < ARCHITECTURE_COUNT ? encoders[architecture] : NULL;
-}
-
-const struct arch_feature_table *arch_features(enum cairn_architecture architecture)
-{
-    static const struct arch_feature_table none;
-    const struct cairn_arch *arch = arch_find(architecture);
-    return arch == NULL ? &none : arch->features;
 }
 
 const char *cairn_register_name(enum cairn_architecture architecture, uint16_t dwarf)
