@@ -343,8 +343,6 @@ static enum cairn_status read_sections(const struct bindings_section *first, uin
 {
     struct binding other = {.function = NULL};
     enum cairn_status status = CAIRN_OK;
-    if (first == NULL)
-        return CAIRN_OK;
     for (const struct bindings_section *next = first; next != NULL; next = next->next)
         list->capacity += next->size / sizeof(struct embedded) + 1;
     list->items = memory_new(&list->allocator, list->capacity, sizeof *list->items);
@@ -376,7 +374,7 @@ static bool is_same(const struct binding *one, const struct binding *other)
            memcmp(one->contents, other->contents, one->size) == 0;
 }
 
-/* Sorts the list by ID. Equal bindings of an ID become one. */
+/* Sorts the list, which has items, by ID. Equal bindings of an ID become one. */
 static enum cairn_status unite(struct binding_list *list, struct cairn_error *error)
 {
     size_t kept = 0;
@@ -500,6 +498,8 @@ enum cairn_status bindings_apply_sections(const struct bindings_section *first, 
                                           struct cairn_error *error)
 {
     struct binding_list list = {.allocator = *allocator};
+    if (first == NULL)
+        return CAIRN_OK;
     enum cairn_status status = read_sections(first, key, &list, error);
     if (status == CAIRN_OK)
         status = unite(&list, error);
