@@ -44,9 +44,9 @@
  * process and takes microseconds for each module and stub, much more while gdb is attached, so a
  * host offers this as an option.
  *
- * FORK. A forked child does not write to its parent's files. gdb sees the parent's code in the child
- * until the child attaches a debugger or detaches its copy of one; then its list has only the code
- * of debuggers that the child has attached.
+ * FORK. A forked child does not write to its parent's files. gdb sees the parent's code in the
+ * child until the child attaches a debugger or detaches its copy of one; then its list has only the
+ * code of debuggers that the child has attached.
  *
  * Source: Linux, tools/perf/Documentation/jit-interface.txt and jitdump-specification.txt; gdb's
  * manual, "JIT Compilation Interface".
