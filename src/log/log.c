@@ -300,15 +300,15 @@ static uint32_t intern_by_hash(const cairn_log *log, const char *text)
     return written != 0 ? written : write_string(log, text, length);
 }
 
-/* Whether `text` is the string, without reading more of it than there is. */
+/* Whether `text` is the string, without reading more of it than there is. Since the file was full
+ * of zeros, one follows the string, unless it fills its last slot. */
 static inline bool matches(const cairn_log *log, uint32_t reference, const char *text)
 {
     const char *slot = slot_at(log, reference - 1);
     const struct cairn_log_string *string = (const void *)slot;
-    const char *bytes = slot + offsetof(struct cairn_log_string, bytes);
-    size_t length = string->length;
-    return length < CAIRN_LOG_STRING_BYTES_MAX && strncmp(text, bytes, length) == 0 &&
-           text[length] == '\0';
+    return string->length < CAIRN_LOG_STRING_BYTES_MAX &&
+           string->length % CAIRN_LOG_SLOT_BYTES != CAIRN_LOG_STRING_BYTES &&
+           strcmp(text, slot + offsetof(struct cairn_log_string, bytes)) == 0;
 }
 
 /* The same; 0 for NULL. Most strings were last seen at the same address. */
