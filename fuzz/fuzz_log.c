@@ -1,6 +1,7 @@
 /*
- * Fuzzes event logs: the header, and all slots. Slots are taken once, strings are inside the log,
- * and decoding twice gives the same.
+ * Fuzzes event logs: the header, all slots, and the report. Slots are taken once, strings are
+ * inside the log, and decoding twice gives the same. A log with a valid header has a page, a text
+ * and a JSON, with all rows of each table or, by a bit of its last byte, with two.
  *
  * Input: a log. If it has no valid header, the bytes are slots, in the byte order of their first
  * bit.
@@ -8,7 +9,9 @@
  * SPDX-License-Identifier: MIT
  */
 #include "fuzz/fuzz.h"
-#include "tools/log_reader.h"
+#include "tools/report.h"
+
+#include <fcntl.h>
 
 static void check_item(const struct log_slots *slots, const struct log_item *item, size_t next)
 {
@@ -36,6 +39,27 @@ static void read_all(const struct log_slots *slots)
     }
 }
 
+/* Writes the report to nowhere. */
+static void write_report(const struct log_slots *slots, const struct cairn_log_header *header,
+                         size_t limit)
+{
+    static struct output output;
+    static int nowhere = -1;
+    struct json json = {.output = &output};
+    struct report report = {.path = "<log>", .header = *header, .slots = *slots};
+    if (nowhere < 0)
+        nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    output_open(&output, nowhere);
+    output_allow_names(&output, slots->count * (uint64_t)LOG_SLOT_BYTES);
+    require(report_create(&report));
+    require(report.note_count <= REPORT_NOTES_MAX);
+    require(write_report_page(&output, &report, limit));
+    require(write_report_json(&json, &report, limit));
+    require(write_report_text(&output, &report, limit));
+    require(output_flush(&output));
+    report_release(&report);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct cairn_log_header header;
@@ -48,6 +72,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         require(used <= header.slot_count);
         slots = (struct log_slots){data + LOG_HEADER_BYTES, used < kept ? (size_t)used : kept,
                                    is_swapped};
+        write_report(&slots, &header, (data[size - 1] & 1) != 0 ? 2 : SIZE_MAX);
     } else {
         require(message[0] != '\0');
     }

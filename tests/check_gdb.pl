@@ -1,5 +1,5 @@
 # Looks with gdb at tests/gdb_host: breakpoints by name, lines, and backtraces through compiled functions, exits,
-# caches and C.
+# caches and C; also with a dual mapping, into which gdb cannot write.
 # SPDX-License-Identifier: MIT
 use strict;
 use warnings;
@@ -42,6 +42,13 @@ like $text, qr/outer .* at .*lines\.src:11/, "the caller's line";
 my ($before, $after) = split /Breakpoint 2(?:\.\d+)?, /, $text;
 like frames($before), qr/^inner outer main$/, 'a backtrace through compiled functions';
 like frames($after), qr/^handle_exit handle \S+ inner outer main$/, 'a backtrace from the handler of an exit';
+
+SKIP: {
+    $text = debug(['dual'], 'hbreak inner', 'run', 'bt');
+    skip 'this machine has no breakpoints of the processor', 2 if $text =~ /hardware breakpoint/i && $text !~ /#0/;
+    like $text, qr/Breakpoint 1(?:\.\d+)?, .*inner.* at .*lines\.src:2[01]/, "a breakpoint of the processor's, with two mappings";
+    like frames($text), qr/^inner outer main$/, 'and its backtrace';
+}
 
 $text = debug([], 'break handle_miss', 'run', 'bt', 'delete', 'continue', 'bt');
 my ($miss, $fault) = split /received signal SIGSEGV/, $text;

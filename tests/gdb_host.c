@@ -1,7 +1,8 @@
 /*
  * What tests/check_gdb.pl looks at with gdb: `outer` calls `inner`, which leaves through an exit to
  * a handler in C; then a cache misses, and then its code faults; with the argument `free`, the code
- * is freed first.
+ * is freed first. Code memory has a single mapping; with the argument `dual`, which is otherwise
+ * like `free`, it has two if the system can.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -116,8 +117,10 @@ int main(int argc, char **argv)
     cairn_exit *created;
     LLVMContextRef own_context = LLVMContextCreate();
     const struct cairn_engine_options options = {.optimisation_level = 2};
-    const struct cairn_runtime_options single = {.code_mode = CAIRN_CODE_MODE_SINGLE};
-    check(cairn_runtime_create(&single, &own, &error), &error);
+    bool is_dual = argc == 2 && strcmp(argv[1], "dual") == 0;
+    const struct cairn_runtime_options memory = {.code_mode = is_dual ? CAIRN_CODE_MODE_AUTOMATIC
+                                                                      : CAIRN_CODE_MODE_SINGLE};
+    check(cairn_runtime_create(&memory, &own, &error), &error);
     check(cairn_debugger_attach(own, &debugger, &error), &error);
     check(cairn_engine_create(own, support_parse(own_context, text), &options, &engine, &error),
           &error);
@@ -139,5 +142,5 @@ int main(int argc, char **argv)
     cairn_debugger_detach(debugger);
     cairn_runtime_destroy(own);
     LLVMContextDispose(own_context);
-    return argc == 2 && strcmp(argv[1], "free") == 0 ? 0 : 1;
+    return is_dual || (argc == 2 && strcmp(argv[1], "free") == 0) ? 0 : 1;
 }

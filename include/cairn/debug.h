@@ -35,18 +35,22 @@
  * GDB. cairn_debugger_attach tells gdb about all code, with lines and variables where the IR had
  * debug information:
  *
- *     gdb -ex 'set breakpoint pending on' -ex 'break fib' -ex run ./vm
+ *     gdb -ex 'set breakpoint pending on' -ex 'hbreak fib' -ex run ./vm
  *
  * Backtraces go through compiled functions with unwind tables (attribute `uwtable`), exits, caches
  * and C. Code is removed from gdb's list when it is freed, because retired code may still be on a
- * stack. With a dual mapping, the kernel does not let gdb write breakpoints into the code: use
- * gdb's `hbreak`, or create the runtime with CAIRN_CODE_MODE_SINGLE. gdb's list is global to the
- * process and takes microseconds for each module and stub, much more while gdb is attached, so a
- * host offers this as an option.
+ * stack.
  *
- * FORK. A forked child does not write to its parent's files. gdb sees the parent's code in the child
- * until the child attaches a debugger or detaches its copy of one; then its list has only the code
- * of debuggers that the child has attached.
+ * With a dual mapping, the kernel does not let gdb write into the code. gdb does not say so: what
+ * `break` sets there is never reached. Its `hbreak`, which uses the processor's debug registers, is
+ * reached in all modes, `break` with CAIRN_CODE_MODE_SINGLE.
+ *
+ * gdb's list is global to the process and takes microseconds for each module and stub, much more
+ * while gdb is attached, so a host offers this as an option.
+ *
+ * FORK. A forked child does not write to its parent's files. gdb sees the parent's code in the
+ * child until the child attaches a debugger or detaches its copy of one; then its list has only the
+ * code of debuggers that the child has attached.
  *
  * Source: Linux, tools/perf/Documentation/jit-interface.txt and jitdump-specification.txt; gdb's
  * manual, "JIT Compilation Interface".

@@ -9,7 +9,7 @@
  *
  * `cairn report vm.log -o report.html` makes a page of it. A runtime without a log does not record
  * anything: an event then takes a load and a branch, in addition to the no-op of its USDT probe
- * (doc/events.md). An event in the log takes 21 to 45 ns (doc/performance.md).
+ * (doc/events.md). An event in the log takes 17 to 46 ns (doc/performance.md).
  *
  * BOUNDED. The file has the size that was chosen when the log was created, and its blocks are
  * allocated then. When it is full, recording stops, and the log counts the events that are lost.

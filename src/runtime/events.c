@@ -154,6 +154,10 @@ enum cairn_status cairn_log_attach(cairn_log *log, cairn_runtime *runtime,
     return status;
 }
 
+/* A value of the message. The compiler does not join such loads, for the reason that log/log.c
+ * gives for stores. */
+#define LOAD(place) __atomic_load_n((place), __ATOMIC_RELAXED)
+
 void cairn_log_write(cairn_runtime *runtime, const struct cairn_log_message *message)
 {
     if (runtime == NULL || message == NULL)
@@ -163,10 +167,10 @@ void cairn_log_write(cairn_runtime *runtime, const struct cairn_log_message *mes
         return;
     struct cairn_log_event event = {
         .kind = CAIRN_LOG_HOST,
-        .address = message->address,
-        .id = message->id,
-        .a = message->values[0],
-        .b = message->values[1],
+        .address = LOAD(&message->address),
+        .id = LOAD(&message->id),
+        .a = LOAD(&message->values[0]),
+        .b = LOAD(&message->values[1]),
     };
     if (message->compilation_ns != 0) {
         event.kind = CAIRN_LOG_COMPILATION;
