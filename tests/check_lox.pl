@@ -233,6 +233,9 @@ subtest 'memory' => sub {
             . 'for (var i = 0; i < 300; i = i + 1) { s + "y"; } print 1;', 0, qr/\A1\n\z/, $none, '--heap-limit=2');
     check_text('garbage of classes', 'for (var i = 0; i < 100000; i = i + 1) { class C { init() { this.x = i; } m() {} } C().m(); }'
             . 'print 1;', 0, qr/\A1\n\z/, $none, '--heap-limit=8');
+    # Wherever the limit is reached, also where a table grows, there is garbage enough.
+    check_text("garbage of classes in $_ MiB", 'for (var i = 0; i < 50000; i = i + 1) { class C { init() { this.x = i; } m() {} } C().m(); }'
+            . 'print 1;', 0, qr/\A1\n\z/, $none, '--jit=off', "--heap-limit=$_") for 1 .. 10;
     check_text('fields in all orders', 'class C {} var n = 0; fun bit(o, k) { n = n * 5 + 3; n = n - 1; while (n > 1000) n = n / 7;'
             . 'if (n > k) o.a = 1; if (n > 2 * k) o.b = 1; if (n < 3 * k) o.c = 1; if (n > 50) o.d = 1; }'
             . 'for (var i = 0; i < 20000; i = i + 1) { var o = C(); for (var k = 0; k < 9; k = k + 1) bit(o, k * 30); }'
