@@ -25,7 +25,9 @@ static bool is_name(char c)
 /* Returns the byte at a distance, or 0 after the end. */
 static char peek(const struct scanner *scanner, ptrdiff_t distance)
 {
-    return scanner->end - scanner->at > distance ? scanner->at[distance] : '\0';
+    if (scanner->end - scanner->at <= distance)
+        return '\0';
+    return scanner->at[distance];
 }
 
 static void skip_blanks(struct scanner *scanner)
