@@ -178,6 +178,14 @@ subtest 'large programs' => sub {
         qr/\A(\[line 1\] Error at 'v\d+': Too many local variables in function\.\n)+\[line 1\] Error at ';': Expect expression\.\n\z/);
     check_text('many captures', 'fun f() {' . join('', map { "var v$_ = $_;" } 1 .. 1000) . 'fun g() { return v1'
             . join('', map { " + v$_" } 2 .. 1000) . '; } return g; } print f()();', 0, qr/\A500500\n\z/, $none);
+    # These took time in proportion to the product of variables and code.
+    my @names = map { "v$_" } 1 .. 16_000;
+    my $variables = join '', map { "var $_;" } @names;
+    check_text('many captures in much code', "fun f() { $variables" . '1;' x ($million / 4) . 'fun g() {' . join(';', @names)
+            . '; } return g; } print f()();', 0, qr/\Anil\n\z/, $none);
+    check_text('many locals in much code', "{ $variables" . 'v1;' x ($million / 4) . 'print v1; }', 0, qr/\Anil\n\z/, $none);
+    check_text('many functions with locals', join('', map { my $f = $_; "fun f$f() {" . join '', map { "var v${f}_$_;" } 1 .. 60 } 1 .. 1200)
+            . 'f1;' x ($million / 4) . '}' x 1200 . 'print f1();', 0, qr/\Anil\n\z/, $none);
     my $arguments = join ', ', ('1') x 255;
     my $parameters = join ', ', map { "p$_" } 1 .. 255;
     check_text('255 arguments', "fun f($parameters) { return p255; } print f($arguments);", 0, qr/\A1\n\z/, $none);
@@ -233,6 +241,9 @@ subtest 'memory' => sub {
             . 'for (var i = 0; i < 300; i = i + 1) { s + "y"; } print 1;', 0, qr/\A1\n\z/, $none, '--heap-limit=2');
     check_text('garbage of classes', 'for (var i = 0; i < 100000; i = i + 1) { class C { init() { this.x = i; } m() {} } C().m(); }'
             . 'print 1;', 0, qr/\A1\n\z/, $none, '--heap-limit=8');
+    # Wherever the limit is reached, also where a table grows, there is garbage enough.
+    check_text("garbage of classes in $_ MiB", 'for (var i = 0; i < 50000; i = i + 1) { class C { init() { this.x = i; } m() {} } C().m(); }'
+            . 'print 1;', 0, qr/\A1\n\z/, $none, '--jit=off', "--heap-limit=$_") for 1 .. 10;
     check_text('fields in all orders', 'class C {} var n = 0; fun bit(o, k) { n = n * 5 + 3; n = n - 1; while (n > 1000) n = n / 7;'
             . 'if (n > k) o.a = 1; if (n > 2 * k) o.b = 1; if (n < 3 * k) o.c = 1; if (n > 50) o.d = 1; }'
             . 'for (var i = 0; i < 20000; i = i + 1) { var o = C(); for (var k = 0; k < 9; k = k + 1) bit(o, k * 30); }'
@@ -263,9 +274,6 @@ subtest 'the command' => sub {
             . "Undefined variable 'missing'.\n[line 1] in script\nUndefined property 'y'.\n[line 1] in script\n",
             'lines: standard error';
     }
-    my $path = spit('printed.lox', 'fun f(a) { for (var i = 0; i < 3; i = i + 1) a.b(i); } class C < D { m() { super.m(); } }');
-    ($status, $out) = run_with('/dev/null', @lox, '--print-code', $path);
-    like $out, qr/^ *\d+ line 1 +INVOKE_SUPER +\d+$/m, '--print-code';
     (undef, undef, $err) = run_with('/dev/null', @lox, '--statistics', spit('empty.lox', ''));
     like $err, qr/\Acollections: \d+ minor, \d+ major; old objects: \d+ bytes\n(compiled: .*\n)?\z/, '--statistics';
 };

@@ -15,7 +15,7 @@
 
 /* Each operation; the values that it pushes, less those that it pops, without those that its
  * operand counts (see values_popped); its operand, and the stack before and after it, top on the
- * right. */
+ * right. For each kind of variable, SET follows GET. */
 #define OPERATIONS(X)                                                                              \
     X(CONSTANT, 1)           /* number of a constant   | → constant */                           \
     X(PUSH_NIL, 1)           /*                        | → nil */                                \
@@ -150,19 +150,9 @@ struct function {
     uint32_t function_count;
 };
 
-/* ---- For the compiler; functions that add something return its number ---- */
-
 /* Returns an array that grew by this function only, with space for one item more. Its capacity is
  * 8, or the power of two that is not below `count`. */
 void *array_grow(void *items, uint32_t count, size_t item_size);
-
-struct function *function_new(void);
-uint32_t code_add(struct function *function, instruction word, uint32_t line);
-uint32_t constant_add(struct function *function, lox_value value);
-uint32_t site_add(struct function *function, struct string *name, uint32_t argument_count);
-uint32_t function_add(struct function *function, struct function *inner);
-
-/* ---- For all ---- */
 
 extern const int stack_effects[];
 
@@ -189,8 +179,5 @@ void site_record(struct site *site, const struct site_case *seen);
 
 /* Visits what a function refers to. Only for major collections: all of it is old. */
 void function_visit(struct heap *heap, struct function *function);
-
-/* Prints the instructions of a function. */
-void function_print(const struct function *function);
 
 #endif

@@ -4,8 +4,8 @@
  * Expressions are parsed by the precedence of operators: `rules` says for each token what it does
  * at the beginning of an expression, what it does after one, and how strongly it binds.
  *
- * A local variable is a slot of the stack. Only when a closure captures it is it known that it must
- * be shared; the accesses that were written before are then rewritten (see capture_local).
+ * A local variable is a slot of the stack. Only at the end of its scope is it known whether a
+ * closure captures it, so that it must be shared; the accesses are then rewritten (see end_locals).
  *
  * All that the compiler allocates is old, and there are no collections while it runs.
  *
@@ -13,6 +13,7 @@
  */
 #include "jit.h"
 #include "scanner.h"
+#include "shape.h"
 #include "vm.h"
 
 #include <stdio.h>
@@ -20,7 +21,7 @@
 
 enum {
     ARGUMENTS_MAX = 255,
-    LOCALS_MAX = 1 << 14, /* looked up one after the other */
+    LOCALS_MAX = 1 << 14, /* of a function, at a time */
     NESTING_MAX = 2500,   /* the compiler is recursive, and the stack of C has an end */
     COUNTED_FIELDS = 64,
     CODE_MAX = OPERAND_MAX, /* so that all jumps, sites and constants fit */
@@ -29,16 +30,13 @@ enum {
 enum unit_kind { UNIT_SCRIPT, UNIT_FUNCTION, UNIT_METHOD, UNIT_INITIALIZER };
 
 struct local {
-    const struct string *name;
+    const struct string *name; /* NULL for the callee */
+    const struct unit *unit;
     uint32_t depth;
-    uint32_t start; /* the code from which on it exists */
-    bool is_ready;  /* its initialiser has ended */
+    uint32_t start;    /* the code from which on it exists */
+    uint32_t shadowed; /* the number of the variable that has its name outside of its scope, or 0 */
+    bool is_ready;     /* its initialiser has ended */
     bool is_captured;
-};
-
-struct capture {
-    uint32_t index; /* a slot of the enclosing function, or one of its boxes */
-    bool is_local;
 };
 
 /* A function that is being compiled. */
@@ -48,9 +46,8 @@ struct unit {
     enum unit_kind kind;
     uint32_t scope_depth;
     uint32_t stack_depth; /* slots in use at the end of the code */
-    struct local *locals; /* by slot */
-    uint32_t local_count;
-    struct capture *captures;
+    uint32_t first_local; /* the number of the variable in slot 0 */
+    instruction *captures;
     uint32_t capture_count;
 };
 
@@ -69,6 +66,9 @@ struct compiler {
     struct token previous;
     struct unit *unit;
     struct class_unit *class;
+    struct local *locals; /* of all units, the innermost last; number 0 has no name */
+    uint32_t local_count;
+    struct table *visible; /* from names to numbers of local variables; 0 if there is none */
     struct string *this_name;
     struct string *super_name;
     uint32_t this_end; /* the code after the last `this` */
@@ -81,26 +81,23 @@ struct compiler {
 
 /* ---- Errors ---- */
 
-/* Prints the text, but only the first line of a string that has several. */
-static void print_token(const struct token *token)
-{
-    const char *end = memchr(token->text, '\n', token->size);
-    fputs(" at '", stderr);
-    fwrite(token->text, 1, end != NULL ? (size_t)(end - token->text) : token->size, stderr);
-    fputc('\'', stderr);
-}
-
+/* Of a token of several lines, the first one is printed. */
 static void error_at(struct compiler *c, const struct token *token, const char *message)
 {
+    const char *end = memchr(token->text, '\n', token->size);
+    size_t size = end != NULL ? (size_t)(end - token->text) : token->size;
     if (c->is_panicking || c->is_stopped)
         return;
     c->is_panicking = true;
     c->has_error = true;
     fprintf(stderr, "[line %u] Error", (unsigned)token->line);
-    if (token->type == TOKEN_END)
+    if (token->type == TOKEN_END) {
         fputs(" at end", stderr);
-    else if (token->type != TOKEN_ERROR)
-        print_token(token);
+    } else if (token->type != TOKEN_ERROR) {
+        fputs(" at '", stderr);
+        fwrite(token->text, 1, size, stderr);
+        fputc('\'', stderr);
+    }
     fprintf(stderr, ": %s\n", message);
 }
 
@@ -128,12 +125,9 @@ static void advance(struct compiler *c)
     }
 }
 
-static bool check(const struct compiler *c, enum token_type type)
-{
-    return c->current.type == type;
-}
+static bool check(const struct compiler *c, int type) { return c->current.type == type; }
 
-static bool match(struct compiler *c, enum token_type type)
+static bool match(struct compiler *c, int type)
 {
     if (!check(c, type))
         return false;
@@ -141,7 +135,7 @@ static bool match(struct compiler *c, enum token_type type)
     return true;
 }
 
-static void expect(struct compiler *c, enum token_type type, const char *message)
+static void expect(struct compiler *c, int type, const char *message)
 {
     if (!match(c, type))
         error_at(c, &c->current, message);
@@ -154,8 +148,8 @@ static void (*const statements[TOKEN_TYPES])(struct compiler *c);
 static void synchronize(struct compiler *c)
 {
     c->is_panicking = false;
-    while (!check(c, TOKEN_END) && c->previous.type != TOKEN_SEMICOLON &&
-           (check(c, TOKEN_LEFT_BRACE) || statements[c->current.type] == NULL))
+    while (!check(c, TOKEN_END) && c->previous.type != ';' &&
+           (check(c, '{') || statements[c->current.type] == NULL))
         advance(c);
 }
 
@@ -174,66 +168,68 @@ static struct string *intern(struct compiler *c, const char *bytes, size_t size)
     return string;
 }
 
-static struct string *previous_name(struct compiler *c)
+static struct string *expect_name(struct compiler *c, const char *message)
 {
+    expect(c, TOKEN_NAME, message);
     return intern(c, c->previous.text, c->previous.size);
 }
 
 /* ---- Writing code ---- */
 
-static struct function *function_of_unit(struct compiler *c) { return c->unit->function; }
-
-/* Adjusts the depth of the stack. After errors it can be wrong, but not be below zero. */
-static void count_stack(struct unit *unit, enum operation operation, uint32_t popped)
-{
-    uint32_t depth = unit->stack_depth;
-    int effect = stack_effects[operation];
-    depth = depth > popped ? depth - popped : 0;
-    depth = effect >= 0 || depth > 0 ? depth + (uint32_t)effect : 0;
-    unit->stack_depth = depth;
-    if (depth > unit->function->stack_size)
-        unit->function->stack_size = depth;
-}
-
 static uint32_t emit_word(struct compiler *c, instruction word)
 {
-    struct function *function = function_of_unit(c);
-    if (function->code_count == CODE_MAX)
+    struct function *function = c->unit->function;
+    uint32_t at = function->code_count;
+    if (at == CODE_MAX)
         stop(c, "Too much code in one function.");
-    else if (!c->is_stopped)
-        return code_add(function, word, c->previous.line);
-    return 0;
+    if (c->is_stopped)
+        return 0;
+    function->code = array_grow(function->code, at, sizeof *function->code);
+    function->lines = array_grow(function->lines, at, sizeof *function->lines);
+    function->code[at] = word;
+    function->lines[at] = c->previous.line;
+    return function->code_count++;
 }
 
-/* Writes an instruction that pops `popped` values in addition to its fixed effect. */
-static uint32_t emit_popping(struct compiler *c, enum operation operation, uint32_t operand,
-                             uint32_t popped)
-{
-    count_stack(c->unit, operation, popped);
-    return emit_word(c, make_instruction(operation, operand));
-}
-
+/* Adjusts the depth of the stack, too. After errors it can be wrong, but not be below zero. */
 static uint32_t emit(struct compiler *c, enum operation operation, uint32_t operand)
 {
-    return emit_popping(c, operation, operand, operation == OP_POP ? operand : 0);
+    struct function *function = c->unit->function;
+    instruction word = make_instruction(operation, operand);
+    int64_t depth = (int64_t)c->unit->stack_depth - values_popped(function, word);
+    depth += stack_effects[operation];
+    c->unit->stack_depth = depth > 0 ? (uint32_t)depth : 0;
+    if (c->unit->stack_depth > function->stack_size)
+        function->stack_size = c->unit->stack_depth;
+    return emit_word(c, word);
 }
 
-static void emit_constant(struct compiler *c, lox_value value)
+static void emit_constant(struct compiler *c, enum operation operation, lox_value value)
 {
-    emit(c, OP_CONSTANT, constant_add(function_of_unit(c), value));
+    struct function *function = c->unit->function;
+    uint32_t number = function->constant_count++;
+    function->constants = array_grow(function->constants, number, sizeof *function->constants);
+    function->constants[number] = value;
+    emit(c, operation, number);
 }
 
 /* Writes an instruction with a new site. */
 static void emit_site(struct compiler *c, enum operation operation, struct string *name,
                       uint32_t argument_count)
 {
-    emit_popping(c, operation, site_add(function_of_unit(c), name, argument_count), argument_count);
+    struct function *function = c->unit->function;
+    uint32_t number = function->site_count++;
+    function->sites = array_grow(function->sites, number, sizeof *function->sites);
+    function->sites[number] = (struct site){.name = name, .argument_count = argument_count};
+    for (uint32_t i = 0; i < SITE_CASES; i++)
+        function->sites[number].cases[i].key = NO_KEY;
+    emit(c, operation, number);
 }
 
 /* Lets the jump at `jump` end at the end of the code. */
 static void patch_jump(struct compiler *c, uint32_t jump)
 {
-    struct function *function = function_of_unit(c);
+    struct function *function = c->unit->function;
     if (c->is_stopped)
         return;
     enum operation operation = operation_of(function->code[jump]);
@@ -242,67 +238,59 @@ static void patch_jump(struct compiler *c, uint32_t jump)
 
 static void emit_loop(struct compiler *c, uint32_t start)
 {
-    emit(c, OP_LOOP, function_of_unit(c)->code_count + 1 - start);
-}
-
-static void emit_local(struct compiler *c, bool is_set, uint32_t slot)
-{
-    if (c->unit->locals[slot].is_captured)
-        emit(c, is_set ? OP_SET_CAPTURED : OP_GET_CAPTURED, slot);
-    else
-        emit(c, is_set ? OP_SET_LOCAL : OP_GET_LOCAL, slot);
+    emit(c, OP_LOOP, c->unit->function->code_count + 1 - start);
 }
 
 static void emit_default_return(struct compiler *c)
 {
-    if (c->unit->kind == UNIT_INITIALIZER)
-        emit_local(c, false, 0);
-    else
-        emit(c, OP_PUSH_NIL, 0);
+    emit(c, c->unit->kind == UNIT_INITIALIZER ? OP_GET_LOCAL : OP_PUSH_NIL, 0);
     emit(c, OP_RETURN, 0);
 }
 
 /* ---- Local variables ---- */
 
+/* Returns the local variable that a name means, or NULL. */
+static struct local *find_local(const struct compiler *c, const struct string *name)
+{
+    const lox_value *number = table_find(c->visible, name);
+    return number != NULL && *number != 0 ? &c->locals[*number] : NULL;
+}
+
+static uint32_t slot_of(const struct compiler *c, const struct local *local)
+{
+    return (uint32_t)(local - c->locals) - local->unit->first_local;
+}
+
+/* Adds a local variable that is not ready. */
 static void add_local(struct compiler *c, const struct string *name)
 {
-    struct unit *unit = c->unit;
-    if (unit->local_count == LOCALS_MAX) {
+    const struct local *shadowed = name != NULL ? find_local(c, name) : NULL;
+    const struct unit *unit = c->unit;
+    if (c->local_count - unit->first_local == LOCALS_MAX) {
         error(c, "Too many local variables in function.");
         return;
     }
-    unit->locals = array_grow(unit->locals, unit->local_count, sizeof *unit->locals);
-    unit->locals[unit->local_count++] = (struct local){
-        .name = name, .depth = unit->scope_depth, .start = unit->function->code_count};
+    struct local added = {name, unit, .depth = unit->scope_depth,
+                          .start = unit->function->code_count,
+                          .shadowed = shadowed != NULL ? (uint32_t)(shadowed - c->locals) : 0};
+    if (name != NULL && !table_set(&c->vm->heap, &c->visible, name, c->local_count))
+        heap_exhausted();
+    c->locals = array_grow(c->locals, c->local_count, sizeof *c->locals);
+    c->locals[c->local_count++] = added;
 }
 
-/* Adds a local variable that is not ready; at the top level, does nothing. */
+/* At the top level, does nothing. */
 static void declare_variable(struct compiler *c, const struct string *name)
 {
-    struct unit *unit = c->unit;
-    if (unit->scope_depth == 0)
+    const struct local *known = find_local(c, name);
+    if (c->unit->scope_depth == 0)
         return;
-    for (uint32_t i = unit->local_count; i-- > 0;) {
-        if (unit->locals[i].depth < unit->scope_depth)
-            break;
-        if (unit->locals[i].name == name)
-            error(c, "Already a variable with this name in this scope.");
-    }
+    if (known != NULL && known->unit == c->unit && known->depth == c->unit->scope_depth)
+        error(c, "Already a variable with this name in this scope.");
     add_local(c, name);
 }
 
-static void make_ready(struct compiler *c)
-{
-    c->unit->locals[c->unit->local_count - 1].is_ready = true;
-}
-
-static uint32_t number_of_global(struct compiler *c, struct string *name)
-{
-    uint32_t number = global_number(c->vm, name);
-    if (number > OPERAND_MAX)
-        stop(c, "Too many global variables.");
-    return number;
-}
+static void make_ready(struct compiler *c) { c->locals[c->local_count - 1].is_ready = true; }
 
 /* Gives the variable that was declared the value on the stack. */
 static void define_variable(struct compiler *c, struct string *name)
@@ -310,86 +298,60 @@ static void define_variable(struct compiler *c, struct string *name)
     if (c->unit->scope_depth > 0)
         make_ready(c);
     else
-        emit(c, OP_DEFINE_GLOBAL, number_of_global(c, name));
+        emit(c, OP_DEFINE_GLOBAL, global_number(c->vm, name));
 }
 
-static bool find_local(struct compiler *c, const struct unit *unit, const struct string *name,
-                       uint32_t *slot)
+/* Captures a variable of an enclosing function, in all functions in between, too. Returns the
+ * number of its box. */
+static uint32_t capture(const struct compiler *c, struct unit *unit, struct local *local)
 {
-    for (uint32_t i = unit->local_count; i-- > 0;) {
-        if (unit->locals[i].name != name)
-            continue;
-        if (!unit->locals[i].is_ready)
-            error(c, "Can't read local variable in its own initializer.");
-        *slot = i;
-        return true;
-    }
-    return false;
-}
-
-/* Rewrites the accesses to captured variables in the code from `start` on. */
-static void rewrite_captured(const struct unit *unit, uint32_t start)
-{
-    struct function *function = unit->function;
-    for (uint32_t at = start; at < function->code_count; at++) {
-        instruction word = function->code[at];
-        uint32_t slot = operand_of(word);
-        if (operation_of(word) == OP_GET_LOCAL && unit->locals[slot].is_captured)
-            function->code[at] = make_instruction(OP_GET_CAPTURED, slot);
-        else if (operation_of(word) == OP_SET_LOCAL && unit->locals[slot].is_captured)
-            function->code[at] = make_instruction(OP_SET_CAPTURED, slot);
-        at += words_after(function, word);
-    }
-}
-
-/* From its declaration on, the slot is this variable's only. */
-static void capture_local(struct unit *unit, uint32_t slot)
-{
-    if (unit->locals[slot].is_captured)
-        return;
-    unit->locals[slot].is_captured = true;
-    rewrite_captured(unit, unit->locals[slot].start);
-}
-
-static uint32_t add_capture(struct unit *unit, struct capture capture)
-{
+    local->is_captured = true;
+    instruction word = local->unit == unit->enclosing
+                           ? make_instruction(CAPTURE_LOCAL, slot_of(c, local))
+                           : make_instruction(CAPTURE_BOX, capture(c, unit->enclosing, local));
     for (uint32_t i = 0; i < unit->capture_count; i++)
-        if (unit->captures[i].index == capture.index &&
-            unit->captures[i].is_local == capture.is_local)
+        if (unit->captures[i] == word)
             return i;
     unit->captures = array_grow(unit->captures, unit->capture_count, sizeof *unit->captures);
-    unit->captures[unit->capture_count] = capture;
+    unit->captures[unit->capture_count] = word;
     return unit->capture_count++;
 }
 
-/* Finds a variable of an enclosing function, and captures it in all functions in between. */
-static bool find_captured(struct compiler *c, struct unit *unit, const struct string *name,
-                          uint32_t *box)
+/* Ends the local variables of a unit from number `first` on, and rewrites the accesses to those
+ * that are captured: from its start on, a slot is one variable's only. */
+static void end_locals(struct compiler *c, uint32_t first)
 {
-    struct capture capture = {.is_local = true};
-    if (unit->enclosing == NULL)
-        return false;
-    if (find_local(c, unit->enclosing, name, &capture.index))
-        capture_local(unit->enclosing, capture.index);
-    else if (find_captured(c, unit->enclosing, name, &capture.index))
-        capture.is_local = false;
-    else
-        return false;
-    *box = add_capture(unit, capture);
-    return true;
+    struct function *function = c->unit->function;
+    const struct local *locals = &c->locals[c->unit->first_local]; /* by slot */
+    uint32_t at = function->code_count;
+    for (uint32_t i = first; i < c->local_count; i++)
+        if (c->locals[i].is_captured && c->locals[i].start < at)
+            at = c->locals[i].start;
+    for (; at < function->code_count; at++) {
+        instruction word = function->code[at];
+        enum operation operation = operation_of(word);
+        uint32_t slot = operand_of(word);
+        bool is_local = (operation == OP_GET_LOCAL || operation == OP_SET_LOCAL) &&
+                        slot < c->local_count - c->unit->first_local && locals[slot].start <= at;
+        if (is_local && locals[slot].is_captured)
+            function->code[at] = make_instruction(
+                operation == OP_GET_LOCAL ? OP_GET_CAPTURED : OP_SET_CAPTURED, slot);
+        at += words_after(function, word);
+    }
+    while (c->local_count > first) {
+        const struct local *local = &c->locals[--c->local_count];
+        if (local->name != NULL)
+            *table_find(c->visible, local->name) = local->shadowed;
+    }
 }
-
-static void begin_scope(struct compiler *c) { c->unit->scope_depth++; }
 
 static void end_scope(struct compiler *c)
 {
-    struct unit *unit = c->unit;
     uint32_t count = 0;
-    unit->scope_depth--;
-    while (unit->local_count > 0 && unit->locals[unit->local_count - 1].depth > unit->scope_depth) {
-        unit->local_count--;
+    c->unit->scope_depth--;
+    while (c->locals[c->local_count - count - 1].depth > c->unit->scope_depth)
         count++;
-    }
+    end_locals(c, c->local_count - count);
     if (count > 0)
         emit(c, OP_POP, count);
 }
@@ -435,41 +397,42 @@ static void expression_at(struct compiler *c, enum level level)
         c->can_assign = can_assign;
         rules[c->previous.type].infix(c);
     }
-    if (can_assign && match(c, TOKEN_EQUAL))
+    if (can_assign && match(c, '='))
         error(c, "Invalid assignment target.");
     c->nesting--;
 }
 
 static void expression(struct compiler *c) { expression_at(c, LEVEL_ASSIGNMENT); }
 
+static void expression_and(struct compiler *c, int type, const char *message)
+{
+    expression(c);
+    expect(c, type, message);
+}
+
 static void number(struct compiler *c)
 {
     /* A copy, because strtod would read an exponent that follows. */
-    char *text = malloc(c->previous.size + 1);
+    char *text = strndup(c->previous.text, c->previous.size);
     if (text == NULL)
         heap_exhausted();
-    memcpy(text, c->previous.text, c->previous.size);
-    text[c->previous.size] = '\0';
-    emit_constant(c, number_value(strtod(text, NULL)));
+    emit_constant(c, OP_CONSTANT, number_value(strtod(text, NULL)));
     free(text);
 }
 
 static void string(struct compiler *c)
 {
-    emit_constant(c, object_value(intern(c, c->previous.text + 1, c->previous.size - 2)));
+    const struct string *text = intern(c, c->previous.text + 1, c->previous.size - 2);
+    emit_constant(c, OP_CONSTANT, object_value(text));
 }
 
 static void literal(struct compiler *c) { emit(c, rules[c->previous.type].operation, 0); }
 
-static void grouping(struct compiler *c)
-{
-    expression(c);
-    expect(c, TOKEN_RIGHT_PAREN, "Expect ')' after expression.");
-}
+static void grouping(struct compiler *c) { expression_and(c, ')', "Expect ')' after expression."); }
 
 static void unary(struct compiler *c)
 {
-    enum operation operation = c->previous.type == TOKEN_MINUS ? OP_NEGATE : OP_NOT;
+    enum operation operation = c->previous.type == '-' ? OP_NEGATE : OP_NOT;
     expression_at(c, LEVEL_UNARY);
     emit(c, operation, 0);
 }
@@ -493,26 +456,33 @@ static void logical(struct compiler *c)
 
 static void named_variable(struct compiler *c, struct string *name, bool can_assign)
 {
+    struct local *local = find_local(c, name);
+    enum operation operation = OP_GET_GLOBAL;
     uint32_t index;
-    bool is_local = find_local(c, c->unit, name, &index);
-    bool is_box = !is_local && find_captured(c, c->unit, name, &index);
-    bool is_global = !is_local && !is_box;
-    if (is_global)
-        index = number_of_global(c, name);
-    bool is_set = can_assign && match(c, TOKEN_EQUAL);
-    if (is_set)
+    if (local != NULL && !local->is_ready)
+        error(c, "Can't read local variable in its own initializer.");
+    if (local == NULL) {
+        index = global_number(c->vm, name);
+    } else if (local->unit == c->unit) {
+        operation = OP_GET_LOCAL;
+        index = slot_of(c, local);
+    } else {
+        operation = OP_GET_BOX;
+        index = capture(c, c->unit, local);
+    }
+    if (can_assign && match(c, '=')) {
         expression(c);
-    if (is_set && is_global)
-        jit_redefined(c->vm, index);
-    if (is_local)
-        emit_local(c, is_set, index);
-    else if (is_box)
-        emit(c, is_set ? OP_SET_BOX : OP_GET_BOX, index);
-    else
-        emit(c, is_set ? OP_SET_GLOBAL : OP_GET_GLOBAL, index);
+        operation++; /* SET follows GET */
+        if (operation == OP_SET_GLOBAL)
+            jit_redefined(c->vm, index);
+    }
+    emit(c, operation, index);
 }
 
-static void variable(struct compiler *c) { named_variable(c, previous_name(c), c->can_assign); }
+static void variable(struct compiler *c)
+{
+    named_variable(c, intern(c, c->previous.text, c->previous.size), c->can_assign);
+}
 
 static void this_(struct compiler *c)
 {
@@ -521,22 +491,22 @@ static void this_(struct compiler *c)
         return;
     }
     named_variable(c, c->this_name, false);
-    c->this_end = function_of_unit(c)->code_count;
+    c->this_end = c->unit->function->code_count;
 }
 
 /* Compiles the arguments of a call, and returns their number. */
 static uint32_t arguments(struct compiler *c)
 {
     uint32_t count = 0;
-    if (!check(c, TOKEN_RIGHT_PAREN)) {
+    if (!check(c, ')')) {
         do {
             expression(c);
             if (count == ARGUMENTS_MAX)
                 error(c, "Can't have more than 255 arguments.");
             count++;
-        } while (match(c, TOKEN_COMMA));
+        } while (match(c, ','));
     }
-    expect(c, TOKEN_RIGHT_PAREN, "Expect ')' after arguments.");
+    expect(c, ')', "Expect ')' after arguments.");
     return count;
 }
 
@@ -546,43 +516,32 @@ static void super_(struct compiler *c)
         error(c, "Can't use 'super' outside of a class.");
     else if (!c->class->has_superclass)
         error(c, "Can't use 'super' in a class with no superclass.");
-    expect(c, TOKEN_DOT, "Expect '.' after 'super'.");
-    expect(c, TOKEN_NAME, "Expect superclass method name.");
-    struct string *name = previous_name(c);
+    expect(c, '.', "Expect '.' after 'super'.");
+    struct string *name = expect_name(c, "Expect superclass method name.");
     named_variable(c, c->this_name, false);
-    if (match(c, TOKEN_LEFT_PAREN)) {
-        uint32_t count = arguments(c);
-        named_variable(c, c->super_name, false);
-        emit_site(c, OP_INVOKE_SUPER, name, count);
-    } else {
-        named_variable(c, c->super_name, false);
-        emit_site(c, OP_GET_SUPER, name, 0);
-    }
+    bool is_call = match(c, '(');
+    uint32_t count = is_call ? arguments(c) : 0;
+    named_variable(c, c->super_name, false);
+    emit_site(c, is_call ? OP_INVOKE_SUPER : OP_GET_SUPER, name, count);
 }
 
 static void call(struct compiler *c) { emit_site(c, OP_CALL, NULL, arguments(c)); }
 
-/* Counts a field for the space in new instances. It is only an estimate. */
-static void count_field(struct class_unit *class, const struct string *name)
-{
-    for (uint32_t i = 0; i < class->field_count; i++)
-        if (class->fields[i] == name)
-            return;
-    if (class->field_count < COUNTED_FIELDS)
-        class->fields[class->field_count++] = name;
-}
-
 static void dot(struct compiler *c)
 {
-    bool is_this = c->class != NULL && c->this_end == function_of_unit(c)->code_count;
-    expect(c, TOKEN_NAME, "Expect property name after '.'.");
-    struct string *name = previous_name(c);
-    if (c->can_assign && match(c, TOKEN_EQUAL)) {
-        if (is_this)
-            count_field(c->class, name);
+    /* Counts the fields of `this`, for the space in new instances. It is only an estimate. */
+    bool is_this = c->class != NULL && c->this_end == c->unit->function->code_count;
+    struct string *name = expect_name(c, "Expect property name after '.'.");
+    if (c->can_assign && match(c, '=')) {
+        struct class_unit *class = c->class;
+        uint32_t i = 0;
+        while (is_this && i < class->field_count && class->fields[i] != name)
+            i++;
+        if (is_this && i == class->field_count && i < COUNTED_FIELDS)
+            class->fields[class->field_count++] = name;
         expression(c);
         emit_site(c, OP_SET_PROPERTY, name, 0);
-    } else if (match(c, TOKEN_LEFT_PAREN)) {
+    } else if (match(c, '(')) {
         emit_site(c, OP_INVOKE, name, arguments(c));
     } else {
         emit_site(c, OP_GET_PROPERTY, name, 0);
@@ -590,18 +549,18 @@ static void dot(struct compiler *c)
 }
 
 static const struct rule rules[TOKEN_TYPES] = {
-    [TOKEN_LEFT_PAREN] = {grouping, call, LEVEL_CALL, 0},
-    [TOKEN_DOT] = {NULL, dot, LEVEL_CALL, 0},
-    [TOKEN_MINUS] = {unary, binary, LEVEL_TERM, OP_SUBTRACT},
-    [TOKEN_PLUS] = {NULL, binary, LEVEL_TERM, OP_ADD},
-    [TOKEN_SLASH] = {NULL, binary, LEVEL_FACTOR, OP_DIVIDE},
-    [TOKEN_STAR] = {NULL, binary, LEVEL_FACTOR, OP_MULTIPLY},
-    [TOKEN_BANG] = {unary, NULL, LEVEL_NONE, 0},
+    ['('] = {grouping, call, LEVEL_CALL, 0},
+    ['.'] = {NULL, dot, LEVEL_CALL, 0},
+    ['-'] = {unary, binary, LEVEL_TERM, OP_SUBTRACT},
+    ['+'] = {NULL, binary, LEVEL_TERM, OP_ADD},
+    ['/'] = {NULL, binary, LEVEL_FACTOR, OP_DIVIDE},
+    ['*'] = {NULL, binary, LEVEL_FACTOR, OP_MULTIPLY},
+    ['!'] = {unary, NULL, LEVEL_NONE, 0},
     [TOKEN_BANG_EQUAL] = {NULL, binary, LEVEL_EQUALITY, OP_NOT_EQUAL},
     [TOKEN_EQUAL_EQUAL] = {NULL, binary, LEVEL_EQUALITY, OP_EQUAL},
-    [TOKEN_GREATER] = {NULL, binary, LEVEL_COMPARISON, OP_GREATER},
+    ['>'] = {NULL, binary, LEVEL_COMPARISON, OP_GREATER},
     [TOKEN_GREATER_EQUAL] = {NULL, binary, LEVEL_COMPARISON, OP_GREATER_EQUAL},
-    [TOKEN_LESS] = {NULL, binary, LEVEL_COMPARISON, OP_LESS},
+    ['<'] = {NULL, binary, LEVEL_COMPARISON, OP_LESS},
     [TOKEN_LESS_EQUAL] = {NULL, binary, LEVEL_COMPARISON, OP_LESS_EQUAL},
     [TOKEN_NAME] = {variable, NULL, LEVEL_NONE, 0},
     [TOKEN_STRING] = {string, NULL, LEVEL_NONE, 0},
@@ -620,45 +579,49 @@ static const struct rule rules[TOKEN_TYPES] = {
 static void begin_unit(struct compiler *c, struct unit *unit, enum unit_kind kind,
                        struct string *name)
 {
-    *unit = (struct unit){.enclosing = c->unit, .function = function_new(), .kind = kind};
-    unit->function->name = name;
-    unit->function->is_initializer = kind == UNIT_INITIALIZER;
-    unit->function->next = c->vm->functions;
-    c->vm->functions = unit->function;
-    jit_add_function(unit->function);
+    struct function *function = calloc(1, sizeof *function);
+    if (function == NULL)
+        heap_exhausted();
+    function->name = name;
+    function->is_initializer = kind == UNIT_INITIALIZER;
+    function->hot_invocations = function->hot_loops = UINT64_MAX;
+    function->next = c->vm->functions;
+    c->vm->functions = function;
+    *unit = (struct unit){
+        .enclosing = c->unit, .function = function, .kind = kind, .first_local = c->local_count};
+    jit_add_function(function);
     c->unit = unit;
     /* Slot 0 is `this`, or the callee, which has no name. */
     add_local(c, kind >= UNIT_METHOD ? c->this_name : NULL);
     make_ready(c);
-    unit->stack_depth = unit->function->stack_size = 1;
+    unit->stack_depth = function->stack_size = 1;
 }
 
 static void end_unit(struct compiler *c)
 {
     struct unit *unit = c->unit;
     emit_default_return(c);
+    end_locals(c, unit->first_local);
     unit->function->box_count = unit->capture_count;
     unit->function->stack_size++; /* METHOD pushes the closure meanwhile */
     c->unit = unit->enclosing;
-    free(unit->locals);
 }
 
 static void block(struct compiler *c);
 
 static void parameters(struct compiler *c)
 {
-    struct function *function = function_of_unit(c);
-    if (check(c, TOKEN_RIGHT_PAREN))
+    struct function *function = c->unit->function;
+    if (check(c, ')'))
         return;
     do {
         if (function->arity == ARGUMENTS_MAX)
             error_at(c, &c->current, "Can't have more than 255 parameters.");
         function->arity++;
-        expect(c, TOKEN_NAME, "Expect parameter name.");
-        declare_variable(c, previous_name(c));
+        declare_variable(c, expect_name(c, "Expect parameter name."));
         make_ready(c);
         c->unit->stack_depth++;
-    } while (match(c, TOKEN_COMMA));
+    } while (match(c, ','));
     function->stack_size = c->unit->stack_depth;
 }
 
@@ -670,17 +633,20 @@ static void function(struct compiler *c, enum unit_kind kind, struct string *nam
     struct unit unit;
     nest(c);
     begin_unit(c, &unit, kind, name);
-    begin_scope(c);
-    expect(c, TOKEN_LEFT_PAREN, "Expect '(' after function name.");
+    c->unit->scope_depth++;
+    expect(c, '(', "Expect '(' after function name.");
     parameters(c);
-    expect(c, TOKEN_RIGHT_PAREN, "Expect ')' after parameters.");
-    expect(c, TOKEN_LEFT_BRACE, "Expect '{' before function body.");
+    expect(c, ')', "Expect ')' after parameters.");
+    expect(c, '{', "Expect '{' before function body.");
     block(c);
     end_unit(c);
-    emit(c, operation, function_add(function_of_unit(c), unit.function));
+    struct function *outer = c->unit->function;
+    uint32_t number = outer->function_count++;
+    outer->functions = array_grow(outer->functions, number, sizeof(struct function *));
+    outer->functions[number] = unit.function;
+    emit(c, operation, number);
     for (uint32_t i = 0; i < unit.capture_count; i++)
-        emit_word(c, make_instruction(unit.captures[i].is_local ? CAPTURE_LOCAL : CAPTURE_BOX,
-                                      unit.captures[i].index));
+        emit_word(c, unit.captures[i]);
     free(unit.captures);
     c->nesting--;
 }
@@ -688,40 +654,31 @@ static void function(struct compiler *c, enum unit_kind kind, struct string *nam
 /* A local function's variable gets its slot before the closure is made, which may capture it. */
 static void function_declaration(struct compiler *c)
 {
-    expect(c, TOKEN_NAME, "Expect function name.");
-    struct string *name = previous_name(c);
+    struct string *name = expect_name(c, "Expect function name.");
     declare_variable(c, name);
     if (c->unit->scope_depth == 0) {
         function(c, UNIT_FUNCTION, name, OP_CLOSURE);
         define_variable(c, name);
         return;
     }
-    uint32_t slot = c->unit->local_count - 1;
+    uint32_t slot = c->local_count - c->unit->first_local - 1;
     make_ready(c);
     emit(c, OP_PUSH_NIL, 0);
     function(c, UNIT_FUNCTION, name, OP_CLOSURE);
-    emit_local(c, true, slot);
+    emit(c, OP_SET_LOCAL, slot);
     emit(c, OP_POP, 1);
 }
 
 /* ---- Classes ---- */
 
-static void method(struct compiler *c)
-{
-    expect(c, TOKEN_NAME, "Expect method name.");
-    struct string *name = previous_name(c);
-    function(c, name == c->vm->init_name ? UNIT_INITIALIZER : UNIT_METHOD, name, OP_METHOD);
-}
-
 /* The superclass is a hidden local variable, which methods capture. */
 static void superclass(struct compiler *c, struct string *class_name)
 {
-    expect(c, TOKEN_NAME, "Expect superclass name.");
-    struct string *name = previous_name(c);
+    struct string *name = expect_name(c, "Expect superclass name.");
     if (name == class_name)
         error(c, "A class can't inherit from itself.");
     named_variable(c, name, false);
-    begin_scope(c);
+    c->unit->scope_depth++;
     add_local(c, c->super_name);
     make_ready(c);
     named_variable(c, class_name, false);
@@ -732,19 +689,21 @@ static void superclass(struct compiler *c, struct string *class_name)
 static void class_declaration(struct compiler *c)
 {
     struct class_unit class = {.enclosing = c->class};
-    expect(c, TOKEN_NAME, "Expect class name.");
-    struct string *name = previous_name(c);
+    struct string *name = expect_name(c, "Expect class name.");
     declare_variable(c, name);
-    emit(c, OP_CLASS, constant_add(function_of_unit(c), object_value(name)));
+    emit_constant(c, OP_CLASS, object_value(name));
     define_variable(c, name);
     c->class = &class;
-    if (match(c, TOKEN_LESS))
+    if (match(c, '<'))
         superclass(c, name);
     named_variable(c, name, false);
-    expect(c, TOKEN_LEFT_BRACE, "Expect '{' before class body.");
-    while (!check(c, TOKEN_RIGHT_BRACE) && !check(c, TOKEN_END))
-        method(c);
-    expect(c, TOKEN_RIGHT_BRACE, "Expect '}' after class body.");
+    expect(c, '{', "Expect '{' before class body.");
+    while (!check(c, '}') && !check(c, TOKEN_END)) {
+        struct string *method = expect_name(c, "Expect method name.");
+        bool is_init = method == c->vm->init_name;
+        function(c, is_init ? UNIT_INITIALIZER : UNIT_METHOD, method, OP_METHOD);
+    }
+    expect(c, '}', "Expect '}' after class body.");
     emit(c, OP_END_CLASS, class.field_count);
     emit(c, OP_POP, 1);
     if (class.has_superclass)
@@ -759,35 +718,32 @@ static void statement(struct compiler *c);
 
 static void block(struct compiler *c)
 {
-    while (!check(c, TOKEN_RIGHT_BRACE) && !check(c, TOKEN_END))
+    while (!check(c, '}') && !check(c, TOKEN_END))
         declaration(c);
-    expect(c, TOKEN_RIGHT_BRACE, "Expect '}' after block.");
+    expect(c, '}', "Expect '}' after block.");
 }
 
 static void var_declaration(struct compiler *c)
 {
-    expect(c, TOKEN_NAME, "Expect variable name.");
-    struct string *name = previous_name(c);
+    struct string *name = expect_name(c, "Expect variable name.");
     declare_variable(c, name);
-    if (match(c, TOKEN_EQUAL))
+    if (match(c, '='))
         expression(c);
     else
         emit(c, OP_PUSH_NIL, 0);
-    expect(c, TOKEN_SEMICOLON, "Expect ';' after variable declaration.");
+    expect(c, ';', "Expect ';' after variable declaration.");
     define_variable(c, name);
 }
 
 static void expression_statement(struct compiler *c)
 {
-    expression(c);
-    expect(c, TOKEN_SEMICOLON, "Expect ';' after expression.");
+    expression_and(c, ';', "Expect ';' after expression.");
     emit(c, OP_POP, 1);
 }
 
 static void print_statement(struct compiler *c)
 {
-    expression(c);
-    expect(c, TOKEN_SEMICOLON, "Expect ';' after value.");
+    expression_and(c, ';', "Expect ';' after value.");
     emit(c, OP_PRINT, 0);
 }
 
@@ -795,23 +751,27 @@ static void return_statement(struct compiler *c)
 {
     if (c->unit->kind == UNIT_SCRIPT)
         error(c, "Can't return from top-level code.");
-    if (match(c, TOKEN_SEMICOLON)) {
+    if (match(c, ';')) {
         emit_default_return(c);
         return;
     }
     if (c->unit->kind == UNIT_INITIALIZER)
         error(c, "Can't return a value from an initializer.");
-    expression(c);
-    expect(c, TOKEN_SEMICOLON, "Expect ';' after return value.");
+    expression_and(c, ';', "Expect ';' after return value.");
     emit(c, OP_RETURN, 0);
+}
+
+/* Compiles a condition. Returns the jump that is taken if it is false. */
+static uint32_t condition(struct compiler *c, const char *message)
+{
+    expect(c, '(', message);
+    expression_and(c, ')', "Expect ')' after condition.");
+    return emit(c, OP_POP_JUMP_IF_FALSE, 0);
 }
 
 static void if_statement(struct compiler *c)
 {
-    expect(c, TOKEN_LEFT_PAREN, "Expect '(' after 'if'.");
-    expression(c);
-    expect(c, TOKEN_RIGHT_PAREN, "Expect ')' after condition.");
-    uint32_t to_else = emit(c, OP_POP_JUMP_IF_FALSE, 0);
+    uint32_t to_else = condition(c, "Expect '(' after 'if'.");
     statement(c);
     if (match(c, TOKEN_ELSE)) {
         uint32_t to_end = emit(c, OP_JUMP, 0);
@@ -825,11 +785,8 @@ static void if_statement(struct compiler *c)
 
 static void while_statement(struct compiler *c)
 {
-    uint32_t start = function_of_unit(c)->code_count;
-    expect(c, TOKEN_LEFT_PAREN, "Expect '(' after 'while'.");
-    expression(c);
-    expect(c, TOKEN_RIGHT_PAREN, "Expect ')' after condition.");
-    uint32_t to_end = emit(c, OP_POP_JUMP_IF_FALSE, 0);
+    uint32_t start = c->unit->function->code_count;
+    uint32_t to_end = condition(c, "Expect '(' after 'while'.");
     statement(c);
     emit_loop(c, start);
     patch_jump(c, to_end);
@@ -852,26 +809,25 @@ static void exchange(uint32_t *words, uint32_t first, uint32_t middle, uint32_t 
  * both can be exchanged. */
 static void for_statement(struct compiler *c)
 {
-    struct function *function = function_of_unit(c);
+    struct function *function = c->unit->function;
     uint32_t to_end = 0;
-    begin_scope(c);
-    expect(c, TOKEN_LEFT_PAREN, "Expect '(' after 'for'.");
+    c->unit->scope_depth++;
+    expect(c, '(', "Expect '(' after 'for'.");
     if (match(c, TOKEN_VAR))
         var_declaration(c);
-    else if (!match(c, TOKEN_SEMICOLON))
+    else if (!match(c, ';'))
         expression_statement(c);
     uint32_t start = function->code_count;
-    bool has_condition = !match(c, TOKEN_SEMICOLON);
+    bool has_condition = !match(c, ';');
     if (has_condition) {
-        expression(c);
-        expect(c, TOKEN_SEMICOLON, "Expect ';' after loop condition.");
+        expression_and(c, ';', "Expect ';' after loop condition.");
         to_end = emit(c, OP_POP_JUMP_IF_FALSE, 0);
     }
     uint32_t increment = function->code_count;
-    if (!match(c, TOKEN_RIGHT_PAREN)) {
+    if (!match(c, ')')) {
         expression(c);
         emit(c, OP_POP, 1);
-        expect(c, TOKEN_RIGHT_PAREN, "Expect ')' after for clauses.");
+        expect(c, ')', "Expect ')' after for clauses.");
     }
     uint32_t body = function->code_count;
     statement(c);
@@ -885,17 +841,17 @@ static void for_statement(struct compiler *c)
 
 static void block_statement(struct compiler *c)
 {
-    begin_scope(c);
+    c->unit->scope_depth++;
     block(c);
     end_scope(c);
 }
 
 static void (*const statements[TOKEN_TYPES])(struct compiler *c) = {
-    [TOKEN_CLASS] = class_declaration,    [TOKEN_FUN] = function_declaration,
-    [TOKEN_VAR] = var_declaration,        [TOKEN_PRINT] = print_statement,
-    [TOKEN_FOR] = for_statement,          [TOKEN_IF] = if_statement,
-    [TOKEN_RETURN] = return_statement,    [TOKEN_WHILE] = while_statement,
-    [TOKEN_LEFT_BRACE] = block_statement,
+    [TOKEN_CLASS] = class_declaration, [TOKEN_FUN] = function_declaration,
+    [TOKEN_VAR] = var_declaration,     [TOKEN_PRINT] = print_statement,
+    [TOKEN_FOR] = for_statement,       [TOKEN_IF] = if_statement,
+    [TOKEN_RETURN] = return_statement, [TOKEN_WHILE] = while_statement,
+    ['{'] = block_statement,
 };
 
 static void statement(struct compiler *c)
@@ -923,18 +879,17 @@ static void declaration(struct compiler *c)
 
 struct function *compile(struct vm *vm, const char *source, size_t size)
 {
-    struct compiler c = {.vm = vm};
+    struct compiler c = {.vm = vm, .scanner = {source, source + size, 1}};
     struct unit script;
     vm->heap.is_paused = true;
     c.this_name = intern(&c, "this", 4);
     c.super_name = intern(&c, "super", 5);
-    scanner_init(&c.scanner, source, size);
     begin_unit(&c, &script, UNIT_SCRIPT, NULL);
     advance(&c);
     while (!match(&c, TOKEN_END))
         declaration(&c);
     end_unit(&c);
-    free(script.captures);
+    free(c.locals);
     vm->heap.is_paused = false;
     return c.has_error ? NULL : script.function;
 }

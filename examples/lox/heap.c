@@ -442,7 +442,7 @@ void *heap_new_old(struct heap *heap, enum kind kind, size_t size)
         if (!heap_collect(heap, is_full))
             return NULL;
     }
-    if (size > heap->limit || heap->old_bytes > heap->limit - size)
+    if (!heap->is_paused && (size > heap->limit || heap->old_bytes > heap->limit - size))
         return NULL;
     struct object *object = NULL;
     if (size > SMALL_MAX)

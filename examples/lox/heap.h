@@ -71,7 +71,7 @@ struct heap {
     char *young;
     size_t young_size;
     bool is_stressed;
-    bool is_paused; /* no collections: while the compiler runs */
+    bool is_paused; /* no collections, and so no limit: what is garbage would count */
     bool is_major;  /* what the collection that runs is */
 
     struct size_class classes[SIZE_CLASSES];

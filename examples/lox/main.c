@@ -17,7 +17,6 @@ struct options {
     struct heap_options heap;
     enum jit_mode jit;
     const char *path; /* NULL: read lines */
-    bool prints_code;
     bool prints_statistics;
     bool names_code;
     const char *log_path; /* NULL: no log */
@@ -28,7 +27,6 @@ static const char usage[] =
     "  --gc-stress        collect garbage at each allocation\n"
     "  --heap-limit=MIB   memory for objects, at most\n"
     "  --young=KIB        size of the young generation\n"
-    "  --print-code       print the bytecode, too\n"
     "  --jit=MODE         off, on, always (compile at the first call), loops (at the first back "
     "edge)\n"
     "  --log=FILE         record what compiled code does, for cairn report\n"
@@ -60,22 +58,16 @@ static bool parse_mode(const char *name, enum jit_mode *mode)
 static bool parse_options(struct options *options, int argc, char **argv)
 {
     static const struct option long_options[] = {
-        {"gc-stress", no_argument, NULL, 's'},
-        {"heap-limit", required_argument, NULL, 'l'},
-        {"young", required_argument, NULL, 'y'},
-        {"print-code", no_argument, NULL, 'c'},
-        {"perf", no_argument, NULL, 'p'},
-        {"statistics", no_argument, NULL, 't'},
-        {"jit", required_argument, NULL, 'j'},
-        {"log", required_argument, NULL, 'g'},
-        {NULL, 0, NULL, 0},
+        {"gc-stress", no_argument, NULL, 's'},   {"heap-limit", required_argument, NULL, 'l'},
+        {"young", required_argument, NULL, 'y'}, {"perf", no_argument, NULL, 'p'},
+        {"statistics", no_argument, NULL, 't'},  {"jit", required_argument, NULL, 'j'},
+        {"log", required_argument, NULL, 'g'},   {NULL, 0, NULL, 0},
     };
     bool is_right = true;
     for (int option;
          is_right && (option = getopt_long(argc, argv, "", long_options, NULL)) != -1;) {
         is_right = option != '?';
         options->heap.is_stressed |= option == 's';
-        options->prints_code |= option == 'c';
         options->prints_statistics |= option == 't';
         options->names_code |= option == 'p';
         if (option == 'g')
@@ -92,56 +84,39 @@ static bool parse_options(struct options *options, int argc, char **argv)
 }
 
 /* Returns the exit status. */
-static int run_source(struct vm *vm, const struct options *options, const char *source, size_t size)
+static int run_source(struct vm *vm, const char *source, size_t size)
 {
     struct function *script = compile(vm, source, size);
     if (script == NULL)
         return EXIT_STATIC;
-    if (options->prints_code)
-        function_print(script);
     return interpret(vm, script) ? EXIT_SUCCESS : EXIT_RUN_TIME;
 }
 
-/* Returns the contents of a file, or NULL after an error. The caller frees them. */
-static char *read_file(const char *path, size_t *size)
+static int run_file(struct vm *vm, const char *path)
 {
-    char *bytes = NULL;
-    size_t capacity = 0;
+    char *source = NULL;
+    size_t size = 0;
     FILE *file = fopen(path, "rb");
-    if (file == NULL)
-        return NULL;
-    for (*size = 0;; *size += fread(bytes + *size, 1, capacity - *size, file)) {
-        if (*size < capacity)
-            break;
-        capacity = capacity == 0 ? 4096 : 2 * capacity;
-        char *grown = realloc(bytes, capacity);
-        if (grown == NULL)
-            heap_exhausted();
-        bytes = grown;
-    }
-    bool has_error = ferror(file) != 0;
-    fclose(file);
-    if (!has_error)
-        return bytes;
-    free(bytes);
-    return NULL;
-}
-
-static int run_file(struct vm *vm, const struct options *options, const char *path)
-{
-    size_t size;
-    char *source = read_file(path, &size);
-    if (source == NULL) {
+    FILE *copy = open_memstream(&source, &size);
+    if (copy == NULL)
+        heap_exhausted();
+    char part[4096];
+    for (size_t count; file != NULL && (count = fread(part, 1, sizeof part, file)) > 0;)
+        fwrite(part, 1, count, copy);
+    bool is_read = file != NULL && !ferror(file);
+    if (file != NULL)
+        fclose(file);
+    if (fclose(copy) != 0)
+        heap_exhausted();
+    if (!is_read)
         fprintf(stderr, "Could not open file \"%s\".\n", path);
-        return EXIT_FILE;
-    }
-    int status = run_source(vm, options, source, size);
+    int status = is_read ? run_source(vm, source, size) : EXIT_FILE;
     free(source);
     return status;
 }
 
 /* Runs each line. Errors end the line, and not the session. */
-static void run_lines(struct vm *vm, const struct options *options)
+static void run_lines(struct vm *vm)
 {
     char *line = NULL;
     size_t capacity = 0;
@@ -153,18 +128,11 @@ static void run_lines(struct vm *vm, const struct options *options)
         ssize_t size = getline(&line, &capacity, stdin);
         if (size < 0)
             break;
-        run_source(vm, options, line, (size_t)size);
+        run_source(vm, line, (size_t)size);
     }
     if (is_terminal)
         putchar('\n');
     free(line);
-}
-
-static void print_statistics(const struct heap *heap)
-{
-    fprintf(stderr, "collections: %zu minor, %zu major; old objects: %zu bytes\n",
-            heap->minor_count, heap->major_count, heap->old_bytes);
-    jit_print_statistics();
 }
 
 /* ---- The thread, with a stack that is large enough for the native frames of all calls ---- */
@@ -182,29 +150,16 @@ static void *run_all(void *argument)
         !jit_init(&vm, options->jit, options->names_code, options->log_path))
         heap_exhausted();
     if (options->path != NULL)
-        status = run_file(&vm, options, options->path);
+        status = run_file(&vm, options->path);
     else
-        run_lines(&vm, options);
-    if (options->prints_statistics)
-        print_statistics(&vm.heap);
+        run_lines(&vm);
+    if (options->prints_statistics) {
+        fprintf(stderr, "collections: %zu minor, %zu major; old objects: %zu bytes\n",
+                vm.heap.minor_count, vm.heap.major_count, vm.heap.old_bytes);
+        jit_print_statistics();
+    }
     jit_destroy();
     return &status;
-}
-
-/* Returns the exit status. */
-static int run_in_thread(struct options *options)
-{
-    pthread_t thread;
-    pthread_attr_t attributes;
-    void *status;
-    void *stack = heap_map(stack_bytes);
-    if (stack == NULL || pthread_attr_init(&attributes) != 0 ||
-        pthread_attr_setstack(&attributes, stack, stack_bytes) != 0 ||
-        pthread_create(&thread, &attributes, run_all, options) != 0)
-        heap_exhausted();
-    pthread_join(thread, &status);
-    pthread_attr_destroy(&attributes);
-    return *(int *)status;
 }
 
 int main(int argc, char **argv)
@@ -215,5 +170,14 @@ int main(int argc, char **argv)
         return EXIT_USAGE;
     }
     options.path = optind < argc ? argv[optind] : NULL;
-    return run_in_thread(&options);
+    pthread_t thread;
+    pthread_attr_t attributes;
+    void *status;
+    void *stack = heap_map(stack_bytes);
+    if (stack == NULL || pthread_attr_init(&attributes) != 0 ||
+        pthread_attr_setstack(&attributes, stack, stack_bytes) != 0 ||
+        pthread_create(&thread, &attributes, run_all, &options) != 0)
+        heap_exhausted();
+    pthread_join(thread, &status);
+    return *(int *)status;
 }

@@ -9,33 +9,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Those from AND on are keywords. The text of an ERROR is a message. */
-enum token_type {
+/* The type of a token of one character is that character. */
+enum {
     TOKEN_END,
-    TOKEN_ERROR,
+    TOKEN_ERROR = 128, /* its text is a message */
     TOKEN_NAME,
     TOKEN_NUMBER,
     TOKEN_STRING,
-    TOKEN_LEFT_PAREN,
-    TOKEN_RIGHT_PAREN,
-    TOKEN_LEFT_BRACE,
-    TOKEN_RIGHT_BRACE,
-    TOKEN_COMMA,
-    TOKEN_DOT,
-    TOKEN_MINUS,
-    TOKEN_PLUS,
-    TOKEN_SEMICOLON,
-    TOKEN_SLASH,
-    TOKEN_STAR,
-    TOKEN_BANG,
     TOKEN_BANG_EQUAL,
-    TOKEN_EQUAL,
     TOKEN_EQUAL_EQUAL,
-    TOKEN_GREATER,
     TOKEN_GREATER_EQUAL,
-    TOKEN_LESS,
     TOKEN_LESS_EQUAL,
-    TOKEN_AND,
+    TOKEN_AND, /* keywords from here on; ORDER KEYWORDS in scanner.c */
     TOKEN_CLASS,
     TOKEN_ELSE,
     TOKEN_FALSE,
@@ -56,19 +41,19 @@ enum token_type {
 
 /* The text is part of the source. */
 struct token {
-    enum token_type type;
+    int type;
     const char *text;
     size_t size;
-    uint32_t line;
+    uint32_t line; /* of its end */
 };
 
+/* At the beginning, what is to be read, and line 1. */
 struct scanner {
     const char *at;
     const char *end;
     uint32_t line;
 };
 
-void scanner_init(struct scanner *scanner, const char *source, size_t size);
 struct token scanner_next(struct scanner *scanner);
 
 #endif

@@ -25,43 +25,32 @@ lox_value *table_find(struct table *table, const struct string *key)
     return entry->key != NULL ? &entry->value : NULL;
 }
 
-static struct table *table_new(struct heap *heap, uint32_t places)
-{
-    struct table *table =
-        heap_new_old(heap, KIND_TABLE, sizeof *table + places * sizeof(struct table_entry));
-    if (table != NULL)
-        table->object.count = places;
-    return table;
-}
-
-static void table_add(struct table *table, const struct string *key, lox_value value)
-{
-    struct table_entry *entry = find_entry(table, key);
-    table->used += entry->key == NULL;
-    *entry = (struct table_entry){key, value};
-}
-
+/* Returns a table of so many places with the entries of another one, which may be NULL. */
 static struct table *table_copy(struct heap *heap, const struct table *table, uint32_t places)
 {
-    struct table *copy = table_new(heap, places);
-    if (copy == NULL || table == NULL)
-        return copy;
-    for (uint32_t i = 0; i < table->object.count; i++)
+    struct table *copy =
+        heap_new_old(heap, KIND_TABLE, sizeof *copy + places * sizeof(struct table_entry));
+    if (copy == NULL)
+        return NULL;
+    copy->object.count = places;
+    for (uint32_t i = 0; table != NULL && i < table->object.count; i++)
         if (table->entries[i].key != NULL)
-            table_add(copy, table->entries[i].key, table->entries[i].value);
+            *find_entry(copy, table->entries[i].key) = table->entries[i];
+    copy->used = table != NULL ? table->used : 0;
     return copy;
 }
 
 bool table_set(struct heap *heap, struct table **table, const struct string *key, lox_value value)
 {
-    if (*table == NULL || 2 * ((*table)->used + 1) > (*table)->object.count) {
-        struct table *copy =
-            table_copy(heap, *table, *table == NULL ? 4 : 2 * (*table)->object.count);
-        if (copy == NULL)
-            return false;
-        *table = copy;
-    }
-    table_add(*table, key, value);
+    struct table *set = *table;
+    if (set == NULL || 2 * (set->used + 1) > set->object.count)
+        set = table_copy(heap, set, set == NULL ? 4 : 2 * set->object.count);
+    if (set == NULL)
+        return false;
+    struct table_entry *entry = find_entry(set, key);
+    set->used += entry->key == NULL;
+    *entry = (struct table_entry){key, value};
+    *table = set;
     return true;
 }
 
@@ -88,24 +77,6 @@ static uint32_t shape_slot(const struct shape *shape, const struct string *name)
         if (at->name == name)
             return at->field_count - 1;
     return shape->field_count;
-}
-
-/* Returns a copy of a shared shape for one instance. It must be in use before the next allocation.
- */
-static struct shape *shape_make_unique(struct heap *heap, struct shape *shape)
-{
-    struct shape *unique = shape_new(heap, shape->class, shape->inline_capacity);
-    struct table *fields = NULL;
-    heap->is_paused = true; /* nothing refers to either yet */
-    bool has_memory = unique != NULL && (fields = table_new(heap, 4)) != NULL;
-    for (const struct shape *at = shape; has_memory && at->parent != NULL; at = at->parent)
-        has_memory = table_set(heap, &fields, at->name, at->field_count - 1);
-    heap->is_paused = false;
-    if (!has_memory)
-        return NULL;
-    unique->fields = fields;
-    unique->field_count = shape->field_count;
-    return unique;
 }
 
 /* Instances of the class get more space from now on, since this one had not enough. */
@@ -235,18 +206,23 @@ static bool reserve_more(struct heap *heap, lox_value *root, uint32_t place)
     return true;
 }
 
-/* Adds a field to a shape that belongs to one instance, or makes one from a shared shape. */
+/* Adds a field to a shape that belongs to one instance, or to a copy of a shared shape, which must
+ * be in use before the next allocation. */
 static struct shape *unique_with(struct heap *heap, struct shape *shape, const struct string *name)
 {
-    uint32_t slot = shape->field_count;
+    struct shape *unique = shape;
     if (shape->fields == NULL)
-        shape = shape_make_unique(heap, shape);
-    if (shape == NULL)
-        return NULL;
-    heap->is_paused = true; /* the instance may not refer to it yet */
-    bool has_memory = table_set(heap, &shape->fields, name, slot);
+        unique = shape_new(heap, shape->class, shape->inline_capacity);
+    bool has_memory = unique != NULL;
+    heap->is_paused = true; /* nothing refers to a new shape yet */
+    for (const struct shape *at = shape; has_memory && at->parent != NULL; at = at->parent)
+        has_memory = table_set(heap, &unique->fields, at->name, at->field_count - 1);
+    has_memory = has_memory && table_set(heap, &unique->fields, name, shape->field_count);
     heap->is_paused = false;
-    return has_memory ? shape : NULL;
+    if (!has_memory)
+        return NULL;
+    unique->field_count = shape->field_count;
+    return unique;
 }
 
 bool property_find_store(struct heap *heap, lox_value *root, const struct string *name,

@@ -56,29 +56,13 @@ uint32_t global_number(struct vm *vm, struct string *name)
     const lox_value *known = table_find(globals->numbers, name);
     if (known != NULL)
         return (uint32_t)*known;
-    if (globals->count == GLOBALS_MAX)
-        heap_exhausted();
     globals->names = array_grow(globals->names, globals->count, sizeof *globals->names);
-    if (!table_set(&vm->heap, &globals->numbers, name, globals->count))
+    if (globals->count == GLOBALS_MAX ||
+        !table_set(&vm->heap, &globals->numbers, name, globals->count))
         heap_exhausted();
     globals->values[globals->count] = UNDEFINED;
     globals->names[globals->count] = name;
     return globals->count++;
-}
-
-static void define_native(struct vm *vm, const char *name, uint32_t arity,
-                          lox_value (*call)(struct vm *vm, const lox_value *arguments))
-{
-    struct string *string = string_intern(&vm->heap, name, strlen(name));
-    if (string == NULL)
-        heap_exhausted();
-    uint32_t number = global_number(vm, string);
-    struct native *native = heap_new_old(&vm->heap, KIND_NATIVE, sizeof *native);
-    if (native == NULL)
-        heap_exhausted();
-    native->arity = arity;
-    native->call = call;
-    vm->globals.values[number] = object_value(native);
 }
 
 static lox_value clock_native(struct vm *vm, const lox_value *arguments)
@@ -103,10 +87,15 @@ bool vm_init(struct vm *vm, const struct heap_options *options)
     vm->frame = vm->frames;
     vm->frame->base = vm->stack;
     heap_add_roots(&vm->heap, visit_roots, vm);
+    vm->heap.is_paused = true; /* not all of this is in a root yet */
     vm->init_name = string_intern(&vm->heap, "init", 4);
-    if (vm->init_name == NULL)
+    struct string *clock_name = string_intern(&vm->heap, "clock", 5);
+    struct native *native = heap_new_old(&vm->heap, KIND_NATIVE, sizeof *native);
+    if (vm->init_name == NULL || clock_name == NULL || native == NULL)
         return false;
-    define_native(vm, "clock", 0, clock_native);
+    native->call = clock_native; /* without parameters */
+    vm->globals.values[global_number(vm, clock_name)] = object_value(native);
+    vm->heap.is_paused = false;
     return true;
 }
 
@@ -129,29 +118,21 @@ static void complete_frames(struct vm *vm)
     }
 }
 
-static void print_frame(const struct frame *frame)
-{
-    unsigned line = frame->function->lines[frame->at - 1 - frame->function->code];
-    if (frame->function->name == NULL)
-        fprintf(stderr, "[line %u] in script\n", line);
-    else
-        fprintf(stderr, "[line %u] in %s()\n", line, frame->function->name->bytes);
-}
-
 /* Prints the stack, innermost first, but not the middle of a very deep one. */
 static void print_stack(const struct vm *vm)
 {
     size_t depth = (size_t)(vm->frame - vm->frames);
     for (size_t i = 0; i < depth; i++) {
-        const struct frame *frame = vm->frame - i;
-        if (frame->closure == NULL)
-            continue;
         if (i == TRACE_LINES && depth > 2 * (size_t)TRACE_LINES) {
-            fprintf(stderr, "... %zu more calls ...\n", depth - 2 * (size_t)TRACE_LINES);
-            i = depth - TRACE_LINES - 1;
-            continue;
+            i = depth - TRACE_LINES;
+            fprintf(stderr, "... %zu more calls ...\n", i - TRACE_LINES);
         }
-        print_frame(frame);
+        const struct frame *frame = vm->frame - i;
+        const struct function *function = frame->function;
+        bool is_script = function->name == NULL;
+        fprintf(stderr, "[line %u] in %s%s\n",
+                (unsigned)function->lines[frame->at - 1 - function->code],
+                is_script ? "script" : function->name->bytes, is_script ? "" : "()");
     }
 }
 
@@ -170,14 +151,6 @@ bool runtime_error(struct vm *vm, const char *format, ...)
 
 /* ---- Printing ---- */
 
-static void print_function(const struct function *function)
-{
-    if (function->name == NULL)
-        fputs("<script>", stdout);
-    else
-        printf("<fn %s>", function->name->bytes);
-}
-
 static void print_object(const struct object *object)
 {
     switch ((enum kind)object->kind) {
@@ -187,11 +160,13 @@ static void print_object(const struct object *object)
     case KIND_NATIVE:
         fputs("<native fn>", stdout);
         break;
-    case KIND_CLOSURE:
-        print_function(object->identity);
+    case KIND_CLOSURE: {
+        const struct string *name = ((const struct function *)object->identity)->name;
+        printf(name != NULL ? "<fn %s>" : "<script>", name != NULL ? name->bytes : "");
         break;
+    }
     case KIND_BOUND_METHOD:
-        print_function(function_of(((const struct bound_method *)object)->method));
+        print_object(&((const struct bound_method *)object)->method->object);
         break;
     case KIND_CLASS:
         fputs(((const struct class *)object)->name->bytes, stdout);

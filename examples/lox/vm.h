@@ -10,7 +10,7 @@
 
 enum {
     STACK_SLOTS = 1 << 25, /* 100,000 calls with 300 slots each */
-    GLOBALS_MAX = OPERAND_MAX + 2,
+    GLOBALS_MAX = OPERAND_MAX + 1,
     FRAMES_MAX = 1 << 18,
     REGISTER_SLOTS = 3, /* compiled code gets so many slots in registers; also the spare ones */
     FRAMES_SPARE = 16,  /* mapped, too, for compiled code, which checks after it has made frames */
