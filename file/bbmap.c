@@ -161,7 +161,7 @@ static bool check_block(struct reader *reader, const struct cairn_bbmap_function
                         uint32_t *end)
 {
     const uint8_t *begin = reader->at;
-    uint32_t id, offset, size, flags;
+    uint32_t id, offset, size, flags = 0;
     uint32_t calls_end = 0;
     if (has_ids(function->version) && !read_u32(reader, "the block's ID", &id))
         return false;
