@@ -344,8 +344,9 @@ struct arch_cache_encoder {
 };
 
 /*
- * Code that runs uses the host's tables. A program that calls neither arch_find nor
- * arch_find_cache_encoder does not contain those of other architectures.
+ * Code that runs uses the host's tables. Only arch_find, arch_find_cache_encoder, arch_features and
+ * cairn_register_name refer to those of all architectures, so a program that calls none of them
+ * contains only the host's.
  */
 
 /* Returns the table of the host's architecture; NULL if Cairn cannot patch code on the host.
