@@ -63,7 +63,7 @@ static bool record(pid_t pid, const ZydisDecoder *decoder, FILE *output)
 {
     struct branch branches[BRANCHES];
     uint64_t at = program_counter(pid);
-    int steps = STEPS_MIN + rand() % STEPS_RANDOM;
+    int steps = STEPS_MIN + (int)(random() % STEPS_RANDOM);
     int count = 0;
     int status;
     for (int step = 0; step < steps; step++) {
