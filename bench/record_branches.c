@@ -1,13 +1,12 @@
 /*
  * record_branches: runs a program and prints samples with the branches before them, as `perf script
- * -F ip,brstack --show-mmap-events` does. It needs no branch records of the processor, which virtual
- * machines lack: now and then it executes the program step by step.
+ * -F ip,brstack --show-mmap-events` does. It needs no branch records of the processor, which
+ * virtual machines lack: now and then it executes the program step by step.
  *
  * usage: record_branches OUTPUT PROGRAM ARG...       (x86-64)
  *
  * SPDX-License-Identifier: MIT
  */
-#define _GNU_SOURCE
 #include <Zydis/Zydis.h>
 #include <errno.h>
 #include <signal.h>
@@ -23,7 +22,13 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { BRANCHES = 32, STEPS_MAX = 2000, INTERVAL_NS = 500000, INSTRUCTION_BYTES_MAX = 15 };
+enum {
+    BRANCHES = 32,
+    STEPS_MIN = 200,
+    STEPS_RANDOM = 64,
+    INTERVAL_NS = 100000,
+    INSTRUCTION_BYTES_MAX = 15
+};
 
 struct branch {
     uint64_t from;
@@ -51,28 +56,30 @@ static uint64_t instruction_size(pid_t pid, const ZydisDecoder *decoder, uint64_
     return instruction.length;
 }
 
-/* Executes steps until enough branches were taken, and prints them, the newest first. False if the
- * program has ended. */
+/* Executes some steps, and prints where the program is then, and the branches that were taken last,
+ * the newest first. The number of steps is random, so that samples are not all at the targets of
+ * branches. False if the program has ended. */
 static bool record(pid_t pid, const ZydisDecoder *decoder, FILE *output)
 {
     struct branch branches[BRANCHES];
     uint64_t at = program_counter(pid);
+    int steps = STEPS_MIN + (int)(random() % STEPS_RANDOM);
     int count = 0;
     int status;
-    for (int step = 0; step < STEPS_MAX && count < BRANCHES; step++) {
+    for (int step = 0; step < steps; step++) {
         if (ptrace(PTRACE_SINGLESTEP, pid, NULL, NULL) != 0 || waitpid(pid, &status, 0) != pid ||
             !WIFSTOPPED(status))
             return false;
         uint64_t next = program_counter(pid);
         uint64_t size = instruction_size(pid, decoder, at);
         if (next != at && size != 0 && next != at + size)
-            branches[count++] = (struct branch){at, next};
+            branches[count++ % BRANCHES] = (struct branch){at, next};
         at = next;
     }
     fprintf(output, "%llx", (unsigned long long)at);
-    for (int i = count - 1; i >= 0; i--)
-        fprintf(output, " 0x%llx/0x%llx/P/-/-/0", (unsigned long long)branches[i].from,
-                (unsigned long long)branches[i].to);
+    for (int i = count - 1; i >= 0 && i >= count - BRANCHES; i--)
+        fprintf(output, " 0x%llx/0x%llx/P/-/-/0", (unsigned long long)branches[i % BRANCHES].from,
+                (unsigned long long)branches[i % BRANCHES].to);
     fprintf(output, "\n");
     return true;
 }

@@ -5,7 +5,10 @@ package Reference;
 use strict;
 use warnings;
 use Exporter 'import';
+use File::Basename qw(dirname);
 our @EXPORT_OK = qw(read_header first_sentence paragraphs library_of);
+
+my %library_of; # by header, for all but those of libcairn
 
 # The text of a comment without its stars; indentation of examples and lists stays.
 sub comment_text {
@@ -21,13 +24,19 @@ sub comment_text {
     return $text;
 }
 
-# The library that has the functions of a header.
+# The library that has the functions of a header: the one whose package has the header.
 sub library_of {
     my ($header) = @_;
-    return 'cairn-llvm' if $header eq 'llvm.h';
-    return 'cairn-sanmd' if $header eq 'sanmd_runtime.h';
-    return 'cairn-file' if $header =~ /^(archive|bbmap|block_table|object|sanmd)\.h$/;
-    return 'cairn';
+    if (!%library_of) {
+        for my $library (qw(cairn-file cairn-llvm cairn-sanmd)) {
+            my $path = dirname(__FILE__) . "/../debian/lib$library-dev.install";
+            open my $file, '<', $path or die "$path: $!";
+            while (my $line = <$file>) {
+                $library_of{$1} = $library if $line =~ m{^usr/include/cairn/(.*)};
+            }
+        }
+    }
+    return $library_of{$header} // 'cairn';
 }
 
 # Cuts what is declared off the text: up to a semicolon or to the end of a function's body.

@@ -48,6 +48,13 @@ for my $name (sort keys %header_of) {
 }
 is("@thin", '', 'every page has a name with a sentence, a synopsis and a description');
 
+my @misplaced;
+for my $library (qw(libcairn libcairn-file libcairn-llvm libcairn-sanmd)) {
+    my @names = grep { exists $header_of{$_} } slurp("$source/src/$library.map") =~ /^\s*(cairn_\w+);/mg;
+    push @misplaced, grep { slurp("$folder/man/$_.3") !~ /^\.SH LIBRARY\n\Q$library\E\n/m } @names;
+}
+is("@misplaced", '', 'every page names the library that exports the function');
+
 my @pages = (glob("$folder/man/*.3"), "$source/doc/cairn.1", "$source/doc/cairn.7");
 
 sub is_there { return grep { -x "$_/$_[0]" } split /:/, $ENV{PATH} }

@@ -114,6 +114,11 @@ subtest 'plain samples give estimates, and a sentence says so' => sub {
     is $status, 0, 'exit status';
     like $err, qr/\Acairn: \S+: there are no branches among the samples, so their counts are estimated.*\n\z/, 'the sentence';
     like slurp("$folder/estimated/cc_profile.txt"), qr/^[f!] ?often$/m, 'the function is placed';
+    # Blocks without samples may be hot. Moving them made programs slower.
+    my @ids = map { $_->[2] } blocks_of($version, $file, 'often');
+    like slurp("$folder/estimated/cc_profile.txt"), qr/^(?:c|!!) ?@ids$/m, 'all blocks keep their order';
+    propeller("$folder/many.d", $file, spit('many', sprintf("%x\n", $symbols{often}) x 5000));
+    like slurp("$folder/many.d/cc_profile.txt"), qr/^(?:c|!!) ?$ids[0]$/m, 'with many samples, the others are cold';
 };
 
 subtest 'the version of the directives can be chosen' => sub {

@@ -291,10 +291,12 @@ static void write_frame(struct output *output, const char *name)
 {
     const char *end = output_name_end(output, name);
     for (; name < end; name++) {
-        unsigned char character = (unsigned char)*name;
-        output_character(output, character == ';'                       ? ':'
-                                 : character < ' ' || character == 0x7f ? '?'
-                                                                        : *name);
+        char character = *name;
+        if (character == ';')
+            character = ':';
+        else if ((unsigned char)character < ' ' || character == 0x7f)
+            character = '?';
+        output_character(output, character);
     }
 }
 

@@ -275,7 +275,9 @@ static void write_name(struct output *output, const struct description *descript
 {
     for (size_t i = 0; i < description->name_length; i++) {
         char character = description->name[i];
-        output_character(output, character > ' ' && character != ':' ? character : '?');
+        if (character <= ' ' || character == ':')
+            character = '?';
+        output_character(output, character);
     }
 }
 

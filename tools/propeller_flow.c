@@ -1,8 +1,9 @@
 /*
  * The flow of control: from counts of branches, or estimated from samples.
  *
- * A sample shows where time was spent, not how control got there. The estimate assumes that a block
- * falls through to the next one if it can, unless the next one would have had samples.
+ * A sample shows where time was spent, not how control got there. So without branches there are no
+ * edges: hot blocks stay in the order of the compiler, and only blocks that are surely cold are
+ * moved away. Moving others makes programs slower, because they are executed after all.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -97,21 +98,12 @@ static bool take_counts(struct flow *flow, const struct profile *profile)
 /* ---- From samples ---- */
 
 enum {
-    RATE_SCALE = 256,  /* rates are samples in so many bytes */
-    SAMPLES_MISSED = 4 /* a block that could have had fewer samples may have none by chance */
+    RATE_SCALE = 256,    /* rates are samples in so many bytes */
+    SAMPLES_MISSED = 16, /* a block that could have had fewer samples may have none by chance */
+    SAMPLES_LEAST = 1024 /* samples of a function whose blocks without samples may be cold */
 };
 
-/* Returns whether control can pass from block `i` of the function to the next one in memory. */
-static bool falls_through(const struct profile *profile, uint32_t function, uint32_t i,
-                          struct cairn_block *next)
-{
-    struct cairn_block block = {.size = 0};
-    return cairn_block_table_block(profile->table, function, i, &block) &&
-           cairn_block_table_block(profile->table, function, i + 1, next) &&
-           next->range == block.range && (block.flags & CAIRN_BBMAP_CAN_FALL_THROUGH) != 0;
-}
-
-static uint64_t rate_of(uint64_t samples, uint32_t size)
+static uint64_t rate_of(uint64_t samples, uint64_t size)
 {
     uint64_t rate;
     if (__builtin_mul_overflow(samples, (uint64_t)RATE_SCALE, &rate))
@@ -123,37 +115,38 @@ static uint64_t rate_of(uint64_t samples, uint32_t size)
 static bool is_missed(uint64_t rate, uint32_t size)
 {
     uint64_t expected;
-    return rate > 0 && !__builtin_mul_overflow(rate, (uint64_t)size, &expected) &&
+    return !__builtin_mul_overflow(rate, (uint64_t)size, &expected) &&
            expected / RATE_SCALE < SAMPLES_MISSED;
 }
 
+/* Returns the size of a block of the function. */
+static uint32_t size_of(const struct profile *profile, uint32_t function, uint32_t i)
+{
+    struct cairn_block block = {.size = 0};
+    cairn_block_table_block(profile->table, function, i, &block);
+    return block.size;
+}
+
+/* Estimates how often the blocks of a function were executed. A block without samples counts as
+ * executed once, unless the function has so many that it must be colder than the others. */
 static void estimate_function(struct flow *flow, const struct profile *profile, uint32_t function)
 {
     uint32_t first = profile->first_blocks[function];
     uint32_t count = profile->first_blocks[function + 1] - first;
     uint64_t *rates = flow->counts + first;
-    uint32_t last_hot = UINT32_MAX;
-    bool was_left = false; /* whether a block fell through that was not followed by a hot one */
+    uint64_t samples = 0;
+    uint64_t sampled_bytes = 0;
     for (uint32_t i = 0; i < count; i++) {
-        struct cairn_block block = {.size = 0};
-        struct cairn_block next;
-        cairn_block_table_block(profile->table, function, i, &block);
-        rates[i] = rate_of(profile->counts[first + i], block.size);
-        bool follows = i > 0 && falls_through(profile, function, i - 1, &next);
-        if (rates[i] == 0 && follows && is_missed(rates[i - 1], block.size))
-            rates[i] = (rates[i - 1] + 1) / 2;
-        if (rates[i] == 0) {
-            was_left |= follows && rates[i - 1] > 0;
-            continue;
-        }
-        bool is_next = last_hot != UINT32_MAX && last_hot + 1 == i;
-        if (last_hot != UINT32_MAX && (is_next ? follows : was_left))
-            flow->jumps[flow->jump_count++] =
-                (struct ext_tsp_edge){first + last_hot, first + i,
-                                      rates[last_hot] < rates[i] ? rates[last_hot] : rates[i]};
-        last_hot = i;
-        was_left = false;
+        uint32_t size = size_of(profile, function, i);
+        rates[i] = rate_of(profile->counts[first + i], size);
+        samples = add(samples, profile->counts[first + i]);
+        sampled_bytes += profile->counts[first + i] > 0 ? size : 0;
     }
+    uint64_t rate = rate_of(samples, sampled_bytes);
+    for (uint32_t i = 0; i < count; i++)
+        if (rates[i] == 0 && samples > 0 &&
+            (samples < SAMPLES_LEAST || is_missed(rate, size_of(profile, function, i))))
+            rates[i] = 1;
 }
 
 /* ---- Flows ---- */

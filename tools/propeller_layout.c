@@ -82,7 +82,8 @@ static uint32_t take_blocks(struct scratch *scratch, const struct profile *profi
     return hot;
 }
 
-/* Orders the blocks of a function, whose edges are `jumps`. */
+/* Orders the blocks of a function, whose edges are `jumps`. Without branches there are none, and
+ * the blocks keep their order. */
 static bool place_blocks(struct placement *placement, struct scratch *scratch,
                          const struct profile *profile, const struct flow *flow,
                          struct placed_function *placed, const struct ext_tsp_edge *jumps,
@@ -97,7 +98,9 @@ static bool place_blocks(struct placement *placement, struct scratch *scratch,
         if (from != NONE && to != NONE)
             scratch->edges[graph.edge_count++] = (struct ext_tsp_edge){from, to, jumps[i].weight};
     }
-    if (!ext_tsp_order(&graph, scratch->order))
+    for (uint32_t i = 0; i < graph.block_count; i++)
+        scratch->order[i] = i;
+    if (profile->branches->record_count > 0 && !ext_tsp_order(&graph, scratch->order))
         return false;
     for (uint32_t i = 0; i < graph.block_count; i++)
         placement->blocks[placed->first + i] = scratch->indices[scratch->order[i]];
