@@ -231,8 +231,10 @@ subtest 'memory' => sub {
         $none, '--heap-limit=1');
     check_text('garbage of large strings', 'var s = "x"; for (var i = 0; i < 18; i = i + 1) s = s + s;'
             . 'for (var i = 0; i < 300; i = i + 1) { s + "y"; } print 1;', 0, qr/\A1\n\z/, $none, '--heap-limit=2');
-    check_text('garbage of classes', 'for (var i = 0; i < 100000; i = i + 1) { class C { init() { this.x = i; } m() {} } C().m(); }'
-            . 'print 1;', 0, qr/\A1\n\z/, $none, '--heap-limit=8');
+    for my $limit (2, 3, 8) {
+        check_text("garbage of classes, at most $limit MiB", 'for (var i = 0; i < 100000; i = i + 1) {'
+                . 'class C { init() { this.x = i; } m() {} } C().m(); } print 1;', 0, qr/\A1\n\z/, $none, "--heap-limit=$limit");
+    }
     check_text('fields in all orders', 'class C {} var n = 0; fun bit(o, k) { n = n * 5 + 3; n = n - 1; while (n > 1000) n = n / 7;'
             . 'if (n > k) o.a = 1; if (n > 2 * k) o.b = 1; if (n < 3 * k) o.c = 1; if (n > 50) o.d = 1; }'
             . 'for (var i = 0; i < 20000; i = i + 1) { var o = C(); for (var k = 0; k < 9; k = k + 1) bit(o, k * 30); }'

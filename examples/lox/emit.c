@@ -7,8 +7,10 @@
  *   objects that move are written, and a record of which these are (wait); before functions of C
  *   that use the stack, all slots (save). What can have moved is read again after it (reload). So
  *   the collector finds everything on the stack, and no native frame holds a pointer meanwhile.
+ * - A new object is not made before something needs its address, such as a guard's frame state
+ *   (settle). Until then, its fields are values of LLVM, too.
  * - Calls are inlined. The frames of inlined functions exist only in frame states and in the
- * records of calls, until something needs them (save_frames).
+ *   records of calls, until something needs them (save_frames).
  * - At the head of a loop all slots get phis, whose types are those of the values from before the
  *   loop; a guard at the back edge keeps numbers numbers.
  *
@@ -24,12 +26,15 @@
 
 enum {
     SLOTS_MAX = 512,
-    CODE_WORDS_MAX = 3000, /* of one function, with what is inlined */
+    CODE_WORDS_MAX = 50000,
+    WORK_MAX = 24000, /* for one function, with what is inlined: instructions, and guards */
+    GUARD_WORK = 8,
     INLINE_WORDS_MAX = 120,
     INLINE_DEPTH_MAX = FRAMES_SPARE - 2,
-    RECURSIVE_WORDS_MAX = 24, /* of a function that is inlined into itself */
+    RECURSIVE_WORDS_MAX = 20, /* of a function that is inlined into itself */
     RECURSION_MAX = 2,        /* how deep */
     INLINED_WORDS_MAX = 500,  /* after which nothing more is inlined */
+    CALLS_MAX = 50,           /* of a function that is inlined, for each turn of its caller */
     EARLY_WORDS_MAX = 16,     /* of a condition, and of what returns early if it is true */
 };
 
@@ -108,6 +113,7 @@ struct emitter {
     struct activation *top;
     uint32_t depth; /* inlined activations */
     uint32_t words; /* emitted instructions */
+    uint32_t work;  /* the same and guards, each with its weight */
     uint32_t most_slots;
     bool is_live;
     bool has_failed;
@@ -213,10 +219,10 @@ static LLVMValueRef make_object(struct emitter *e, struct pending *pending)
     const struct object header = {.kind = KIND_INSTANCE};
     uint64_t rest;
     memcpy(&rest, (const char *)&header + sizeof(void *), sizeof rest);
-    LLVMValueRef free = address_of(e, &e->input->vm->heap.next);
-    LLVMValueRef next = mark(e, MEMORY_HEAP, load(e, e->i64, free, 0));
+    LLVMValueRef cell = address_of(e, &e->input->vm->heap.next);
+    LLVMValueRef next = mark(e, MEMORY_HEAP, load(e, e->i64, cell, 0));
     LLVMValueRef after = LLVMBuildAdd(e->builder, next, word(e, pending->size), "");
-    mark(e, MEMORY_HEAP, store(e, after, free, 0));
+    mark(e, MEMORY_HEAP, store(e, after, cell, 0));
     LLVMValueRef object = LLVMBuildIntToPtr(e->builder, next, e->pointer, "");
     LLVMValueRef bits = LLVMBuildOr(e->builder, next, word(e, OBJECT_TAG), "");
     mark(e, MEMORY_IDENTITY, store(e, word(e, (uintptr_t)pending->shape), object, 0));
@@ -353,6 +359,7 @@ static void build_guard(struct emitter *e, LLVMValueRef condition, uint32_t flag
     struct cairn_error error;
     uint32_t end = e->height;
     uint32_t index = e->depth;
+    e->work += GUARD_WORK;
     for (const struct activation *a = e->top; a != NULL; a = a->parent) {
         describe(e, a, end, flags, &frames[index--]);
         end = a->base;
@@ -1169,12 +1176,15 @@ static void emit_set_case(struct emitter *e, const struct site_case *seen)
 static void emit_code(struct emitter *e, uint32_t first);
 static void analyse(struct emitter *e, struct activation *a, uint32_t first);
 
+/* What is mostly called from elsewhere, as are recursive functions, will have code of its own. */
 static bool can_inline(const struct emitter *e, const struct function *function)
 {
+    const struct function *caller = e->top->function;
+    uint64_t share = CALLS_MAX * (caller->invocation_count + caller->loop_count);
     uint32_t recursion = 0;
     for (const struct activation *a = e->top; a != NULL; a = a->parent)
         recursion += a->function == function;
-    return recursion <= RECURSION_MAX &&
+    return recursion <= RECURSION_MAX && function->invocation_count <= share &&
            function->code_count <= (recursion > 0 ? RECURSIVE_WORDS_MAX : INLINE_WORDS_MAX) &&
            e->depth < INLINE_DEPTH_MAX && e->words + function->code_count < INLINED_WORDS_MAX &&
            e->height + function->stack_size < SLOTS_MAX && function->invocation_count > 0;
@@ -1264,6 +1274,7 @@ static void call_code(struct emitter *e, LLVMValueRef compiled, LLVMValueRef clo
         flush_slot(e, i);
     e->height = base;
     wait(e);
+    e->work += GUARD_WORK;
     LLVMValueRef result =
         LLVMBuildCall2(e->builder, e->code_type, code, arguments, 3 + REGISTER_SLOTS, "");
     go_unless(e, compare(e, LLVMIntNE, result, UNDEFINED), e->failed);
@@ -1404,31 +1415,6 @@ static void emit_jump(struct emitter *e, enum operation operation, struct target
     go_if(e, truth, operation == OP_JUMP_IF_TRUE, target);
 }
 
-static void emit_variable(struct emitter *e, enum operation operation, uint32_t index)
-{
-    uint32_t slot = e->top->base + index;
-    switch (operation) {
-    case OP_GET_LOCAL:
-    case OP_SET_LOCAL:
-        access_local(e, slot, operation == OP_SET_LOCAL);
-        break;
-    case OP_GET_CAPTURED:
-    case OP_SET_CAPTURED:
-        access_captured(e, slot, operation == OP_SET_CAPTURED);
-        break;
-    case OP_GET_BOX:
-    case OP_SET_BOX:
-        access_box(e, box_at(e, index), operation == OP_SET_BOX);
-        break;
-    case OP_GET_GLOBAL:
-        emit_get_global(e, index);
-        break;
-    default:
-        emit_set_global(e, index);
-        break;
-    }
-}
-
 static void emit_operation(struct emitter *e, instruction code)
 {
     static const lox_value literals[] = {
@@ -1451,13 +1437,21 @@ static void emit_operation(struct emitter *e, instruction code)
         break;
     case OP_GET_LOCAL:
     case OP_SET_LOCAL:
+        access_local(e, a->base + index, operation_of(code) == OP_SET_LOCAL);
+        break;
     case OP_GET_CAPTURED:
     case OP_SET_CAPTURED:
+        access_captured(e, a->base + index, operation_of(code) == OP_SET_CAPTURED);
+        break;
     case OP_GET_BOX:
     case OP_SET_BOX:
+        access_box(e, box_at(e, index), operation_of(code) == OP_SET_BOX);
+        break;
     case OP_GET_GLOBAL:
+        emit_get_global(e, index);
+        break;
     case OP_SET_GLOBAL:
-        emit_variable(e, operation_of(code), index);
+        emit_set_global(e, index);
         break;
     case OP_GET_PROPERTY:
     case OP_SET_PROPERTY:
@@ -1575,23 +1569,20 @@ static void analyse_from(struct emitter *e, struct activation *a, uint32_t first
     }
 }
 
-static void clear_analysis(struct emitter *e, struct activation *a)
-{
-    uint32_t count = a->function->code_count + 1;
-    a->depths = allocate(e, count * sizeof *a->depths);
-    a->targets = allocate(e, count * sizeof(struct target *));
-    memset(a->depths, 0xff, count * sizeof *a->depths);
-}
-
+/* Analyses what is emitted of a function: from the instruction `first` on. */
 static void analyse(struct emitter *e, struct activation *a, uint32_t first)
 {
-    clear_analysis(e, a);
-    analyse_from(e, a, 0, (int32_t)a->function->arity + 1);
-    if (first == 0)
-        return;
-    int32_t depth = a->depths[first];
-    clear_analysis(e, a);
-    analyse_from(e, a, first, depth);
+    uint32_t count = a->function->code_count + 1;
+    int32_t depth = (int32_t)a->function->arity + 1;
+    for (uint32_t from = 0;; from = first) {
+        a->depths = allocate(e, count * sizeof *a->depths);
+        a->targets = allocate(e, count * sizeof(struct target *));
+        memset(a->depths, 0xff, count * sizeof *a->depths);
+        analyse_from(e, a, from, depth);
+        if (from == first)
+            return;
+        depth = a->depths[first];
+    }
 }
 
 /* The head of a loop that is reached by its back edge only, in code that begins in an inner loop.
@@ -1643,7 +1634,8 @@ static void emit_code(struct emitter *e, uint32_t first)
         if (!e->is_live)
             continue;
         a->at = at;
-        e->has_failed |= ++e->words > CODE_WORDS_MAX;
+        e->words++;
+        e->has_failed |= ++e->work > WORK_MAX;
         if (at == a->stop && at > 0)
             call_after_all(e);
         else
@@ -1700,12 +1692,12 @@ static void load_slots(struct emitter *e, uint32_t height)
 {
     const struct emit_input *input = e->input;
     e->height = 0;
-    for (uint32_t i = 0; i < height; i++)
-        push(e, argument(e, i));
     for (uint32_t i = 0; i < height; i++) {
-        e->slots[i].is_clean = e->slots[i].bits == NULL;
-        if (e->slots[i].is_clean)
-            e->slots[i].bits = load(e, e->i64, e->base, i * sizeof(lox_value));
+        push(e, argument(e, i));
+        struct value *value = operand(e, 1);
+        value->is_clean = value->bits == NULL;
+        if (value->is_clean)
+            value->bits = load(e, e->i64, e->base, i * sizeof(lox_value));
     }
     for (uint32_t i = 0; i < height && input->is_loop; i++)
         if (is_number(input->vm->frame->base[i]) && !input->function->compiled->avoids_loop_types) {
@@ -1744,7 +1736,7 @@ static void emit_all(struct emitter *e)
 {
     const struct emit_input *input = e->input;
     struct activation *a = &e->outermost;
-    if (input->function->code_count > 4 * CODE_WORDS_MAX) {
+    if (input->function->code_count > CODE_WORDS_MAX) {
         e->has_failed = true;
         return;
     }
