@@ -43,33 +43,26 @@ struct waiting *new_waiting(uint32_t slot_count)
 
 /* ---- Inline caches ---- */
 
+/* Finds what is in the instance itself, or a method that accepts the arguments. */
+static bool find(const struct instance *instance, const struct site *site, enum access access,
+                 struct site_case *found)
+{
+    return instance->object.kind == KIND_INSTANCE &&
+           property_find(shape_of(instance), site->name, found) && found->access == access &&
+           (access == ACCESS_INLINE ||
+            (found->key != NO_KEY && function_of(found->target)->arity == site->argument_count));
+}
+
 uint64_t find_field(const struct instance *instance, const struct site *site)
 {
     struct site_case found;
-    bool is_field = instance->object.kind == KIND_INSTANCE &&
-                    property_find(shape_of(instance), site->name, &found) &&
-                    found.access == ACCESS_INLINE;
-    return is_field ? instance->values[found.slot] : UNDEFINED;
+    return find(instance, site, ACCESS_INLINE, &found) ? instance->values[found.slot] : UNDEFINED;
 }
 
 uint64_t find_method(const struct instance *instance, const struct site *site)
 {
     struct site_case found;
-    bool is_method = instance->object.kind == KIND_INSTANCE &&
-                     property_find(shape_of(instance), site->name, &found) &&
-                     found.access == ACCESS_METHOD && found.key != NO_KEY &&
-                     function_of(found.target)->arity == site->argument_count;
-    return is_method ? (uintptr_t)found.target : 0;
-}
-
-static void finish_miss(struct cairn_ic_miss *miss, uint64_t result)
-{
-    struct cairn_error error;
-    struct cairn_value value = cairn_value_of_integer(64, (int64_t)result);
-    if (cairn_ic_return(miss, &value, &error) == CAIRN_OK)
-        return;
-    fprintf(stderr, "lox: %s\n", error.message);
-    abort();
+    return find(instance, site, ACCESS_METHOD, &found) ? (uintptr_t)found.target : 0;
 }
 
 /* If a case cannot be added, the next access misses again. Pinned are at most as many objects as
@@ -85,27 +78,36 @@ static void add_case(struct cairn_ic_miss *miss, struct cairn_ic_case *added, vo
         heap_pin(&compiled_vm->heap, method);
 }
 
+static void finish_miss(struct cairn_ic_miss *miss, uint64_t result)
+{
+    struct cairn_error error;
+    struct cairn_value value = cairn_value_of_integer(64, (int64_t)result);
+    if (cairn_ic_return(miss, &value, &error) == CAIRN_OK)
+        return;
+    fprintf(stderr, "lox: %s\n", error.message);
+    abort();
+}
+
 void missed_field(struct cairn_ic_miss *miss, void *user)
 {
     const struct instance *instance = cairn_value_pointer(&miss->operands[0]);
-    const struct site *site = user;
     struct site_case found;
-    uint64_t result = find_field(instance, site);
-    if (result != UNDEFINED && property_find(shape_of(instance), site->name, &found)) {
-        size_t offset = offsetof(struct instance, values) + found.slot * sizeof(lox_value);
-        struct cairn_ic_case added = {.action = CAIRN_IC_LOAD,
-                                      .field = {.offset = (int32_t)offset, .width = 8}};
-        add_case(miss, &added, NULL);
+    if (!find(instance, user, ACCESS_INLINE, &found)) {
+        finish_miss(miss, UNDEFINED);
+        return;
     }
-    finish_miss(miss, result);
+    size_t offset = offsetof(struct instance, values) + found.slot * sizeof(lox_value);
+    struct cairn_ic_case added = {.action = CAIRN_IC_LOAD,
+                                  .field = {.offset = (int32_t)offset, .width = 8}};
+    add_case(miss, &added, NULL);
+    finish_miss(miss, instance->values[found.slot]);
 }
 
 void missed_method(struct cairn_ic_miss *miss, void *user)
 {
     uint64_t result = find_method(cairn_value_pointer(&miss->operands[0]), user);
-    if (result != 0) {
-        struct cairn_ic_case added = {.action = CAIRN_IC_CONSTANT, .constant = result};
+    struct cairn_ic_case added = {.action = CAIRN_IC_CONSTANT, .constant = result};
+    if (result != 0)
         add_case(miss, &added, (void *)(uintptr_t)result);
-    }
     finish_miss(miss, result);
 }

@@ -7,8 +7,10 @@
  *   objects that move are written, and a record of which these are (wait); before functions of C
  *   that use the stack, all slots (save). What can have moved is read again after it (reload). So
  *   the collector finds everything on the stack, and no native frame holds a pointer meanwhile.
+ * - A new object is not made before something needs its address, such as a guard's frame state
+ *   (settle). Until then, its fields are values of LLVM, too.
  * - Calls are inlined. The frames of inlined functions exist only in frame states and in the
- * records of calls, until something needs them (save_frames).
+ *   records of calls, until something needs them (save_frames).
  * - At the head of a loop all slots get phis, whose types are those of the values from before the
  *   loop; a guard at the back edge keeps numbers numbers.
  *
@@ -16,18 +18,24 @@
  */
 #include "emit.h"
 
+#include "shape.h"
+
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 enum {
     SLOTS_MAX = 512,
-    CODE_WORDS_MAX = 3000, /* of one function, with what is inlined */
+    CODE_WORDS_MAX = 50000,
+    WORK_MAX = 24000, /* for one function, with what is inlined: instructions, and guards */
+    GUARD_WORK = 8,
     INLINE_WORDS_MAX = 120,
     INLINE_DEPTH_MAX = FRAMES_SPARE - 2,
-    RECURSIVE_WORDS_MAX = 32, /* of a function that is inlined into itself */
-    TINY_WORDS_MAX = 24,      /* of one that is inlined twice */
+    RECURSIVE_WORDS_MAX = 20, /* of a function that is inlined into itself */
+    RECURSION_MAX = 2,        /* how deep */
     INLINED_WORDS_MAX = 500,  /* after which nothing more is inlined */
+    CALLS_MAX = 50,           /* of a function that is inlined, for each turn of its caller */
+    EARLY_WORDS_MAX = 16,     /* of a condition, and of what returns early if it is true */
 };
 
 /* Memory of different kinds does not overlap: a store to one kind leaves loads of the others as
@@ -49,14 +57,24 @@ struct value {
     LLVMValueRef truth;  /* an i1; NULL if it may be something else */
     const void *identity;
     bool is_object;
-    bool is_new; /* in the young generation: nothing was allocated since that can collect */
+    bool is_new;     /* in the young generation: nothing was allocated since that can collect */
+    bool is_pending; /* the object that is not made yet; bits is NULL */
     bool is_clean;
+};
+
+/* A new object that is not in memory before something needs its address. There is space for it. If
+ * nothing does, it is never made. */
+struct pending {
+    const struct shape *shape;
+    uint64_t size;
+    struct value fields[INLINE_CAPACITY_MAX];
 };
 
 /* A way to a target. */
 struct edge {
     struct edge *next;
     LLVMBasicBlockRef from;
+    struct pending *pending;
     uint32_t height;
     struct value slots[];
 };
@@ -74,6 +92,7 @@ struct activation {
     struct function *function;
     struct closure *closure; /* if it is known */
     uint32_t base;           /* slot 0 */
+    uint32_t stop;           /* the instruction at which it is called after all; or 0 */
     uint32_t at;             /* the instruction that is being emitted */
     int32_t *depths;         /* of the stack at each instruction; -1: not reached */
     struct target **targets;
@@ -94,11 +113,13 @@ struct emitter {
     struct activation *top;
     uint32_t depth; /* inlined activations */
     uint32_t words; /* emitted instructions */
+    uint32_t work;  /* the same and guards, each with its weight */
     uint32_t most_slots;
     bool is_live;
     bool has_failed;
     uint32_t height;
     struct value slots[SLOTS_MAX];
+    struct pending *pending; /* or NULL */
     cairn_assumption *assumptions[32];
     uint32_t assumption_count;
     struct chunk *chunks;
@@ -183,10 +204,58 @@ static LLVMValueRef pointer_to(const struct emitter *e, LLVMValueRef bits)
     return LLVMBuildIntToPtr(e->builder, number, e->pointer, "");
 }
 
+static uint64_t offset_of_slot(uint32_t slot)
+{
+    return offsetof(struct instance, values) + slot * sizeof(lox_value);
+}
+
 /* ---- Values ---- */
 
-static LLVMValueRef bits_of(const struct emitter *e, struct value *value)
+static LLVMValueRef bits_of(struct emitter *e, struct value *value);
+
+/* Makes the pending object, and stores its fields. */
+static LLVMValueRef make_object(struct emitter *e, struct pending *pending)
 {
+    const struct object header = {.kind = KIND_INSTANCE};
+    uint64_t rest;
+    memcpy(&rest, (const char *)&header + sizeof(void *), sizeof rest);
+    LLVMValueRef cell = address_of(e, &e->input->vm->heap.next);
+    LLVMValueRef next = mark(e, MEMORY_HEAP, load(e, e->i64, cell, 0));
+    LLVMValueRef after = LLVMBuildAdd(e->builder, next, word(e, pending->size), "");
+    mark(e, MEMORY_HEAP, store(e, after, cell, 0));
+    LLVMValueRef object = LLVMBuildIntToPtr(e->builder, next, e->pointer, "");
+    LLVMValueRef bits = LLVMBuildOr(e->builder, next, word(e, OBJECT_TAG), "");
+    mark(e, MEMORY_IDENTITY, store(e, word(e, (uintptr_t)pending->shape), object, 0));
+    mark(e, MEMORY_FIELD, store(e, word(e, rest), object, sizeof(void *)));
+    mark(e, MEMORY_FIELD, store(e, word(e, 0), object, offsetof(struct instance, more)));
+    for (uint32_t i = 0; i < pending->shape->field_count; i++) {
+        struct value *field = &pending->fields[i];
+        LLVMValueRef value = field->is_pending ? bits : bits_of(e, field);
+        mark(e, MEMORY_FIELD, store(e, value, object, offset_of_slot(i)));
+    }
+    return bits;
+}
+
+/* Makes the pending object if one of the slots holds it. */
+static void settle(struct emitter *e, struct pending **pending, struct value *slots,
+                   uint32_t height)
+{
+    LLVMValueRef bits = NULL;
+    for (uint32_t i = 0; i < height; i++) {
+        if (!slots[i].is_pending)
+            continue;
+        if (bits == NULL)
+            bits = make_object(e, *pending);
+        slots[i].bits = bits;
+        slots[i].is_pending = false;
+    }
+    *pending = NULL;
+}
+
+static LLVMValueRef bits_of(struct emitter *e, struct value *value)
+{
+    if (value->is_pending)
+        settle(e, &e->pending, e->slots, e->height);
     if (value->bits == NULL && value->number != NULL)
         value->bits = LLVMBuildBitCast(e->builder, value->number, e->i64, "");
     if (value->bits == NULL)
@@ -290,6 +359,7 @@ static void build_guard(struct emitter *e, LLVMValueRef condition, uint32_t flag
     struct cairn_error error;
     uint32_t end = e->height;
     uint32_t index = e->depth;
+    e->work += GUARD_WORK;
     for (const struct activation *a = e->top; a != NULL; a = a->parent) {
         describe(e, a, end, flags, &frames[index--]);
         end = a->base;
@@ -515,6 +585,8 @@ static void go(struct emitter *e, struct target *target)
     edge->from = LLVMGetInsertBlock(e->builder);
     edge->height = e->height;
     memcpy(edge->slots, e->slots, e->height * sizeof(struct value));
+    if (e->pending != NULL)
+        edge->pending = memcpy(allocate(e, sizeof *e->pending), e->pending, sizeof *e->pending);
     edge->next = target->edges;
     target->edges = edge;
     LLVMBuildBr(e->builder, block_of(e, target));
@@ -568,8 +640,14 @@ static void begin_target(struct emitter *e, struct target *target)
 {
     if (target->edges == NULL)
         return;
+    for (struct edge *edge = target->edges;
+         edge != NULL && (target->is_loop || target->edges->next != NULL); edge = edge->next) {
+        LLVMPositionBuilderBefore(e->builder, LLVMGetBasicBlockTerminator(edge->from));
+        settle(e, &edge->pending, edge->slots, edge->height);
+    }
     begin(e, block_of(e, target));
     e->is_live = true;
+    e->pending = target->edges->pending;
     e->height = target->edges->height;
     if (target->is_loop)
         target->phis = allocate(e, e->height * sizeof(LLVMValueRef));
@@ -607,12 +685,12 @@ static void go_back(struct emitter *e, struct target *head)
     e->is_live = false;
 }
 
-/* Goes to the target if the condition is true, and continues otherwise. */
-static void go_if(struct emitter *e, LLVMValueRef condition, struct target *target)
+/* Goes to the target if the condition is `when`, and continues otherwise. */
+static void go_if(struct emitter *e, LLVMValueRef condition, bool when, struct target *target)
 {
     LLVMBasicBlockRef taken = new_block(e);
     LLVMBasicBlockRef next = new_block(e);
-    LLVMBuildCondBr(e->builder, condition, taken, next);
+    LLVMBuildCondBr(e->builder, condition, when ? taken : next, when ? next : taken);
     begin(e, taken);
     go(e, target);
     begin(e, next);
@@ -630,6 +708,15 @@ static LLVMValueRef truth_of(struct emitter *e, struct value *value)
 }
 
 /* ---- Arithmetic ---- */
+
+/* Comparisons are made again with the opposite predicate, because FastISel does not do that. */
+static LLVMValueRef negation(const struct emitter *e, LLVMValueRef truth)
+{
+    if (LLVMIsAFCmpInst(truth) == NULL)
+        return LLVMBuildNot(e->builder, truth, "");
+    return LLVMBuildFCmp(e->builder, LLVMRealPredicateTrue - LLVMGetFCmpPredicate(truth),
+                         LLVMGetOperand(truth, 0), LLVMGetOperand(truth, 1), "");
+}
 
 /* Replaces the operands, which are numbers. */
 static void emit_arithmetic(struct emitter *e, LLVMOpcode opcode)
@@ -679,7 +766,7 @@ static void emit_add_of_strings(struct emitter *e)
         call_runtime(e);
         return;
     }
-    go_if(e, LLVMBuildNot(e->builder, are_numbers_test(e, 2), ""), &others);
+    go_if(e, are_numbers_test(e, 2), false, &others);
     make_numbers(e, 2);
     emit_arithmetic(e, LLVMFAdd);
     go(e, &done);
@@ -794,11 +881,11 @@ static LLVMValueRef expect_box(struct emitter *e, uint32_t slot, struct target *
 {
     struct value *value = &e->slots[slot];
     LLVMValueRef bits = bits_of(e, value);
-    go_if(e, compare(e, LLVMIntULT, bits, OBJECT_TAG), plain);
+    go_if(e, compare(e, LLVMIntULT, bits, OBJECT_TAG), true, plain);
     LLVMValueRef box = pointer_to(e, bits);
     LLVMValueRef kind = load(e, e->i8, box, offsetof(struct object, kind));
     LLVMValueRef box_kind = LLVMConstInt(e->i8, KIND_BOX, 0);
-    go_if(e, LLVMBuildICmp(e->builder, LLVMIntNE, kind, box_kind, ""), plain);
+    go_if(e, LLVMBuildICmp(e->builder, LLVMIntEQ, kind, box_kind, ""), false, plain);
     return box;
 }
 
@@ -861,7 +948,7 @@ static LLVMValueRef ask_cache(struct emitter *e, const struct dispatch *d,
 {
     struct cairn_error error;
     LLVMValueRef bits = bits_of(e, operand(e, d->from_top));
-    go_if(e, compare(e, LLVMIntULT, bits, OBJECT_TAG), others);
+    go_if(e, compare(e, LLVMIntULT, bits, OBJECT_TAG), true, others);
     LLVMValueRef arguments[] = {pointer_to(e, bits), address_of(e, d->site)};
     const struct cairn_ic_options cache = {
         .handler = handler,
@@ -883,7 +970,7 @@ static LLVMValueRef ask_cache(struct emitter *e, const struct dispatch *d,
         e->has_failed = true;
         return word(e, nothing);
     }
-    go_if(e, compare(e, LLVMIntEQ, result, nothing), others);
+    go_if(e, compare(e, LLVMIntEQ, result, nothing), true, others);
     return result;
 }
 
@@ -951,7 +1038,7 @@ static void emit_tested(struct emitter *e, const struct dispatch *d, uint32_t at
     if (next == NULL)
         guard(e, is_equal);
     else
-        go_if(e, LLVMBuildNot(e->builder, is_equal, ""), next);
+        go_if(e, is_equal, false, next);
     learn(e, operand(e, d->from_top)->bits, &known);
     d->emit_case(e, seen);
 }
@@ -984,7 +1071,7 @@ static void emit_dispatch(struct emitter *e, const struct dispatch *d)
     struct target done = {.edges = NULL};
     struct target miss = {.edges = NULL};
     if (d->site->is_megamorphic)
-        go_if(e, compare(e, LLVMIntULT, bits_of(e, object), OBJECT_TAG), &miss);
+        go_if(e, compare(e, LLVMIntULT, bits_of(e, object), OBJECT_TAG), true, &miss);
     else
         expect_object(e, object);
     LLVMValueRef address = pointer_to(e, bits_of(e, operand(e, d->from_top)));
@@ -1008,15 +1095,17 @@ static void emit_dispatch(struct emitter *e, const struct dispatch *d)
     begin_target(e, &done);
 }
 
-static uint64_t offset_of_slot(uint32_t slot)
-{
-    return offsetof(struct instance, values) + slot * sizeof(lox_value);
-}
-
 static void emit_get_case(struct emitter *e, const struct site_case *seen)
 {
     if (seen->access == ACCESS_METHOD) {
         call_runtime(e);
+        return;
+    }
+    if (operand(e, 1)->is_pending && seen->access == ACCESS_INLINE) {
+        *operand(e, 1) = e->pending->fields[seen->slot];
+        operand(e, 1)->is_clean = false;
+        if (operand(e, 1)->is_pending)
+            operand(e, 1)->identity = e->pending->shape;
         return;
     }
     LLVMValueRef object = pointer_to(e, bits_of(e, operand(e, 1)));
@@ -1037,15 +1126,22 @@ static void forget_shapes(struct emitter *e)
 {
     for (uint32_t i = 0; i < e->height; i++)
         e->slots[i].identity = NULL;
+    for (uint32_t i = 0; e->pending != NULL && i < e->pending->shape->field_count; i++)
+        e->pending->fields[i].identity = NULL;
 }
 
-static void emit_set_case(struct emitter *e, const struct site_case *seen)
+/* Stores a field of the pending object. */
+static void set_pending(struct emitter *e, const struct site_case *seen)
 {
-    if (seen->access >= ACCESS_MORE) {
-        call_runtime(e);
-        forget_shapes(e);
-        return;
-    }
+    e->pending->fields[seen->slot] = *operand(e, 1);
+    e->pending->shape = seen->target;
+    for (uint32_t i = 0; i < e->height; i++)
+        if (e->slots[i].is_pending)
+            e->slots[i].identity = seen->target;
+}
+
+static void store_field(struct emitter *e, const struct site_case *seen)
+{
     LLVMValueRef bits = bits_of(e, operand(e, 2));
     LLVMValueRef object = pointer_to(e, bits);
     mark(e, MEMORY_FIELD, store(e, bits_of(e, operand(e, 1)), object, offset_of_slot(seen->slot)));
@@ -1057,6 +1153,19 @@ static void emit_set_case(struct emitter *e, const struct site_case *seen)
     }
     if (!operand(e, 2)->is_new)
         emit_stored(e, object, operand(e, 1));
+}
+
+static void emit_set_case(struct emitter *e, const struct site_case *seen)
+{
+    if (seen->access >= ACCESS_MORE) {
+        call_runtime(e);
+        forget_shapes(e);
+        return;
+    }
+    if (operand(e, 2)->is_pending)
+        set_pending(e, seen);
+    else
+        store_field(e, seen);
     struct value value = *operand(e, 1);
     e->height -= 2;
     push(e, value);
@@ -1067,28 +1176,75 @@ static void emit_set_case(struct emitter *e, const struct site_case *seen)
 static void emit_code(struct emitter *e, uint32_t first);
 static void analyse(struct emitter *e, struct activation *a, uint32_t first);
 
+/* What is mostly called from elsewhere, as are recursive functions, will have code of its own. */
 static bool can_inline(const struct emitter *e, const struct function *function)
 {
+    const struct function *caller = e->top->function;
+    uint64_t share = CALLS_MAX * (caller->invocation_count + caller->loop_count);
     uint32_t recursion = 0;
-    const struct activation *a = e->top;
-    for (; a->parent != NULL; a = a->parent)
+    for (const struct activation *a = e->top; a != NULL; a = a->parent)
         recursion += a->function == function;
-    bool is_recursive = a->function == function;
-    uint32_t limit = function->code_count <= TINY_WORDS_MAX ? 1 : 0;
-    return function->code_count <= (is_recursive ? RECURSIVE_WORDS_MAX : INLINE_WORDS_MAX) &&
-           recursion <= limit && e->depth < INLINE_DEPTH_MAX &&
-           e->words + function->code_count < INLINED_WORDS_MAX &&
+    return recursion <= RECURSION_MAX && function->invocation_count <= share &&
+           function->code_count <= (recursion > 0 ? RECURSIVE_WORDS_MAX : INLINE_WORDS_MAX) &&
+           e->depth < INLINE_DEPTH_MAX && e->words + function->code_count < INLINED_WORDS_MAX &&
            e->height + function->stack_size < SLOTS_MAX && function->invocation_count > 0;
 }
 
-/* Where the interpreter would return to. */
-static void call_inlined(struct emitter *e, struct function *function, struct closure *closure)
+/* Returns whether an instruction can be executed twice: it does nothing but push a value. */
+static bool is_pure(const struct function *function, instruction code)
+{
+    enum operation operation = operation_of(code);
+    if (operation == OP_GET_PROPERTY) {
+        const struct site *site = &function->sites[operand_of(code)];
+        for (uint32_t i = 0; i < site->case_count; i++)
+            if (site->cases[i].access != ACCESS_INLINE)
+                return false;
+        return !site->is_megamorphic;
+    }
+    if (operation >= OP_LESS && operation <= OP_NEGATE)
+        return operand_of(code) == 0;
+    return operation < OP_POP || operation == OP_GET_LOCAL || operation == OP_GET_GLOBAL ||
+           operation == OP_EQUAL || operation == OP_NOT_EQUAL || operation == OP_NOT;
+}
+
+static bool returns_soon(const struct function *function, uint32_t at)
+{
+    for (uint32_t end = at + EARLY_WORDS_MAX; at < end && at < function->code_count; at++) {
+        enum operation operation = operation_of(function->code[at]);
+        if (operation == OP_RETURN)
+            return true;
+        if (operation >= OP_JUMP && operation <= OP_LOOP)
+            return false;
+        at += words_after(function, function->code[at]);
+    }
+    return false;
+}
+
+/* Of a function that begins with a condition for an early return: returns where it goes on if it
+ * does not return, or 0. Recursive functions are such. */
+static uint32_t end_of_early_return(const struct emitter *e, const struct function *function)
+{
+    uint32_t at = 0;
+    while (at < EARLY_WORDS_MAX && is_pure(function, function->code[at]))
+        at++;
+    if (operation_of(function->code[at]) != OP_POP_JUMP_IF_FALSE || e->depth >= INLINE_DEPTH_MAX ||
+        e->words >= INLINED_WORDS_MAX || e->height + function->stack_size >= SLOTS_MAX ||
+        function->invocation_count == 0)
+        return 0;
+    uint32_t other = at + 1 + operand_of(function->code[at]);
+    return returns_soon(function, at + 1) ? other : returns_soon(function, other) ? at + 1 : 0;
+}
+
+/* Emits the function in line: all of it, or what is before `stop`, at which it is called. */
+static void call_inlined(struct emitter *e, struct function *function, struct closure *closure,
+                         uint32_t stop)
 {
     struct activation *inner = allocate(e, sizeof *inner);
     uint32_t at = e->top->at;
     inner->parent = e->top;
     inner->function = function;
     inner->closure = closure;
+    inner->stop = stop;
     inner->base = e->height - function->arity - 1;
     e->top->at = at + 1;
     e->top = inner;
@@ -1118,6 +1274,7 @@ static void call_code(struct emitter *e, LLVMValueRef compiled, LLVMValueRef clo
         flush_slot(e, i);
     e->height = base;
     wait(e);
+    e->work += GUARD_WORK;
     LLVMValueRef result =
         LLVMBuildCall2(e->builder, e->code_type, code, arguments, 3 + REGISTER_SLOTS, "");
     go_unless(e, compare(e, LLVMIntNE, result, UNDEFINED), e->failed);
@@ -1128,12 +1285,28 @@ static void call_code(struct emitter *e, LLVMValueRef compiled, LLVMValueRef clo
 static void call_function(struct emitter *e, struct function *function, struct closure *closure,
                           LLVMValueRef closure_address)
 {
-    if (can_inline(e, function)) {
-        call_inlined(e, function, closure);
-        return;
-    }
-    call_code(e, address_of(e, function->compiled), closure_address,
-              e->height - function->arity - 1);
+    uint32_t stop = 0;
+    if (can_inline(e, function) || (stop = end_of_early_return(e, function)) != 0)
+        call_inlined(e, function, closure, stop);
+    else
+        call_code(e, address_of(e, function->compiled), closure_address,
+                  e->height - function->arity - 1);
+}
+
+/* Calls the function that is being emitted in line, with the same arguments. */
+static void call_after_all(struct emitter *e)
+{
+    struct activation *inner = e->top;
+    e->height = inner->base + inner->function->arity + 1;
+    LLVMValueRef closure = closure_of(e, inner);
+    e->top = inner->parent;
+    e->depth--;
+    e->top->at--;
+    call_code(e, address_of(e, inner->function->compiled), closure, inner->base);
+    e->top->at++;
+    e->depth++;
+    e->top = inner;
+    go(e, &inner->done);
 }
 
 static void call_method(struct emitter *e, const struct site_case *seen)
@@ -1148,31 +1321,24 @@ static void call_super(struct emitter *e, const struct site_case *seen)
     call_method(e, seen);
 }
 
-/* Pushes a new instance of the young generation. If that has no space, the interpreter allocates:
- * that is rare, and so nothing can move here. If the class has got another root since, its
- * instances have less space than they could have. */
+/* Pushes a new instance, for which the young generation must have space; otherwise, the interpreter
+ * allocates: that is rare, and so nothing can move here. If the class has got another root since,
+ * its instances have less space than they could have. */
 static void new_instance(struct emitter *e, const struct class *class)
 {
     const struct shape *shape = class->root;
-    struct heap *heap = &e->input->vm->heap;
+    const struct heap *heap = &e->input->vm->heap;
     uint64_t size = sizeof(struct instance) + shape->inline_capacity * sizeof(lox_value);
-    const struct object header = {.kind = KIND_INSTANCE};
-    uint64_t rest;
-    size = (size + UNIT - 1) & ~(uint64_t)(UNIT - 1);
+    settle(e, &e->pending, e->slots, e->height);
+    e->pending = allocate(e, sizeof *e->pending);
+    e->pending->shape = shape;
+    e->pending->size = (size + UNIT - 1) & ~(uint64_t)(UNIT - 1);
     LLVMValueRef next = mark(e, MEMORY_HEAP, load(e, e->i64, address_of(e, &heap->next), 0));
     LLVMValueRef end = mark(e, MEMORY_HEAP, load(e, e->i64, address_of(e, &heap->end), 0));
-    LLVMValueRef after = LLVMBuildAdd(e->builder, next, word(e, size), "");
+    LLVMValueRef after = LLVMBuildAdd(e->builder, next, word(e, e->pending->size), "");
     build_guard(e, LLVMBuildICmp(e->builder, LLVMIntULE, after, end, ""), FRAME_IS_BLAMELESS);
-    mark(e, MEMORY_HEAP, store(e, after, address_of(e, &heap->next), 0));
-    LLVMValueRef object = LLVMBuildIntToPtr(e->builder, next, e->pointer, "");
-    memcpy(&rest, (const char *)&header + sizeof(void *), sizeof rest);
-    mark(e, MEMORY_IDENTITY, store(e, word(e, (uintptr_t)shape), object, 0));
-    mark(e, MEMORY_FIELD, store(e, word(e, rest), object, sizeof(void *)));
-    mark(e, MEMORY_FIELD, store(e, word(e, 0), object, offsetof(struct instance, more)));
-    push(e, (struct value){.bits = LLVMBuildOr(e->builder, next, word(e, OBJECT_TAG), ""),
-                           .identity = shape,
-                           .is_object = true,
-                           .is_new = true});
+    push(e,
+         (struct value){.identity = shape, .is_object = true, .is_new = true, .is_pending = true});
 }
 
 static void call_case(struct emitter *e, const struct site_case *seen)
@@ -1239,42 +1405,14 @@ static void emit_closure(struct emitter *e, struct function *function)
 
 static void emit_jump(struct emitter *e, enum operation operation, struct target *target)
 {
-    LLVMValueRef truth;
     if (operation == OP_JUMP) {
         go(e, target);
         return;
     }
-    truth = truth_of(e, operand(e, 1));
+    LLVMValueRef truth = truth_of(e, operand(e, 1));
     if (operation == OP_POP_JUMP_IF_FALSE)
         e->height--;
-    if (operation != OP_JUMP_IF_TRUE)
-        truth = LLVMBuildNot(e->builder, truth, "");
-    go_if(e, truth, target);
-}
-
-static void emit_variable(struct emitter *e, enum operation operation, uint32_t index)
-{
-    uint32_t slot = e->top->base + index;
-    switch (operation) {
-    case OP_GET_LOCAL:
-    case OP_SET_LOCAL:
-        access_local(e, slot, operation == OP_SET_LOCAL);
-        break;
-    case OP_GET_CAPTURED:
-    case OP_SET_CAPTURED:
-        access_captured(e, slot, operation == OP_SET_CAPTURED);
-        break;
-    case OP_GET_BOX:
-    case OP_SET_BOX:
-        access_box(e, box_at(e, index), operation == OP_SET_BOX);
-        break;
-    case OP_GET_GLOBAL:
-        emit_get_global(e, index);
-        break;
-    default:
-        emit_set_global(e, index);
-        break;
-    }
+    go_if(e, truth, operation == OP_JUMP_IF_TRUE, target);
 }
 
 static void emit_operation(struct emitter *e, instruction code)
@@ -1299,13 +1437,21 @@ static void emit_operation(struct emitter *e, instruction code)
         break;
     case OP_GET_LOCAL:
     case OP_SET_LOCAL:
+        access_local(e, a->base + index, operation_of(code) == OP_SET_LOCAL);
+        break;
     case OP_GET_CAPTURED:
     case OP_SET_CAPTURED:
+        access_captured(e, a->base + index, operation_of(code) == OP_SET_CAPTURED);
+        break;
     case OP_GET_BOX:
     case OP_SET_BOX:
+        access_box(e, box_at(e, index), operation_of(code) == OP_SET_BOX);
+        break;
     case OP_GET_GLOBAL:
+        emit_get_global(e, index);
+        break;
     case OP_SET_GLOBAL:
-        emit_variable(e, operation_of(code), index);
+        emit_set_global(e, index);
         break;
     case OP_GET_PROPERTY:
     case OP_SET_PROPERTY:
@@ -1318,7 +1464,7 @@ static void emit_operation(struct emitter *e, instruction code)
     case OP_NOT_EQUAL:
         value = equality(e, operand(e, 2), operand(e, 1));
         e->height -= 2;
-        push_truth(e, operation_of(code) == OP_EQUAL ? value : LLVMBuildNot(e->builder, value, ""));
+        push_truth(e, operation_of(code) == OP_EQUAL ? value : negation(e, value));
         break;
     case OP_LESS:
     case OP_LESS_EQUAL:
@@ -1337,7 +1483,7 @@ static void emit_operation(struct emitter *e, instruction code)
             emit_numeric(e, OP_ADD);
         break;
     case OP_NOT:
-        value = LLVMBuildNot(e->builder, truth_of(e, operand(e, 1)), "");
+        value = negation(e, truth_of(e, operand(e, 1)));
         e->height--;
         push_truth(e, value);
         break;
@@ -1393,6 +1539,8 @@ static void analyse_from(struct emitter *e, struct activation *a, uint32_t first
     reach(a, first, depth, work, &count);
     while (count > 0) {
         uint32_t at = work[--count];
+        if (at == a->stop && at > 0)
+            continue;
         instruction code = function->code[at];
         uint32_t next = at + 1 + words_after(function, code);
         int32_t after = a->depths[at] + stack_effects[operation_of(code)] -
@@ -1421,23 +1569,20 @@ static void analyse_from(struct emitter *e, struct activation *a, uint32_t first
     }
 }
 
-static void clear_analysis(struct emitter *e, struct activation *a)
-{
-    uint32_t count = a->function->code_count + 1;
-    a->depths = allocate(e, count * sizeof *a->depths);
-    a->targets = allocate(e, count * sizeof(struct target *));
-    memset(a->depths, 0xff, count * sizeof *a->depths);
-}
-
+/* Analyses what is emitted of a function: from the instruction `first` on. */
 static void analyse(struct emitter *e, struct activation *a, uint32_t first)
 {
-    clear_analysis(e, a);
-    analyse_from(e, a, 0, (int32_t)a->function->arity + 1);
-    if (first == 0)
-        return;
-    int32_t depth = a->depths[first];
-    clear_analysis(e, a);
-    analyse_from(e, a, first, depth);
+    uint32_t count = a->function->code_count + 1;
+    int32_t depth = (int32_t)a->function->arity + 1;
+    for (uint32_t from = 0;; from = first) {
+        a->depths = allocate(e, count * sizeof *a->depths);
+        a->targets = allocate(e, count * sizeof(struct target *));
+        memset(a->depths, 0xff, count * sizeof *a->depths);
+        analyse_from(e, a, from, depth);
+        if (from == first)
+            return;
+        depth = a->depths[first];
+    }
 }
 
 /* The head of a loop that is reached by its back edge only, in code that begins in an inner loop.
@@ -1446,6 +1591,7 @@ static void begin_unentered_loop(struct emitter *e, struct target *target, uint3
 {
     begin(e, block_of(e, target));
     e->is_live = true;
+    e->pending = NULL;
     e->height = height;
     target->phis = allocate(e, height * sizeof(LLVMValueRef));
     for (uint32_t i = 0; i < height; i++) {
@@ -1488,8 +1634,12 @@ static void emit_code(struct emitter *e, uint32_t first)
         if (!e->is_live)
             continue;
         a->at = at;
-        e->has_failed |= ++e->words > CODE_WORDS_MAX;
-        emit_operation(e, function->code[at]);
+        e->words++;
+        e->has_failed |= ++e->work > WORK_MAX;
+        if (at == a->stop && at > 0)
+            call_after_all(e);
+        else
+            emit_operation(e, function->code[at]);
     }
     for (uint32_t at = 0; at < function->code_count; at++)
         if (a->targets[at] != NULL && a->targets[at]->phis != NULL)
@@ -1542,12 +1692,12 @@ static void load_slots(struct emitter *e, uint32_t height)
 {
     const struct emit_input *input = e->input;
     e->height = 0;
-    for (uint32_t i = 0; i < height; i++)
-        push(e, argument(e, i));
     for (uint32_t i = 0; i < height; i++) {
-        e->slots[i].is_clean = e->slots[i].bits == NULL;
-        if (e->slots[i].is_clean)
-            e->slots[i].bits = load(e, e->i64, e->base, i * sizeof(lox_value));
+        push(e, argument(e, i));
+        struct value *value = operand(e, 1);
+        value->is_clean = value->bits == NULL;
+        if (value->is_clean)
+            value->bits = load(e, e->i64, e->base, i * sizeof(lox_value));
     }
     for (uint32_t i = 0; i < height && input->is_loop; i++)
         if (is_number(input->vm->frame->base[i]) && !input->function->compiled->avoids_loop_types) {
@@ -1586,7 +1736,7 @@ static void emit_all(struct emitter *e)
 {
     const struct emit_input *input = e->input;
     struct activation *a = &e->outermost;
-    if (input->function->code_count > 4 * CODE_WORDS_MAX) {
+    if (input->function->code_count > CODE_WORDS_MAX) {
         e->has_failed = true;
         return;
     }

@@ -18,7 +18,7 @@ enum {
     CHUNK_BLOCKS = 32, /* blocks are mapped in chunks */
     THRESHOLD_MIN = 16 << 20,
     STRESSED_MINORS = 16, /* a stressed heap has one major collection for this many minor ones */
-    SMALLEST_OBJECT = 2 * UNIT,
+    SMALLEST_OBJECT = sizeof(struct object), /* a closure without boxes */
     POISON = 0xdb,
 };
 
@@ -117,7 +117,7 @@ static bool pool_reserve(struct heap *heap, size_t count)
         if (chunk == NULL)
             return false;
         chunk += -(uintptr_t)chunk % BLOCK_SIZE;
-        for (size_t i = 0; i < CHUNK_BLOCKS; i++)
+        for (size_t i = CHUNK_BLOCKS; i-- > 0;)
             pool_push(heap, (struct block *)(void *)(chunk + i * BLOCK_SIZE));
     }
     return true;
@@ -242,11 +242,10 @@ void heap_visit_object(struct heap *heap, void *root)
     memcpy(root, &object, sizeof object);
 }
 
-/* From the last to the first, whose contents are then visited next and moved to cells near it. */
 void heap_visit_values(struct heap *heap, lox_value *values, size_t count)
 {
-    while (count-- > 0)
-        heap_visit(heap, &values[count]);
+    for (size_t i = 0; i < count; i++)
+        heap_visit(heap, &values[i]);
 }
 
 static void visit_instance(struct heap *heap, struct instance *instance)
@@ -278,7 +277,7 @@ static void visit_contents(struct heap *heap, struct object *object)
     visit_words(heap, object + 1, layout->pointer_count, layout->value_count);
     if (layout->item_pointers + layout->item_values == 0)
         return;
-    for (size_t i = object->count; i-- > 0;)
+    for (size_t i = 0; i < object->count; i++)
         visit_words(heap, (char *)object + layout->size + i * layout->item_size,
                     layout->item_pointers, layout->item_values);
 }
@@ -289,10 +288,20 @@ static void visit_roots(struct heap *heap)
         heap->roots[i].visit(heap, heap->roots[i].user);
 }
 
+/* What an object refers to is moved to neighbouring cells, in the order of its fields, and then
+ * likewise what the first of these refers to: the order in which trees are walked. */
 static void visit_work(struct heap *heap)
 {
-    while (heap->work.count > 0)
-        visit_contents(heap, heap->work.items[--heap->work.count]);
+    struct object_list *work = &heap->work;
+    while (work->count > 0) {
+        size_t first = --work->count;
+        visit_contents(heap, work->items[first]);
+        for (size_t last = work->count; first + 1 < last; first++) {
+            struct object *object = work->items[first];
+            work->items[first] = work->items[--last];
+            work->items[last] = object;
+        }
+    }
 }
 
 /* ---- Collections ---- */

@@ -28,7 +28,7 @@
 #include "object.h"
 
 enum {
-    UNIT = 16,        /* sizes and addresses of objects are multiples of it */
+    UNIT = 8,         /* sizes and addresses of objects are multiples of it */
     SMALL_MAX = 1024, /* larger objects are allocated one by one */
     SIZE_CLASSES = SMALL_MAX / UNIT,
     BLOCK_SIZE = 32 * 1024,
