@@ -17,8 +17,8 @@ sub build_link_objects {
         "$source/tests/link_objects.c",
         glob("$source/src/object/*.c"),
         (map { "$source/src/base/$_.c" } qw(error hash hash_set memory utf8)),
-        (map { "$source/arch/$_.c" } qw(arch host_none relocation words)),
-        (map { glob("$source/arch/*/$_.c") } qw(inline_cache registers relocation target)),
+        (map { "$source/arch/$_.c" } qw(arch find host_none relocation words)),
+        (map { glob("$source/arch/*/$_.c") } qw(features inline_cache registers relocation target)),
     );
     return system(@compiler, qw(-std=gnu11 -O1 -w -D_GNU_SOURCE), "-I$source/include", "-I$source/src",
         "-I$source", "-I$source/tests", '-o', $program, @files) == 0;

@@ -30,9 +30,8 @@ sub build {
         "$source/src/base/error.c",      "$source/src/base/utf8.c",
         "$source/src/frame/context.c",
         "$source/arch/arch.c",           "$source/arch/context.c",
-        "$source/arch/words.c",
-        glob("$source/arch/*/inline_cache.c"),
-        glob("$source/arch/*/registers.c"), glob("$source/arch/*/target.c"),
+        "$source/arch/relocation.c",     "$source/arch/words.c",
+        (map { glob("$source/arch/*/$_.c") } qw(features inline_cache registers relocation target)),
         "$source/arch/$arch/context.S",  "$source/arch/$arch/host.c",
         "$source/arch/$arch/host_context.c"
     );
