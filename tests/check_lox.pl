@@ -11,7 +11,7 @@
 #     // expect static error at LINE: TEXT
 #
 # Runs in the build folder, or with CAIRN_LOX=PROGRAM another program. CAIRN_TEST_ROUNDS is the number of random
-# programs; there are fewer in repeated builds, whose programs are slow.
+# programs; there are fewer in repeated builds, whose programs are slow, and fewer modes.
 #
 # SPDX-License-Identifier: MIT
 use strict;
@@ -47,6 +47,7 @@ my $has_compiler = system("@lox --jit=on /dev/null 2>/dev/null") == 0;
 ) if $has_compiler;
 # Each run takes long under emulation, because LLVM is loaded.
 delete @modes{qw(small collected hot loops compiled_collected)} if $has_compiler && $is_emulated;
+delete @modes{qw(small hot loops compiled_collected)} if $has_compiler && $is_repeated;
 my @limit = ('--heap-limit=64');
 
 # ---- Programs with expectations ----
