@@ -125,8 +125,7 @@ int main(int argc, char **argv)
     check(cairn_engine_create(own, support_parse(own_context, text), &options, &engine, &error),
           &error);
     function *outer = (function *)(uintptr_t)cairn_engine_function(engine, "outer", &error);
-    if (outer == NULL)
-        check(error.status, &error);
+    check(error.status, &error);
     const void *inner = cairn_engine_function(engine, "inner", &error);
     check(cairn_site_call(cairn_engine_site(engine, 1, NULL), inner, CAIRN_SYNC, &error), &error);
     check(cairn_site_leave(cairn_engine_site(engine, 2, NULL), handle_exit, NULL, CAIRN_SYNC,
