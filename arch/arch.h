@@ -353,7 +353,7 @@ struct arch_cache_encoder {
  * Implemented in arch/<host>/host.c, as is the next function. */
 const struct cairn_arch *arch_host(void);
 
-/* Returns the encoder of inline caches of the host's architecture; NULL if there is none. */
+/* Returns the encoder of inline caches of the host's architecture; NULL without one. */
 const struct arch_cache_encoder *arch_host_cache_encoder(void);
 
 /* Returns the table of an architecture, or NULL. */

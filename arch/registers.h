@@ -23,7 +23,7 @@ struct arch_registers {
 /* Returns the register that contains a register, which may be such a half. */
 uint16_t registers_whole(const struct arch_registers *registers, uint16_t dwarf);
 
-/* Returns the name of that register; NULL if there is none. */
+/* Returns the name of that register; NULL if it has no name. */
 const char *registers_name(const struct arch_registers *registers, uint16_t dwarf);
 
 extern const struct arch_registers aarch64_registers;

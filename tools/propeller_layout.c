@@ -82,7 +82,7 @@ static uint32_t take_blocks(struct scratch *scratch, const struct profile *profi
     return hot;
 }
 
-/* Orders the blocks of a function, whose edges are `jumps`. Without branches there are none, and
+/* Orders the blocks of a function, whose edges are `jumps`. Without branches there is no edge, and
  * the blocks keep their order. */
 static bool place_blocks(struct placement *placement, struct scratch *scratch,
                          const struct profile *profile, const struct flow *flow,

@@ -68,7 +68,7 @@ struct compiler {
     struct class_unit *class;
     struct local *locals; /* of all units, the innermost last; number 0 has no name */
     uint32_t local_count;
-    struct table *visible; /* from names to numbers of local variables; 0 if there is none */
+    struct table *visible; /* from names to numbers of local variables; 0 for other names */
     struct string *this_name;
     struct string *super_name;
     uint32_t this_end; /* the code after the last `this` */

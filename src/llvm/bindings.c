@@ -288,7 +288,7 @@ enum cairn_status bindings_embed(LLVMModuleRef module, uint64_t key, struct cair
     return status;
 }
 
-/* Reads the binding at `*at`, and advances it. Returns false if there is none. */
+/* Reads the binding at `*at`, and advances it. Returns false if its form is wrong. */
 static bool read_embedded(const struct bindings_section *section, size_t *at, uint64_t *key,
                           struct binding *binding)
 {
