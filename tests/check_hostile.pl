@@ -250,7 +250,7 @@ sub records {
 }
 
 subtest 'disassembled records' => sub {
-    my $count = 20000;
+    my $count = 10000;
     my %offsets = (
         'at one address' => sub { 0 }, 'from the last to the first' => sub { $count - $_[0] },
         'from the first to the last' => sub { $_[0] });
@@ -334,7 +334,7 @@ subtest 'a long name is written in full until long names have a total' => sub {
 };
 
 # Many lookups of one address about which the file contains much.
-my $asked_often = "1000\n" x 30000;
+my $asked_often = "1000\n" x 5000;
 
 subtest 'records and faults of one address' => sub {
     my $faults = join '', map { pack 'L<L<L<', 1, $_, 0 } 1 .. 40000;
