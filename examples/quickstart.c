@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { PATCHPOINT_ID = 42, RETARGETS = 1000000, SYNCHRONISED_RETARGETS = 1000 };
+enum { PATCHPOINT_ID = 42, RETARGETS = 100000, SYNCHRONISED_RETARGETS = 1000 };
 
 static int64_t add_one(int64_t x) { return x + 1; }
 static int64_t add_hundred(int64_t x) { return x + 100; }

@@ -187,7 +187,7 @@ START_TEST(child_calls_the_far_target_of_the_moment_of_the_fork)
     struct patchers patchers = {.strength = strengths[_i % 2]};
     load_site(&patchers, support_modes[_i / 2]);
     start_patching(&patchers, 1);
-    fork_and_expect(&patchers, CHILDREN, expect_what_was_finished);
+    fork_and_expect(&patchers, fork_rounds(CHILDREN), expect_what_was_finished);
     stop_patching(&patchers);
 }
 END_TEST
@@ -199,7 +199,7 @@ START_TEST(child_calls_the_near_or_far_target_of_the_moment_of_the_fork)
     patchers.targets[1] = patchers.fixture.near_one;
     patchers.targets[2] = patchers.fixture.near_two;
     start_patching(&patchers, 1);
-    fork_and_expect(&patchers, CHILDREN, expect_what_was_finished);
+    fork_and_expect(&patchers, fork_rounds(CHILDREN), expect_what_was_finished);
     stop_patching(&patchers);
 }
 END_TEST
@@ -210,7 +210,7 @@ START_TEST(child_calls_a_target_where_several_threads_patch_one_site)
     load_site(&patchers, support_modes[_i]);
     patchers.targets[1] = patchers.fixture.near_one;
     start_patching(&patchers, PATCHERS_MAX);
-    fork_and_expect(&patchers, CHILDREN, expect_some_target);
+    fork_and_expect(&patchers, fork_rounds(CHILDREN), expect_some_target);
     stop_patching(&patchers);
 }
 END_TEST
@@ -220,7 +220,7 @@ START_TEST(grandchild_calls_what_its_parent_calls)
     struct patchers patchers = {.strength = CAIRN_RELAXED};
     load_site(&patchers, support_modes[_i]);
     start_patching(&patchers, 1);
-    fork_and_expect(&patchers, CHILDREN / 4, expect_the_same_in_a_grandchild);
+    fork_and_expect(&patchers, fork_rounds(CHILDREN / 4), expect_the_same_in_a_grandchild);
     stop_patching(&patchers);
 }
 END_TEST
@@ -414,7 +414,7 @@ START_TEST(neither_sees_what_the_threads_of_the_other_do)
         traffic.kept[i] = load_some(traffic.runtime, i, &traffic.code[i]);
     }
     start_traffic(&traffic);
-    for (int i = 0; i < CHILDREN / 4; i++) {
+    for (int i = 0; i < fork_rounds(CHILDREN / 4); i++) {
         pid_t child = fork();
         ck_assert_int_ge(child, 0);
         if (child == 0) {

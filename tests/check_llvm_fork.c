@@ -213,7 +213,7 @@ START_TEST(child_has_the_caches_of_the_moment_of_the_fork)
         return;
     create_world(&world, site_modes[_i]);
     ck_assert_int_eq(pthread_create(&thread, NULL, change_all_the_time, &world), 0);
-    for (int i = 0; i < CHILDREN; i++) {
+    for (int i = 0; i < fork_rounds(CHILDREN); i++) {
         pid_t child = fork();
         ck_assert_int_ge(child, 0);
         if (child == 0) {
@@ -308,7 +308,7 @@ START_TEST(neither_sees_the_caches_that_the_other_changes)
         return;
     create_world(&world, site_modes[_i]);
     start_changing(&world, &thread);
-    for (int i = 0; i < CHILDREN; i++) {
+    for (int i = 0; i < fork_rounds(CHILDREN); i++) {
         pid_t child = fork();
         ck_assert_int_ge(child, 0);
         if (child == 0) {

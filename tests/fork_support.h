@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 /* Whether the build's allocator cannot be used in the child of a process whose threads allocate:
@@ -19,6 +20,12 @@ static inline bool fork_breaks_the_allocator(void)
 #else
     return false;
 #endif
+}
+
+/* How many children a test forks that forks `usual` ones natively. An emulator takes a second for some. */
+static inline int fork_rounds(int usual)
+{
+    return getenv("CAIRN_TEST_EMULATED") != NULL ? (usual + 3) / 4 : usual;
 }
 
 /* Ends the calling child by SIGALRM after `seconds`. Check's own handler of that signal, which the
