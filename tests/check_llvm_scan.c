@@ -377,28 +377,46 @@ START_TEST(bundles_are_told_apart)
 }
 END_TEST
 
+/* Compiled code, and its stack map with the first record. */
+struct compiled {
+    LLVMMemoryBufferRef buffer;
+    cairn_object *object;
+    struct cairn_stackmap map;
+    struct cairn_stackmap_record record;
+};
+
+static struct compiled compile_for(LLVMModuleRef module, const char *triple)
+{
+    const struct support_compilation compilation = {.triple = triple};
+    struct compiled compiled = {.buffer = support_compile_to_memory(module, &compilation)};
+    struct cairn_object_section section = {0};
+    size_t offset = 0;
+    ck_assert_ok(cairn_object_open_memory(LLVMGetBufferStart(compiled.buffer),
+                                          LLVMGetBufferSize(compiled.buffer), NULL,
+                                          &compiled.object, NULL));
+    ck_assert_ok(cairn_object_next_section(
+        compiled.object, &(struct cairn_object_filter){.name = CAIRN_OBJECT_STACKMAPS}, &section,
+        NULL));
+    ck_assert_ok(cairn_stackmap_read(&section.contents, &offset, &compiled.map, NULL));
+    ck_assert(cairn_stackmap_next(&compiled.map, &compiled.record));
+    return compiled;
+}
+
+static void release(struct compiled *compiled)
+{
+    cairn_object_destroy(compiled->object);
+    LLVMDisposeMemoryBuffer(compiled->buffer);
+}
+
 /* Has GC transitions. */
 static const char statepoint_triple[] = "x86_64-linux-gnu";
 
 static struct cairn_statepoint compile_statepoint(LLVMModuleRef module)
 {
-    const struct support_compilation compilation = {.triple = statepoint_triple};
-    LLVMMemoryBufferRef buffer = support_compile_to_memory(module, &compilation);
-    cairn_object *object;
-    struct cairn_object_section section = {0};
-    struct cairn_stackmap map;
-    struct cairn_stackmap_record record = {0};
+    struct compiled compiled = compile_for(module, statepoint_triple);
     struct cairn_statepoint statepoint;
-    size_t offset = 0;
-    ck_assert_ok(cairn_object_open_memory(LLVMGetBufferStart(buffer), LLVMGetBufferSize(buffer),
-                                          NULL, &object, NULL));
-    ck_assert_ok(cairn_object_next_section(
-        object, &(struct cairn_object_filter){.name = CAIRN_OBJECT_STACKMAPS}, &section, NULL));
-    ck_assert_ok(cairn_stackmap_read(&section.contents, &offset, &map, NULL));
-    ck_assert(cairn_stackmap_next(&map, &record));
-    ck_assert_ok(cairn_stackmap_statepoint(&map, &record, &statepoint, NULL));
-    cairn_object_destroy(object);
-    LLVMDisposeMemoryBuffer(buffer);
+    ck_assert_ok(cairn_stackmap_statepoint(&compiled.map, &compiled.record, &statepoint, NULL));
+    release(&compiled);
     return statepoint;
 }
 
@@ -419,6 +437,37 @@ START_TEST(record_has_the_deopt_values_that_are_declared)
     ck_assert_uint_eq(statepoint.deopt_count, row->deopt_count);
     ck_assert_uint_eq(statepoint.pair_count, 0);
     ck_assert_uint_eq(statepoint.alloca_count, 0);
+    LLVMDisposeModule(module);
+}
+END_TEST
+
+/* FastISel, which compiles the call at -O0, would let another value have the register. */
+START_TEST(registers_of_arguments_hold_no_live_value)
+{
+    static const struct {
+        const char *triple;
+        uint16_t arguments[2]; /* DWARF numbers */
+    } rows[] = {{"powerpc64le-linux-gnu", {3, 4}},
+                {"powerpc64-linux-gnu", {3, 4}},
+                {"aarch64-linux-gnu", {0, 1}},
+                {"x86_64-linux-gnu", {5, 4}}};
+    static const char text[] = SUPPORT_INTRINSICS
+        "define i64 @f(i64 %a) {\n"
+        "  %r = call i64 (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.i64(i64 1, i32 48,"
+        " ptr null, i32 2, i64 11, i64 22, i64 %a)\n"
+        "  ret i64 %r\n}\n";
+    if (!support_has_target(rows[_i].triple))
+        return;
+    LLVMModuleRef module = support_parse_valid(context, text);
+    LLVMSetTarget(module, rows[_i].triple);
+    ck_assert_ok(cairn_scan_module(module, set, NULL));
+    struct compiled compiled = compile_for(module, rows[_i].triple);
+    const struct cairn_location live = cairn_stackmap_location(&compiled.map, &compiled.record, 0);
+    if (live.kind == CAIRN_LOCATION_REGISTER) {
+        ck_assert_uint_ne(live.dwarf, rows[_i].arguments[0]);
+        ck_assert_uint_ne(live.dwarf, rows[_i].arguments[1]);
+    }
+    release(&compiled);
     LLVMDisposeModule(module);
 }
 END_TEST
@@ -693,6 +742,7 @@ int main(void)
     tcase_add_test(tests, invoked_statepoint_is_declared);
     tcase_add_loop_test(tests, bundles_are_told_apart, 0, 2 * BUNDLES_ROWS);
     tcase_add_loop_test(tests, record_has_the_deopt_values_that_are_declared, 0, 2 * BUNDLES_ROWS);
+    tcase_add_loop_test(tests, registers_of_arguments_hold_no_live_value, 0, 4);
     tcase_add_test(tests, functions_of_similar_names_are_no_sites);
     tcase_add_test(tests, calls_in_functions_that_are_available_externally_are_not_declared);
     tcase_add_test(tests, equal_duplicates_are_one_declaration);

@@ -130,6 +130,31 @@ START_TEST(targets_that_are_constant_are_called_at_every_level)
 }
 END_TEST
 
+/* ---- Arguments ---- */
+
+static int64_t subtract(int64_t x, int64_t y) { return x - y; }
+
+/* The function's own argument is elsewhere in the call, and live across it. */
+START_TEST(targets_get_their_arguments_at_every_level)
+{
+    char text[1024];
+    snprintf(text, sizeof text,
+             SUPPORT_INTRINSICS
+             "define i64 @f(i64 %%x) {\n"
+             "  %%a = call i64 (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.i64(i64 1, "
+             "i32 64, ptr inttoptr (i64 %llu to ptr), i32 2, i64 1000, i64 %%x, i64 %%x)\n"
+             "  %%b = add i64 %%a, %%x\n"
+             "  ret i64 %%b\n}\n",
+             (unsigned long long)(uintptr_t)subtract);
+    for (unsigned i = 0; i < ENGINES; i++) {
+        struct cairn_engine_options options = engine_options(i);
+        cairn_engine *engine = load(text, &options);
+        ck_assert_int_eq(call(engine, 7), 1000);
+        cairn_engine_destroy(engine);
+    }
+}
+END_TEST
+
 /* ---- Invalid targets ---- */
 
 static const struct {
@@ -404,6 +429,7 @@ int main(void)
     tcase_set_timeout(tests, 60);
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_loop_test(tests, targets_that_are_constant_are_called_at_every_level, 0, CALLED);
+    tcase_add_test(tests, targets_get_their_arguments_at_every_level);
     tcase_add_loop_test(tests, targets_that_llvm_does_not_call_are_refused_by_the_check, 0,
                         REFUSED);
     tcase_add_loop_test(tests, targets_that_llvm_does_not_call_are_refused_by_engines, 0, REFUSED);

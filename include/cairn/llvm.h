@@ -302,6 +302,9 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_signature_of_function(
  * ordinary calls in functions without an intrinsic that makes a record or an invoke with such a
  * bundle, of which LLVM 14 to 22 make no record.
  *
+ * On PPC64, marks an argument of each patch point `inreg`, unless its calling convention is
+ * anyregcc: LLVM's FastISel (at -O0, with optnone or EnableFastISel) loses the arguments of others.
+ *
  * An ID may occur several times, because inlining and unrolling duplicate calls. Declarations are
  * added in the order of the module. Takes O(instructions + records) time: a few nanoseconds for
  * each instruction. Errors, which leave `declarations` unchanged: CONFLICT (two shapes of an ID;

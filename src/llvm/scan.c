@@ -43,6 +43,29 @@ static enum cairn_status read_call(LLVMValueRef instruction, struct site_call *c
                      problem->instead);
 }
 
+/* Keeps the arguments of patch points on PPC64. There, FastISel of LLVM 14 to 22 loads them into
+ * registers, and does not list these among those that the patch point reads (PPCFastISel.cpp,
+ * fastLowerCall, does not set OutRegs). So the loads are removed, or other values take the
+ * registers. It leaves a call to SelectionDAG if an argument is `inreg`, which has no other effect
+ * on PPC64. With anyregcc, it lists the arguments. This is part of scanning, because engines and
+ * adapters scan every module before it is compiled. */
+static void keep_arguments(const struct site_call *call)
+{
+    enum { FIRST_PARAMETER = 1 }; /* in the C API's numbers; 0 is the result */
+    static const char name[] = "inreg";
+    enum cairn_architecture architecture =
+        types_architecture(LLVMGetGlobalParent(ir_function_of(call->call)));
+    bool is_ppc64 = architecture == CAIRN_ARCHITECTURE_PPC64_ELFV2 ||
+                    architecture == CAIRN_ARCHITECTURE_PPC64_ELFV1;
+    if (!is_ppc64 || call->kind != CAIRN_RECORD_PATCHPOINT || call->argument_count == 0 ||
+        call->calling_convention == CAIRN_CALLING_CONVENTION_ANYREG)
+        return;
+    unsigned kind = LLVMGetEnumAttributeKindForName(name, sizeof name - 1);
+    LLVMContextRef context = LLVMGetTypeContext(LLVMTypeOf(call->call));
+    LLVMAddCallSiteAttribute(call->call, FIRST_PARAMETER + call->first_argument,
+                             LLVMCreateEnumAttribute(context, kind, 0));
+}
+
 enum cairn_status scan_declare(cairn_declarations *declarations,
                                const struct cairn_declaration *declaration, bool undeclares,
                                struct cairn_error *error)
@@ -93,8 +116,10 @@ enum cairn_status scan_module(LLVMModuleRef module, bool undeclares,
     LLVMValueRef next = NULL;
     while (status == CAIRN_OK && (next = next_call(module, next)) != NULL) {
         status = read_call(next, &call, error);
-        if (status == CAIRN_OK)
-            status = declare_call(&call, undeclares, declarations, error);
+        if (status != CAIRN_OK)
+            break;
+        keep_arguments(&call);
+        status = declare_call(&call, undeclares, declarations, error);
     }
     if (status != CAIRN_OK)
         cairn_declarations_truncate(declarations, known);
