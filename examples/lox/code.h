@@ -18,9 +18,6 @@
  * right. For each kind of variable, SET follows GET. */
 #define OPERATIONS(X)                                                                              \
     X(CONSTANT, 1)           /* number of a constant   | → constant */                           \
-    X(PUSH_NIL, 1)           /*                        | → nil */                                \
-    X(PUSH_TRUE, 1)          /*                        | → true */                               \
-    X(PUSH_FALSE, 1)         /*                        | → false */                              \
     X(POP, 0)                /* count                  | that many values → */                   \
     X(GET_LOCAL, 1)          /* slot                   | → value */                              \
     X(SET_LOCAL, 0)          /* slot                   | value → value */                        \
@@ -142,7 +139,7 @@ struct function {
     instruction *code;
     uint32_t *lines; /* of each instruction */
     uint32_t code_count;
-    lox_value *constants; /* numbers, and strings in the old generation */
+    lox_value *constants; /* strings among them are old */
     uint32_t constant_count;
     struct site *sites;
     uint32_t site_count;

@@ -243,7 +243,10 @@ static void emit_loop(struct compiler *c, uint32_t start)
 
 static void emit_default_return(struct compiler *c)
 {
-    emit(c, c->unit->kind == UNIT_INITIALIZER ? OP_GET_LOCAL : OP_PUSH_NIL, 0);
+    if (c->unit->kind == UNIT_INITIALIZER)
+        emit(c, OP_GET_LOCAL, 0);
+    else
+        emit_constant(c, OP_CONSTANT, NIL);
     emit(c, OP_RETURN, 0);
 }
 
@@ -426,7 +429,11 @@ static void string(struct compiler *c)
     emit_constant(c, OP_CONSTANT, object_value(text));
 }
 
-static void literal(struct compiler *c) { emit(c, rules[c->previous.type].operation, 0); }
+static void literal(struct compiler *c)
+{
+    bool is_nil = c->previous.type == TOKEN_NIL;
+    emit_constant(c, OP_CONSTANT, is_nil ? NIL : bool_value(c->previous.type == TOKEN_TRUE));
+}
 
 static void grouping(struct compiler *c) { expression_and(c, ')', "Expect ')' after expression."); }
 
@@ -567,9 +574,9 @@ static const struct rule rules[TOKEN_TYPES] = {
     [TOKEN_NUMBER] = {number, NULL, LEVEL_NONE, 0},
     [TOKEN_AND] = {NULL, logical, LEVEL_AND, OP_JUMP_IF_FALSE},
     [TOKEN_OR] = {NULL, logical, LEVEL_OR, OP_JUMP_IF_TRUE},
-    [TOKEN_FALSE] = {literal, NULL, LEVEL_NONE, OP_PUSH_FALSE},
-    [TOKEN_TRUE] = {literal, NULL, LEVEL_NONE, OP_PUSH_TRUE},
-    [TOKEN_NIL] = {literal, NULL, LEVEL_NONE, OP_PUSH_NIL},
+    [TOKEN_FALSE] = {literal, NULL, LEVEL_NONE, 0},
+    [TOKEN_TRUE] = {literal, NULL, LEVEL_NONE, 0},
+    [TOKEN_NIL] = {literal, NULL, LEVEL_NONE, 0},
     [TOKEN_THIS] = {this_, NULL, LEVEL_NONE, 0},
     [TOKEN_SUPER] = {super_, NULL, LEVEL_NONE, 0},
 };
@@ -663,7 +670,7 @@ static void function_declaration(struct compiler *c)
     }
     uint32_t slot = c->local_count - c->unit->first_local - 1;
     make_ready(c);
-    emit(c, OP_PUSH_NIL, 0);
+    emit_constant(c, OP_CONSTANT, NIL);
     function(c, UNIT_FUNCTION, name, OP_CLOSURE);
     emit(c, OP_SET_LOCAL, slot);
     emit(c, OP_POP, 1);
@@ -730,7 +737,7 @@ static void var_declaration(struct compiler *c)
     if (match(c, '='))
         expression(c);
     else
-        emit(c, OP_PUSH_NIL, 0);
+        emit_constant(c, OP_CONSTANT, NIL);
     expect(c, ';', "Expect ';' after variable declaration.");
     define_variable(c, name);
 }

@@ -1417,8 +1417,6 @@ static void emit_jump(struct emitter *e, enum operation operation, struct target
 
 static void emit_operation(struct emitter *e, instruction code)
 {
-    static const lox_value literals[] = {
-        [OP_PUSH_NIL] = NIL, [OP_PUSH_TRUE] = TRUE, [OP_PUSH_FALSE] = FALSE};
     struct activation *a = e->top;
     struct function *function = a->function;
     uint32_t index = operand_of(code);
@@ -1426,11 +1424,6 @@ static void emit_operation(struct emitter *e, instruction code)
     switch (operation_of(code)) {
     case OP_CONSTANT:
         push_constant(e, function->constants[index]);
-        break;
-    case OP_PUSH_NIL:
-    case OP_PUSH_TRUE:
-    case OP_PUSH_FALSE:
-        push_constant(e, literals[operation_of(code)]);
         break;
     case OP_POP:
         e->height -= index;

@@ -453,15 +453,6 @@ bool run(struct vm *vm, const struct frame *last)
 op_CONSTANT:
     *top++ = function->constants[OPERAND];
     NEXT();
-op_PUSH_NIL:
-    *top++ = NIL;
-    NEXT();
-op_PUSH_TRUE:
-    *top++ = TRUE;
-    NEXT();
-op_PUSH_FALSE:
-    *top++ = FALSE;
-    NEXT();
 op_POP:
     top -= OPERAND;
     NEXT();
