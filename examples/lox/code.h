@@ -88,11 +88,8 @@ enum { SEEN_STRINGS = 1, SEEN_OTHERS = 2 };
 /* ---- Feedback ---- */
 
 enum access {
-    ACCESS_NONE,
-    ACCESS_INLINE, /* field `slot` of the instance itself; `target` is the shape after a store */
-    ACCESS_ADD_INLINE, /* the same, and the store adds the field */
-    ACCESS_MORE,       /* field `slot` of the instance's array */
-    ACCESS_ADD_MORE,
+    ACCESS_INLINE,    /* field `slot` of the instance itself; `target` is the shape after a store */
+    ACCESS_MORE,      /* the same in the instance's array */
     ACCESS_METHOD,    /* `target` is the method's closure */
     ACCESS_CALL,      /* the key is the function that is called */
     ACCESS_CONSTRUCT, /* the key is the class; `target` is the closure of its init, or NULL */

@@ -1009,7 +1009,7 @@ static bool are_alike(const struct site_case *a, const struct site_case *b)
 {
     return a->access == b->access && a->slot == b->slot &&
            (a->access == ACCESS_INLINE || a->access == ACCESS_METHOD) &&
-           (a->target == b->target || (a->target == a->key && b->target == b->key));
+           (a->target == a->key ? b->target == b->key : a->target == b->target);
 }
 
 /* Returns whether case `at` is like an earlier one, which is emitted for both. */

@@ -230,13 +230,11 @@ bool property_find_store(struct heap *heap, lox_value *root, const struct string
 {
     struct shape *shape = shape_of(as_instance(*root));
     uint32_t slot = shape_slot(shape, name);
-    bool is_inline = slot < shape->inline_capacity;
     *found = (struct site_case){.key = shape, .target = shape, .slot = slot};
-    found->access = is_inline ? ACCESS_INLINE : ACCESS_MORE;
+    found->access = slot < shape->inline_capacity ? ACCESS_INLINE : ACCESS_MORE;
     if (slot < shape->field_count)
         return true;
-    found->access = is_inline ? ACCESS_ADD_INLINE : ACCESS_ADD_MORE;
-    if (!is_inline && !reserve_more(heap, root, slot - shape->inline_capacity))
+    if (found->access == ACCESS_MORE && !reserve_more(heap, root, slot - shape->inline_capacity))
         return false;
     if (shape->fields == NULL && shape->field_count < SHARED_FIELDS_MAX &&
         shape->class->shape_count < SHAPES_PER_CLASS_MAX) {
@@ -253,11 +251,11 @@ bool field_set(struct heap *heap, lox_value *root, const lox_value *value,
 {
     struct shape *shape = found->target;
     struct object *changed = as_object(*root);
-    if (found->access == ACCESS_INLINE || found->access == ACCESS_ADD_INLINE) {
+    if (found->access == ACCESS_INLINE) {
         as_instance(*root)->values[found->slot] = *value;
     } else {
         uint32_t place = found->slot - shape->inline_capacity;
-        if (found->access == ACCESS_ADD_MORE && !reserve_more(heap, root, place))
+        if (!reserve_more(heap, root, place))
             return false;
         as_instance(*root)->more->values[place] = *value;
         changed = &as_instance(*root)->more->object;
