@@ -75,7 +75,8 @@ void *heap_map(size_t size)
     return address == MAP_FAILED ? NULL : address;
 }
 
-bool heap_init(struct heap *heap, const struct heap_options *options)
+bool heap_init(struct heap *heap, const struct heap_options *options, heap_roots *visit_roots,
+               void *user)
 {
     size_t limit = options->limit != 0 ? options->limit : default_limit();
     *heap = (struct heap){
@@ -83,6 +84,8 @@ bool heap_init(struct heap *heap, const struct heap_options *options)
         .is_stressed = options->is_stressed,
         .limit = limit,
         .threshold = limit < THRESHOLD_MIN ? limit : THRESHOLD_MIN,
+        .visit_roots = visit_roots,
+        .user = user,
     };
     heap->young = heap_map(heap->young_size);
     if (heap->young == NULL)
@@ -90,14 +93,6 @@ bool heap_init(struct heap *heap, const struct heap_options *options)
     heap->next = heap->young;
     heap->end = heap->is_stressed ? heap->young : heap->young + heap->young_size;
     return list_reserve(&heap->work, heap->young_size / SMALLEST_OBJECT);
-}
-
-void heap_add_roots(struct heap *heap, heap_roots *visit, void *user)
-{
-    if (heap->root_count == ROOT_CALLBACKS_MAX)
-        abort();
-    heap->roots[heap->root_count].visit = visit;
-    heap->roots[heap->root_count++].user = user;
 }
 
 /* ---- Blocks and cells ---- */
@@ -282,12 +277,6 @@ static void visit_contents(struct heap *heap, struct object *object)
                     layout->item_pointers, layout->item_values);
 }
 
-static void visit_roots(struct heap *heap)
-{
-    for (size_t i = 0; i < heap->root_count; i++)
-        heap->roots[i].visit(heap, heap->roots[i].user);
-}
-
 /* What an object refers to is moved to neighbouring cells, in the order of its fields, and then
  * likewise what the first of these refers to: the order in which trees are walked. */
 static void visit_work(struct heap *heap)
@@ -310,7 +299,7 @@ static void minor_collection(struct heap *heap)
 {
     heap->is_major = false;
     heap->minor_count++;
-    visit_roots(heap);
+    heap->visit_roots(heap, heap->user);
     for (size_t i = 0; i < heap->remembered.count; i++) {
         heap->remembered.items[i]->flags |= FLAG_WATCHED;
         visit_contents(heap, heap->remembered.items[i]);
@@ -392,7 +381,7 @@ static void major_collection(struct heap *heap)
 {
     heap->is_major = true;
     heap->major_count++;
-    visit_roots(heap);
+    heap->visit_roots(heap, heap->user);
     for (size_t i = 0; i < heap->pinned.count; i++)
         heap_visit_object(heap, &heap->pinned.items[i]);
     visit_work(heap);

@@ -17,8 +17,7 @@
  * D. A collection cannot fail halfway: all the memory that it can need is reserved before it
  * begins. If that fails, there is no collection, and the allocation returns NULL.
  *
- * Roots are found by callbacks. The interpreter has one; a compiler that keeps values in registers
- * and native frames adds one that walks these.
+ * Roots are found by a callback of the VM's.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -32,7 +31,6 @@ enum {
     SMALL_MAX = 1024, /* larger objects are allocated one by one */
     SIZE_CLASSES = SMALL_MAX / UNIT,
     BLOCK_SIZE = 32 * 1024,
-    ROOT_CALLBACKS_MAX = 4,
 };
 
 struct heap;
@@ -86,18 +84,15 @@ struct heap {
     struct object_list work;   /* objects whose contents were not yet visited */
     struct object_list pinned; /* old objects that are kept to the end */
     struct string_set strings;
-    struct {
-        heap_roots *visit;
-        void *user;
-    } roots[ROOT_CALLBACKS_MAX];
-    size_t root_count;
+    heap_roots *visit_roots;
+    void *user; /* its argument */
     size_t minor_count;
     size_t major_count;
 };
 
 /* Returns false if there is not enough memory. */
-bool heap_init(struct heap *heap, const struct heap_options *options);
-void heap_add_roots(struct heap *heap, heap_roots *visit, void *user);
+bool heap_init(struct heap *heap, const struct heap_options *options, heap_roots *visit_roots,
+               void *user);
 
 /* Visits a root. It is changed if the object moves. */
 void heap_visit(struct heap *heap, lox_value *root);

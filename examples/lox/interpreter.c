@@ -171,16 +171,6 @@ static bool construct(struct vm *vm, uint32_t argument_count)
     return class->init == NULL || enter(vm, class->init, argument_count);
 }
 
-static bool call_native(struct vm *vm, const struct native *native, uint32_t argument_count)
-{
-    if (!accepts(vm, native->arity, argument_count))
-        return false;
-    lox_value result = native->call(vm, vm->top - argument_count);
-    vm->top -= argument_count;
-    vm->top[-1] = result;
-    return true;
-}
-
 static bool call_value(struct vm *vm, uint32_t argument_count)
 {
     lox_value *callee = vm->top - argument_count - 1;
@@ -192,7 +182,10 @@ static bool call_value(struct vm *vm, uint32_t argument_count)
         case KIND_CLASS:
             return construct(vm, argument_count);
         case KIND_NATIVE:
-            return call_native(vm, (struct native *)object, argument_count);
+            if (!accepts(vm, 0, argument_count))
+                return false;
+            *callee = ((struct native *)object)->call();
+            return true;
         case KIND_BOUND_METHOD:
             *callee = ((struct bound_method *)object)->receiver;
             return enter(vm, ((struct bound_method *)object)->method, argument_count);

@@ -58,12 +58,11 @@ struct string {
 };
 
 struct function; /* code.h */
-struct vm;
 
+/* A function of C without parameters. */
 struct native {
     struct object object;
-    uint32_t arity;
-    lox_value (*call)(struct vm *vm, const lox_value *arguments);
+    lox_value (*call)(void);
 };
 
 /* A variable that closures share. A local variable that is captured is replaced by its box at the

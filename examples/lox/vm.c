@@ -65,12 +65,7 @@ uint32_t global_number(struct vm *vm, struct string *name)
     return globals->count++;
 }
 
-static lox_value clock_native(struct vm *vm, const lox_value *arguments)
-{
-    (void)vm;
-    (void)arguments;
-    return number_value((double)clock() / CLOCKS_PER_SEC);
-}
+static lox_value clock_native(void) { return number_value((double)clock() / CLOCKS_PER_SEC); }
 
 /* ---- Set-up ---- */
 
@@ -80,20 +75,19 @@ bool vm_init(struct vm *vm, const struct heap_options *options)
                       .frames = heap_map((FRAMES_MAX + FRAMES_SPARE) * sizeof *vm->frames)};
     vm->globals.values = heap_map(GLOBALS_MAX * sizeof *vm->globals.values);
     vm->globals.are_assigned = heap_map(GLOBALS_MAX);
-    if (!heap_init(&vm->heap, options) || vm->stack == NULL || vm->frames == NULL ||
-        vm->globals.values == NULL || vm->globals.are_assigned == NULL)
+    if (!heap_init(&vm->heap, options, visit_roots, vm) || vm->stack == NULL ||
+        vm->frames == NULL || vm->globals.values == NULL || vm->globals.are_assigned == NULL)
         return false;
     vm->top = vm->stack;
     vm->frame = vm->frames;
     vm->frame->base = vm->stack;
-    heap_add_roots(&vm->heap, visit_roots, vm);
     vm->heap.is_paused = true; /* not all of this is in a root yet */
     vm->init_name = string_intern(&vm->heap, "init", 4);
     struct string *clock_name = string_intern(&vm->heap, "clock", 5);
     struct native *native = heap_new_old(&vm->heap, KIND_NATIVE, sizeof *native);
     if (vm->init_name == NULL || clock_name == NULL || native == NULL)
         return false;
-    native->call = clock_native; /* without parameters */
+    native->call = clock_native;
     vm->globals.values[global_number(vm, clock_name)] = object_value(native);
     vm->heap.is_paused = false;
     return true;
