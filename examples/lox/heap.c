@@ -313,16 +313,6 @@ static void minor_collection(struct heap *heap)
     heap->next = heap->young;
 }
 
-static void cell_free(struct heap *heap, struct object *cell, size_t size)
-{
-    if (cell->kind == KIND_FREE)
-        return;
-    heap->old_bytes -= size;
-    if (heap->is_stressed)
-        memset(cell, POISON, size);
-    cell->kind = KIND_FREE;
-}
-
 /* Frees what is not marked in the block. Returns whether there is an object left. */
 static bool block_sweep(struct heap *heap, struct size_class *class, struct block *block)
 {
@@ -335,7 +325,11 @@ static bool block_sweep(struct heap *heap, struct size_class *class, struct bloc
             live++;
             continue;
         }
-        cell_free(heap, cell, block->cell_size);
+        if (cell->kind != KIND_FREE)
+            heap->old_bytes -= block->cell_size;
+        if (heap->is_stressed)
+            memset(cell, POISON, block->cell_size);
+        cell->kind = KIND_FREE;
         cell->identity = class->free;
         class->free = cell;
     }
@@ -435,11 +429,9 @@ static struct object *large_new(struct heap *heap, size_t size)
 void *heap_new_old(struct heap *heap, enum kind kind, size_t size)
 {
     size = (size + UNIT - 1) & ~(size_t)(UNIT - 1);
-    if (heap->is_stressed || size > heap->threshold || heap->old_bytes > heap->threshold - size) {
-        bool is_full = size > heap->threshold || heap->old_bytes > heap->threshold - size;
-        if (!heap_collect(heap, is_full))
-            return NULL;
-    }
+    bool is_full = size > heap->threshold || heap->old_bytes > heap->threshold - size;
+    if ((is_full || heap->is_stressed) && !heap_collect(heap, is_full))
+        return NULL;
     if (!heap->is_paused && (size > heap->limit || heap->old_bytes > heap->limit - size))
         return NULL;
     struct object *object = NULL;
@@ -452,21 +444,6 @@ void *heap_new_old(struct heap *heap, enum kind kind, size_t size)
     object->kind = (uint8_t)kind;
     object->flags = FLAG_WATCHED;
     return object;
-}
-
-void heap_give_back(struct heap *heap, struct object *object)
-{
-    size_t size = rounded_size(object);
-    if (size > SMALL_MAX) {
-        heap->large.count--;
-        heap->old_bytes -= size;
-        free(object);
-        return;
-    }
-    struct size_class *class = &heap->classes[size / UNIT - 1];
-    cell_free(heap, object, size);
-    object->identity = class->free;
-    class->free = object;
 }
 
 void heap_pin(struct heap *heap, void *object) { list_push(&heap->pinned, object); }

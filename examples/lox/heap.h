@@ -110,9 +110,6 @@ void heap_remember(struct heap *heap, struct object *object);
 /* Returns a new object in the old generation, filled with zeros but for its header, or NULL. */
 void *heap_new_old(struct heap *heap, enum kind kind, size_t size);
 
-/* Frees an old object to which nothing refers. It must be the newest one. */
-void heap_give_back(struct heap *heap, struct object *object);
-
 /* Keeps an old object to the end: for addresses in inline caches. */
 void heap_pin(struct heap *heap, void *object);
 

@@ -31,14 +31,15 @@ static uint32_t hash_of(const char *bytes, size_t size)
 }
 
 /* Returns the place of the string with these bytes, or the free place where it belongs. */
-static struct string **find_place(const struct string_set *set, const struct string *string)
+static struct string **find_place(const struct string_set *set, uint32_t hash, const char *bytes,
+                                  size_t size)
 {
-    for (size_t at = string->hash;; at++) {
+    for (size_t at = hash;; at++) {
         struct string **place = &set->places[at & (set->capacity - 1)];
         const struct string *found = *place;
-        if (found == NULL || (found->hash == string->hash && found != &removed &&
-                              found->object.count == string->object.count &&
-                              memcmp(found->bytes, string->bytes, found->object.count) == 0))
+        if (found == NULL ||
+            (found->hash == hash && found != &removed && found->object.count == size &&
+             memcmp(found->bytes, bytes, size) == 0))
             return place;
     }
 }
@@ -56,57 +57,48 @@ static bool set_reserve(struct string_set *set)
     grown.places = calloc(grown.capacity, sizeof *grown.places);
     if (grown.places == NULL)
         return false;
-    for (size_t i = 0; i < set->capacity; i++)
-        if (set->places[i] != NULL && set->places[i] != &removed)
-            *find_place(&grown, set->places[i]) = set->places[i];
+    for (size_t i = 0; i < set->capacity; i++) {
+        struct string *kept = set->places[i];
+        if (kept != NULL && kept != &removed)
+            *find_place(&grown, kept->hash, kept->bytes, kept->object.count) = kept;
+    }
     free(set->places);
     *set = grown;
     return true;
 }
 
-static struct string *string_new(struct heap *heap, size_t size)
+/* A free place stays free while a new string is allocated: a collection only removes strings. */
+struct string *string_intern(struct heap *heap, const char *bytes, size_t size)
 {
-    struct string *string = NULL;
-    if (size <= STRING_SIZE_MAX)
-        string = heap_new_old(heap, KIND_STRING, sizeof *string + size + 1);
-    if (string != NULL)
-        string->object.count = (uint32_t)size;
-    return string;
-}
-
-/* Returns the string in the set that has the bytes of a new one, which it may be. */
-static struct string *intern(struct heap *heap, struct string *string)
-{
-    if (string == NULL || !set_reserve(&heap->strings))
+    uint32_t hash = hash_of(bytes, size);
+    if (size > STRING_SIZE_MAX || !set_reserve(&heap->strings))
         return NULL;
-    string->hash = hash_of(string->bytes, string->object.count);
-    struct string **place = find_place(&heap->strings, string);
-    if (*place != NULL) {
-        heap_give_back(heap, &string->object);
+    struct string **place = find_place(&heap->strings, hash, bytes, size);
+    if (*place != NULL)
         return *place;
-    }
+    struct string *string = heap_new_old(heap, KIND_STRING, sizeof *string + size + 1);
+    if (string == NULL)
+        return NULL;
+    memcpy(string->bytes, bytes, size);
+    string->object.count = (uint32_t)size;
+    string->hash = hash;
     heap->strings.used++;
     *place = string;
     return string;
 }
 
-struct string *string_intern(struct heap *heap, const char *bytes, size_t size)
-{
-    struct string *string = string_new(heap, size);
-    if (string != NULL)
-        memcpy(string->bytes, bytes, size);
-    return intern(heap, string);
-}
-
 struct string *string_join(struct heap *heap, const struct string *left, const struct string *right)
 {
     size_t left_size = left->object.count;
-    struct string *joined = string_new(heap, left_size + right->object.count);
-    if (joined != NULL) {
-        memcpy(joined->bytes, left->bytes, left_size);
-        memcpy(joined->bytes + left_size, right->bytes, right->object.count);
-    }
-    return intern(heap, joined);
+    size_t size = left_size + right->object.count;
+    char *bytes = malloc(size + 1);
+    if (bytes == NULL)
+        return NULL;
+    memcpy(bytes, left->bytes, left_size);
+    memcpy(bytes + left_size, right->bytes, right->object.count);
+    struct string *joined = string_intern(heap, bytes, size);
+    free(bytes);
+    return joined;
 }
 
 void strings_before_sweep(struct heap *heap)
