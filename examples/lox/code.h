@@ -111,6 +111,7 @@ enum { SITE_CASES = 4 };
 struct site {
     struct site_case cases[SITE_CASES];
     uint32_t case_count;
+    enum operation operation;
     struct string *name; /* of the property; NULL for CALL */
     uint32_t argument_count;
     bool is_megamorphic; /* it has seen more, or what cannot be in a case */

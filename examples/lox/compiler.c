@@ -220,7 +220,8 @@ static void emit_site(struct compiler *c, enum operation operation, struct strin
     struct function *function = c->unit->function;
     uint32_t number = function->site_count++;
     function->sites = array_grow(function->sites, number, sizeof *function->sites);
-    function->sites[number] = (struct site){.name = name, .argument_count = argument_count};
+    function->sites[number] =
+        (struct site){.operation = operation, .name = name, .argument_count = argument_count};
     for (uint32_t i = 0; i < SITE_CASES; i++)
         function->sites[number].cases[i].key = NO_KEY;
     emit(c, operation, number);

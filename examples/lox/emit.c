@@ -938,22 +938,18 @@ struct dispatch {
 
 static void call_code(struct emitter *e, LLVMValueRef compiled, LLVMValueRef closure,
                       uint32_t base);
-static void emit_get_case(struct emitter *e, const struct site_case *seen);
-static void call_method(struct emitter *e, const struct site_case *seen);
 
-/* Asks the inline cache of a site. The result is `nothing` if only the runtime can do it. */
-static LLVMValueRef ask_cache(struct emitter *e, const struct dispatch *d,
-                              cairn_ic_handler *handler, property_finder *finder, uint64_t nothing,
-                              struct target *others)
+/* Asks the inline cache of a site. Goes to `others` if only the runtime can do it. */
+static LLVMValueRef ask_cache(struct emitter *e, const struct dispatch *d, struct target *others)
 {
     struct cairn_error error;
     LLVMValueRef bits = bits_of(e, operand(e, d->from_top));
     go_if(e, compare(e, LLVMIntULT, bits, OBJECT_TAG), true, others);
     LLVMValueRef arguments[] = {pointer_to(e, bits), address_of(e, d->site)};
     const struct cairn_ic_options cache = {
-        .handler = handler,
+        .handler = missed,
         .user = (void *)(uintptr_t)d->site,
-        .megamorphic_target = (const void *)(uintptr_t)finder,
+        .megamorphic_target = (const void *)(uintptr_t)find_cacheable,
         .case_limit = CAIRN_IC_CASE_LIMIT_MAX,
     };
     const struct cairn_patchpoint patchpoint = {
@@ -968,15 +964,15 @@ static LLVMValueRef ask_cache(struct emitter *e, const struct dispatch *d,
     if (result == NULL) {
         fprintf(stderr, "lox: %s\n", error.message);
         e->has_failed = true;
-        return word(e, nothing);
+        return word(e, 0);
     }
-    go_if(e, compare(e, LLVMIntEQ, result, nothing), true, others);
+    go_if(e, compare(e, LLVMIntEQ, result, UNDEFINED), true, others);
     return result;
 }
 
 static void invoke_cached(struct emitter *e, const struct dispatch *d, struct target *others)
 {
-    LLVMValueRef method = ask_cache(e, d, missed_method, find_method, 0, others);
+    LLVMValueRef method = ask_cache(e, d, others);
     LLVMValueRef closure = LLVMBuildIntToPtr(e->builder, method, e->pointer, "");
     LLVMValueRef function = load(e, e->pointer, closure, offsetof(struct object, identity));
     LLVMValueRef compiled = load(e, e->pointer, function, offsetof(struct function, compiled));
@@ -988,14 +984,15 @@ static void emit_runtime(struct emitter *e, const struct dispatch *d)
 {
     struct target others = {.edges = NULL};
     struct target done = {.edges = NULL};
-    if (d->emit_case == emit_get_case) {
-        LLVMValueRef value = ask_cache(e, d, missed_field, find_field, UNDEFINED, &others);
+    if (d->site->operation == OP_GET_PROPERTY) {
+        LLVMValueRef value = ask_cache(e, d, &others);
         e->height--;
         push_bits(e, value);
-    } else if (d->emit_case == call_method)
+    } else if (d->site->operation == OP_INVOKE) {
         invoke_cached(e, d, &others);
-    else
+    } else {
         go(e, &others);
+    }
     if (e->is_live)
         go(e, &done);
     begin_target(e, &others);
@@ -1361,7 +1358,7 @@ static void call_case(struct emitter *e, const struct site_case *seen)
         call_function(e, function_of(init), init, address_of(e, init));
 }
 
-static void emit_site(struct emitter *e, enum operation operation, const struct site *site)
+static void emit_site(struct emitter *e, const struct site *site)
 {
     const struct dispatch dispatches[] = {
         [OP_GET_PROPERTY] = {site, 1, emit_get_case},
@@ -1370,7 +1367,7 @@ static void emit_site(struct emitter *e, enum operation operation, const struct 
         [OP_INVOKE] = {site, site->argument_count + 1, call_method},
         [OP_INVOKE_SUPER] = {site, 1, call_super},
     };
-    emit_dispatch(e, &dispatches[operation]);
+    emit_dispatch(e, &dispatches[site->operation]);
 }
 
 static void emit_return(struct emitter *e)
@@ -1451,7 +1448,7 @@ static void emit_operation(struct emitter *e, instruction code)
     case OP_CALL:
     case OP_INVOKE:
     case OP_INVOKE_SUPER:
-        emit_site(e, operation_of(code), &function->sites[index]);
+        emit_site(e, &function->sites[index]);
         break;
     case OP_EQUAL:
     case OP_NOT_EQUAL:

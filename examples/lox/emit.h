@@ -46,14 +46,11 @@ runtime_entry rt_remember; /* heap_remember */
 /* Returns a record that is kept to the end. */
 struct waiting *new_waiting(uint32_t slot_count);
 
-/* ---- Inline caches, at sites that have seen too many shapes for guards. Their `user` is the site.
- * ---- */
+/* ---- Inline caches, at sites that have seen too many shapes for guards ---- */
 
-/* What finds a property when a cache is megamorphic, too. */
-typedef uint64_t property_finder(const struct instance *instance, const struct site *site);
-
-property_finder find_field;  /* returns its value, or UNDEFINED if it is not in the instance */
-property_finder find_method; /* returns the address of its closure, or 0 */
-cairn_ic_handler missed_field, missed_method;
+/* Returns the value of a field that is in the instance itself or, for calls, the address of the
+ * closure of a method that accepts the arguments. Returns UNDEFINED for all else. */
+uint64_t find_cacheable(const struct instance *instance, const struct site *site);
+cairn_ic_handler missed; /* `user` is the site */
 
 #endif

@@ -240,12 +240,14 @@ static bool bind(struct vm *vm, struct closure *method)
     return true;
 }
 
+static bool is_call(const struct site *site) { return site->operation >= OP_CALL; }
+
 /* Records a case if it can be cached. For calls, the callee must accept the arguments. */
-static void note(struct site *site, const struct site_case *found, bool is_call)
+static void note(struct site *site, const struct site_case *found)
 {
     if (found->key == NO_KEY)
         site->is_megamorphic = true;
-    else if (!is_call || function_of(found->target)->arity == site->argument_count)
+    else if (!is_call(site) || function_of(found->target)->arity == site->argument_count)
         site_record(site, found);
 }
 
@@ -261,7 +263,7 @@ static bool get_property(struct vm *vm, struct site *site)
     else if (!property_find(shape_of(instance), site->name, &found))
         return undefined(vm, "property", site->name);
     else
-        note(site, &found, false);
+        note(site, &found);
     if (found.access == ACCESS_METHOD)
         return bind(vm, found.target);
     vm->top[-1] = field_get(instance, &found);
@@ -280,7 +282,7 @@ static bool set_property(struct vm *vm, struct site *site)
     else if (!property_find_store(&vm->heap, &operands[0], site->name, &found))
         return out_of_memory(vm);
     else
-        note(site, &found, false);
+        note(site, &found);
     if (!field_set(&vm->heap, &operands[0], &operands[1], &found))
         return out_of_memory(vm);
     operands[0] = operands[1];
@@ -302,12 +304,12 @@ static bool invoke(struct vm *vm, struct site *site)
         *receiver = field_get(as_instance(*receiver), &found);
         return call_value(vm, site->argument_count);
     }
-    note(site, &found, true);
+    note(site, &found);
     return enter(vm, found.target, site->argument_count);
 }
 
 /* Pops a superclass and finds a method of it, which is bound or called. */
-static bool access_super(struct vm *vm, struct site *site, bool is_call)
+static bool access_super(struct vm *vm, struct site *site)
 {
     lox_value superclass = *--vm->top;
     struct site_case found = {.key = as_object(superclass), .access = ACCESS_METHOD};
@@ -315,8 +317,8 @@ static bool access_super(struct vm *vm, struct site *site, bool is_call)
     if (found.target == NULL)
         return undefined(vm, "property", site->name);
     if (site_find(site, superclass) == NULL)
-        note(site, &found, is_call);
-    return is_call ? enter(vm, found.target, site->argument_count) : bind(vm, found.target);
+        note(site, &found);
+    return is_call(site) ? enter(vm, found.target, site->argument_count) : bind(vm, found.target);
 }
 
 /* ---- Operations that are not in line ---- */
@@ -337,7 +339,7 @@ bool run_slowly(struct vm *vm)
         return set_property(vm, &sites[index]);
     case OP_GET_SUPER:
     case OP_INVOKE_SUPER:
-        return access_super(vm, &sites[index], operation_of(word) == OP_INVOKE_SUPER);
+        return access_super(vm, &sites[index]);
     case OP_ADD:
         return add(vm);
     case OP_NEGATE:
