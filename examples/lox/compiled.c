@@ -13,12 +13,14 @@
 
 struct vm *compiled_vm;
 
-uint64_t rt_operation(uint64_t argument)
+uint64_t rt_operation(uint64_t waiting_frame)
 {
-    const struct frame *caller = compiled_vm->frame;
-    (void)argument;
-    return run_slowly(compiled_vm) &&
-           (compiled_vm->frame == caller || run(compiled_vm, caller + 1));
+    struct vm *vm = compiled_vm;
+    struct frame *first = (struct frame *)(uintptr_t)waiting_frame;
+    vm->top = first->base + waiting_of(first)->height;
+    vm->frame = complete_frames(first);
+    const struct frame *caller = vm->frame;
+    return run_slowly(vm) && (vm->frame == caller || run(vm, caller + 1));
 }
 
 uint64_t rt_remember(uint64_t object)

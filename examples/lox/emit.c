@@ -5,12 +5,12 @@
  *
  * - A slot is clean if the stack in memory holds its value. Before calls, all slots that can be
  *   objects that move are written, and a record of which these are (wait); before functions of C
- *   that use the stack, all slots (save). What can have moved is read again after it (reload). So
- *   the collector finds everything on the stack, and no native frame holds a pointer meanwhile.
+ *   that use the stack, all slots. What can have moved is read again after it (reload). So the
+ *   collector finds everything on the stack, and no native frame holds a pointer meanwhile.
  * - A new object is not made before something needs its address, such as a guard's frame state
  *   (settle). Until then, its fields are values of LLVM, too.
  * - Calls are inlined. The frames of inlined functions exist only in frame states and in the
- *   records of calls, until something needs them (save_frames).
+ *   records of calls, until something needs them (complete_frames).
  * - At the head of a loop all slots get phis, whose types are those of the values from before the
  *   loop; a guard at the back edge keeps numbers numbers.
  *
@@ -473,53 +473,25 @@ static void reload(struct emitter *e)
     }
 }
 
-static uint64_t offset_of_frame(uint32_t index) { return index * sizeof(struct frame); }
-
-/* Writes the frames of inlined functions, and where all are. */
-static void save_frames(struct emitter *e)
-{
-    uint32_t index = e->depth;
-    for (const struct activation *a = e->top; a != NULL; a = a->parent, index--) {
-        uint64_t at = offset_of_frame(index);
-        uint32_t next = a == e->top ? a->at + 1 : a->at;
-        store(e, address_of(e, a->function->code + next), e->frame,
-              at + offsetof(struct frame, at));
-        store(e, address_of(e, a->function), e->frame, at + offsetof(struct frame, function));
-        if (a->parent == NULL)
-            break;
-        store(e, closure_of(e, a), e->frame, at + offsetof(struct frame, closure));
-        store(e, at_offset(e, e->i8, e->base, a->base * sizeof(lox_value)), e->frame,
-              at + offsetof(struct frame, base));
-    }
-}
-
-/* Before a function of C that uses the VM's state. */
-static void save(struct emitter *e)
-{
-    for (uint32_t i = 0; i < e->height; i++)
-        flush_slot(e, i);
-    save_frames(e);
-    store(e, at_offset(e, e->i8, e->frame, offset_of_frame(e->depth)),
-          address_of(e, &e->input->vm->frame), 0);
-    store(e, at_offset(e, e->i8, e->base, e->height * sizeof(lox_value)),
-          address_of(e, &e->input->vm->top), 0);
-}
-
-/* Before all other calls: writes the slots that a collection must find, and a record of where they
- * and the frames are. */
-static void wait(struct emitter *e)
+/* Before calls: writes the slots that a collection must find, or all of them, and a record of where
+ * they and the frames are. */
+static void wait(struct emitter *e, bool writes_all)
 {
     struct waiting *record = new_waiting(e->height);
     uint32_t index = record->frame_count = e->depth + 1;
+    record->height = e->height;
     for (const struct activation *a = e->top; a != NULL; a = a->parent) {
-        record->frames[--index].function = a->function;
+        record->frames[--index].closure = a->closure;
+        record->frames[index].function = a->function;
         record->frames[index].at = a->function->code + (a == e->top ? a->at + 1 : a->at);
+        record->frames[index].base = a->base;
     }
     for (uint32_t i = 0; i < e->height; i++) {
-        if (is_immovable(&e->slots[i]))
-            continue;
-        flush_slot(e, i);
-        record->slots[record->slot_count++] = i;
+        bool can_move = !is_immovable(&e->slots[i]);
+        if (can_move || writes_all)
+            flush_slot(e, i);
+        if (can_move)
+            record->slots[record->slot_count++] = i;
     }
     mark(e, MEMORY_STACK,
          store(e, word(e, (uintptr_t)record | 1), e->frame, offsetof(struct frame, at)));
@@ -557,8 +529,9 @@ static void call_runtime(struct emitter *e)
     const struct function *function = e->top->function;
     instruction code = function->code[e->top->at];
     bool has_result = operation_of(code) != OP_PRINT;
-    save(e);
-    LLVMValueRef is_ok = call_entry(e, rt_operation, word(e, 0));
+    wait(e, true);
+    LLVMValueRef frame = LLVMBuildPtrToInt(e->builder, e->frame, e->i64, "");
+    LLVMValueRef is_ok = call_entry(e, rt_operation, frame);
     go_unless(e, compare(e, LLVMIntNE, is_ok, 0), e->failed);
     e->height +=
         (uint32_t)(stack_effects[operation_of(code)] - has_result) - values_popped(function, code);
@@ -1262,7 +1235,7 @@ static void call_code(struct emitter *e, LLVMValueRef compiled, LLVMValueRef clo
     LLVMValueRef arguments[3 + REGISTER_SLOTS] = {
         closure,
         at_offset(e, e->i8, e->base, base * sizeof(lox_value)),
-        at_offset(e, e->i8, e->frame, offset_of_frame(e->depth + 1)),
+        at_offset(e, e->i8, e->frame, (e->depth + 1) * sizeof(struct frame)),
     };
     for (uint32_t i = 0; i < REGISTER_SLOTS; i++)
         arguments[3 + i] =
@@ -1270,7 +1243,7 @@ static void call_code(struct emitter *e, LLVMValueRef compiled, LLVMValueRef clo
     for (uint32_t i = base + REGISTER_SLOTS; i < e->height; i++)
         flush_slot(e, i);
     e->height = base;
-    wait(e);
+    wait(e, false);
     e->work += GUARD_WORK;
     LLVMValueRef result =
         LLVMBuildCall2(e->builder, e->code_type, code, arguments, 3 + REGISTER_SLOTS, "");

@@ -37,9 +37,7 @@ typedef uint64_t runtime_entry(uint64_t argument);
 
 extern struct vm *compiled_vm;
 
-/* Does the operation that the newest frame is at; a call, up to its return. Returns 0 after an
- * error.
- */
+/* Does the operation at which a frame waits; a call, up to its return. Returns 0 after an error. */
 runtime_entry rt_operation;
 runtime_entry rt_remember; /* heap_remember */
 

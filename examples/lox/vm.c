@@ -95,21 +95,21 @@ bool vm_init(struct vm *vm, const struct heap_options *options)
 
 /* ---- Errors ---- */
 
-/* Writes the frames of compiled code that waits. */
-static void complete_frames(struct vm *vm)
+struct frame *complete_frames(struct frame *frame)
 {
-    for (struct frame *frame = vm->frames; frame <= vm->frame; frame++) {
-        const struct waiting *waiting = waiting_of(frame);
-        if (waiting == NULL)
-            continue;
-        if (frame == vm->frame)
-            vm->frame += waiting->frame_count - 1;
-        struct closure *closure = frame->closure;
-        for (uint32_t i = 0; i < waiting->frame_count; i++)
-            frame[i] = (struct frame){closure, waiting->frames[i].function, waiting->frames[i].at,
-                                      frame->base};
-        frame += waiting->frame_count - 1;
+    const struct waiting *waiting = waiting_of(frame);
+    if (waiting == NULL)
+        return frame;
+    lox_value *base = frame->base;
+    for (uint32_t i = 0; i < waiting->frame_count; i++) {
+        struct closure *closure = waiting->frames[i].closure;
+        frame[i].base = base + waiting->frames[i].base;
+        if (i > 0)
+            frame[i].closure = closure != NULL ? closure : as_closure(*frame[i].base);
+        frame[i].function = waiting->frames[i].function;
+        frame[i].at = waiting->frames[i].at;
     }
+    return frame + waiting->frame_count - 1;
 }
 
 /* Prints the stack, innermost first, but not the middle of a very deep one. */
@@ -138,7 +138,11 @@ bool runtime_error(struct vm *vm, const char *format, ...)
     vfprintf(stderr, format, arguments);
     va_end(arguments);
     fputc('\n', stderr);
-    complete_frames(vm);
+    for (struct frame *frame = vm->frames; frame <= vm->frame; frame++) {
+        frame = complete_frames(frame);
+        if (frame > vm->frame)
+            vm->frame = frame;
+    }
     print_stack(vm);
     return false;
 }

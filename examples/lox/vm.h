@@ -32,10 +32,13 @@ struct frame {
 struct waiting {
     struct waiting *next; /* in a list of all; see compiled.c */
     uint32_t frame_count;
+    uint32_t height; /* of the stack, from the first frame's base */
     uint32_t slot_count;
     struct {
+        struct closure *closure; /* NULL: the first frame's own, or in slot `base` */
         struct function *function;
         const instruction *at;
+        uint32_t base;
     } frames[FRAMES_SPARE];
     uint32_t slots[]; /* from the first frame's base: those that can be objects that move */
 };
@@ -69,6 +72,10 @@ struct vm {
 /* Returns false if there is not enough memory. What a VM has is released by the end of the process.
  */
 bool vm_init(struct vm *vm, const struct heap_options *options);
+
+/* Writes the frames of compiled code that waits, and returns the newest of them; for another frame,
+ * returns that. */
+struct frame *complete_frames(struct frame *frame);
 
 /* Returns the number of a global variable. */
 uint32_t global_number(struct vm *vm, struct string *name);
