@@ -1548,30 +1548,16 @@ static void analyse(struct emitter *e, struct activation *a, uint32_t first)
     }
 }
 
-/* The head of a loop that is reached by its back edge only, in code that begins in an inner loop.
- */
-static void begin_unentered_loop(struct emitter *e, struct target *target, uint32_t height)
+/* Goes to the head of a loop that is reached by its back edge only, in code that begins in an inner
+ * loop: from a block that nothing reaches. */
+static void go_unentered(struct emitter *e, struct target *target, uint32_t height)
 {
-    begin(e, block_of(e, target));
-    e->is_live = true;
+    begin(e, new_block(e));
     e->pending = NULL;
     e->height = height;
-    target->phis = allocate(e, height * sizeof(LLVMValueRef));
-    for (uint32_t i = 0; i < height; i++) {
-        target->phis[i] = LLVMBuildPhi(e->builder, e->i64, "");
-        e->slots[i] = (struct value){.bits = target->phis[i]};
-    }
-}
-
-/* No code goes to the head of a loop whose back edge is never reached. */
-static void remove_unused_phis(struct emitter *e, LLVMValueRef *phis, uint32_t count)
-{
-    for (uint32_t i = 0; i < count && !e->has_failed; i++) {
-        if (LLVMCountIncoming(phis[i]) > 0)
-            return;
-        LLVMReplaceAllUsesWith(phis[i], LLVMGetUndef(LLVMTypeOf(phis[i])));
-        LLVMInstructionEraseFromParent(phis[i]);
-    }
+    for (uint32_t i = 0; i < height; i++)
+        e->slots[i] = (struct value){.bits = LLVMGetUndef(e->i64)};
+    go(e, target);
 }
 
 /* Emits the top activation from its lowest instruction on, in the order of the code. The state is
@@ -1590,9 +1576,9 @@ static void emit_code(struct emitter *e, uint32_t first)
         if (target != NULL) {
             if (e->is_live)
                 go(e, target);
+            else if (target->edges == NULL && target->is_loop && first > 0)
+                go_unentered(e, target, a->base + (uint32_t)a->depths[at]);
             begin_target(e, target);
-            if (!e->is_live && target->is_loop && first > 0)
-                begin_unentered_loop(e, target, a->base + (uint32_t)a->depths[at]);
         }
         if (!e->is_live)
             continue;
@@ -1604,9 +1590,6 @@ static void emit_code(struct emitter *e, uint32_t first)
         else
             emit_operation(e, function->code[at]);
     }
-    for (uint32_t at = 0; at < function->code_count; at++)
-        if (a->targets[at] != NULL && a->targets[at]->phis != NULL)
-            remove_unused_phis(e, a->targets[at]->phis, a->base + (uint32_t)a->depths[at]);
 }
 
 /* ---- The whole ---- */
