@@ -1627,7 +1627,7 @@ static void make_memory_tags(struct emitter *e)
 /* Returns a slot that is an argument, or else only that it is in memory. */
 static struct value argument(const struct emitter *e, uint32_t slot)
 {
-    if (e->input->is_loop || slot >= REGISTER_SLOTS)
+    if (e->input->start != AT_CALL || slot >= REGISTER_SLOTS)
         return (struct value){.is_clean = true};
     return (struct value){.bits = LLVMGetParam(e->function, 3 + slot)};
 }
@@ -1645,7 +1645,7 @@ static void load_slots(struct emitter *e, uint32_t height)
         if (value->is_clean)
             value->bits = load(e, e->i64, e->base, i * sizeof(lox_value));
     }
-    for (uint32_t i = 0; i < height && input->is_loop; i++)
+    for (uint32_t i = 0; i < height && input->start != AT_CALL; i++)
         if (is_number(input->vm->frame->base[i]) && !input->function->compiled->avoids_loop_types) {
             build_guard(e, is_number_test(e, &e->slots[i]), FRAME_IS_LOOP_TYPE);
             e->slots[i].number = LLVMBuildBitCast(e->builder, e->slots[i].bits, e->number, "");
@@ -1686,8 +1686,8 @@ static void emit_all(struct emitter *e)
         e->has_failed = true;
         return;
     }
-    *a = (struct activation){.function = input->function, .at = input->header};
-    uint32_t first = input->is_loop ? input->header : 0;
+    uint32_t first = input->start == AT_CALL ? 0 : input->start;
+    *a = (struct activation){.function = input->function, .at = first};
     e->top = a;
     analyse(e, a, first);
     uint32_t height = (uint32_t)a->depths[first];

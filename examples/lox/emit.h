@@ -19,8 +19,7 @@ enum {
 struct emit_input {
     struct vm *vm;
     struct function *function;
-    bool is_loop; /* begin at the loop whose head is `header`; the newest frame is there */
-    uint32_t header;
+    uint32_t start;   /* AT_CALL, or the head of a loop, at which the newest frame is */
     const char *name; /* of the compiled function */
     const cairn_exit *exit;
     uint64_t *next_id;

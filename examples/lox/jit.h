@@ -23,24 +23,23 @@ enum jit_mode {
 typedef lox_value compiled_code(struct closure *closure, lox_value *base, struct frame *frame,
                                 lox_value slot_0, lox_value slot_1, lox_value slot_2);
 
-enum { LOOP_ENTRIES_MAX = 8 };
+#define AT_CALL UINT32_MAX
 
-/* A version of a function that begins at a loop, with the values that the interpreter has. */
-struct loop_entry {
-    uint32_t header;
+/* A version of a function that begins with a call of it, or at the head of a loop with the values
+ * that the interpreter has. */
+struct entry {
+    uint32_t start; /* AT_CALL, or an instruction */
     compiled_code *code;
 };
 
 /* What the compiler knows of a function. */
 struct compiled {
     compiled_code *code; /* called by compiled code; the interpreter's entry, if there is none */
-    bool is_compiled;
-    bool is_refused; /* never compile it again */
+    bool is_refused;     /* never compile it again */
     bool avoids_loop_types;
-    uint32_t versions;   /* how often it was compiled */
-    uint32_t generation; /* how often its code was discarded */
-    uint32_t loop_entry_count;
-    struct loop_entry loop_entries[LOOP_ENTRIES_MAX];
+    uint32_t versions; /* how often it was compiled */
+    uint32_t entry_count;
+    struct entry *entries;
 };
 
 #ifdef LOX_HAS_COMPILER
