@@ -14,7 +14,7 @@
 #include "heap.h"
 
 /* Each operation; the values that it pushes, less those that it pops, without those that its
- * operand counts (see values_popped); its operand, and the stack before and after it, top on the
+ * operand counts (see stack_change); its operand, and the stack before and after it, top on the
  * right. For each kind of variable, SET follows GET. */
 #define OPERATIONS(X)                                                                              \
     X(CONSTANT, 1)           /* number of a constant   | → constant */                           \
@@ -149,10 +149,8 @@ struct function {
  * 8, or the power of two that is not below `count`. */
 void *array_grow(void *items, uint32_t count, size_t item_size);
 
-extern const int stack_effects[];
-
-/* Returns how many of the values that an instruction pops its operand counts. */
-uint32_t values_popped(const struct function *function, instruction word);
+/* Returns by how many values an instruction changes the depth of the stack. */
+int32_t stack_change(const struct function *function, instruction word);
 
 /* Returns how many words after the instruction belong to it: captures. */
 uint32_t words_after(const struct function *function, instruction word);

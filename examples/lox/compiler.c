@@ -196,8 +196,7 @@ static uint32_t emit(struct compiler *c, enum operation operation, uint32_t oper
 {
     struct function *function = c->unit->function;
     instruction word = make_instruction(operation, operand);
-    int64_t depth = (int64_t)c->unit->stack_depth - values_popped(function, word);
-    depth += stack_effects[operation];
+    int64_t depth = (int64_t)c->unit->stack_depth + stack_change(function, word);
     c->unit->stack_depth = depth > 0 ? (uint32_t)depth : 0;
     if (c->unit->stack_depth > function->stack_size)
         function->stack_size = c->unit->stack_depth;

@@ -526,15 +526,13 @@ static LLVMValueRef call_entry(struct emitter *e, runtime_entry *entry, LLVMValu
 /* Lets the interpreter do the operation. */
 static void call_runtime(struct emitter *e)
 {
-    const struct function *function = e->top->function;
-    instruction code = function->code[e->top->at];
-    bool has_result = operation_of(code) != OP_PRINT;
+    instruction code = e->top->function->code[e->top->at];
+    uint32_t has_result = operation_of(code) != OP_PRINT;
     wait(e, true);
     LLVMValueRef frame = LLVMBuildPtrToInt(e->builder, e->frame, e->i64, "");
     LLVMValueRef is_ok = call_entry(e, rt_operation, frame);
     go_unless(e, compare(e, LLVMIntNE, is_ok, 0), e->failed);
-    e->height +=
-        (uint32_t)(stack_effects[operation_of(code)] - has_result) - values_popped(function, code);
+    e->height += (uint32_t)stack_change(e->top->function, code) - has_result;
     if (has_result) {
         push_bits(e, LLVMGetUndef(e->i64));
         operand(e, 1)->is_clean = true;
@@ -1314,7 +1312,7 @@ static void new_instance(struct emitter *e, const struct class *class)
 static void call_case(struct emitter *e, const struct site_case *seen)
 {
     const struct function *caller = e->top->function;
-    uint32_t count = values_popped(caller, caller->code[e->top->at]);
+    uint32_t count = caller->sites[operand_of(caller->code[e->top->at])].argument_count;
     if (seen->access == ACCESS_CALL) {
         struct function *function = seen->key;
         struct value *callee = operand(e, count + 1);
@@ -1506,8 +1504,7 @@ static void analyse_from(struct emitter *e, struct activation *a, uint32_t first
             continue;
         instruction code = function->code[at];
         uint32_t next = at + 1 + words_after(function, code);
-        int32_t after = a->depths[at] + stack_effects[operation_of(code)] -
-                        (int32_t)values_popped(function, code);
+        int32_t after = a->depths[at] + stack_change(function, code);
         switch (operation_of(code)) {
         case OP_JUMP_IF_FALSE:
         case OP_JUMP_IF_TRUE:

@@ -460,10 +460,7 @@ void *heap_new_slow(struct heap *heap, enum kind kind, size_t size)
     if (!heap_collect(heap, false) || heap->old_bytes > heap->limit)
         return NULL;
     heap->end = heap->young + (heap->is_stressed ? size : heap->young_size);
-    struct object *object = (struct object *)(void *)heap->next;
-    heap->next += size;
-    *object = (struct object){.kind = (uint8_t)kind};
-    return object;
+    return heap_new(heap, kind, size);
 }
 
 void heap_remember(struct heap *heap, struct object *object)

@@ -129,8 +129,7 @@ static bool define_method(struct vm *vm, struct function *function)
     struct closure *method = make_closure(vm, function, true);
     if (!push_new(vm, method))
         return false;
-    bool has_memory = class_add_method(&vm->heap, as_class(vm->top[-2]), function->name, method,
-                                       function->is_initializer);
+    bool has_memory = class_add_method(&vm->heap, as_class(vm->top[-2]), method);
     vm->top--;
     return has_memory || out_of_memory(vm);
 }
@@ -379,19 +378,24 @@ bool run_slowly(struct vm *vm)
     } while (false)
 #define OPERAND operand_of(word)
 
-/* Calls a function that does the operation, and goes on with what it has left. */
+/* Calls a function that does the operation, and goes on with what it has left, unless it has run
+ * the last frame to its end. */
 #define DO(call)                                                                                   \
     do {                                                                                           \
         SAVE();                                                                                    \
         if (!(call))                                                                               \
             return false;                                                                          \
+        if (vm->frame < last)                                                                      \
+            return true;                                                                           \
         LOAD();                                                                                    \
         NEXT();                                                                                    \
     } while (false)
 
-/* The right operand is popped, and the left one replaced by the result. */
-#define ARITHMETIC(expression, make)                                                               \
-    do {                                                                                           \
+/* An operation on two numbers. The right operand is popped, and the left one replaced by the
+ * result. */
+#define ARITHMETIC(name, expression, make)                                                         \
+    op_##name:                                                                                     \
+    {                                                                                              \
         lox_value left = top[-2];                                                                  \
         lox_value right = top[-1];                                                                 \
         if (__builtin_expect(!is_number(left) || !is_number(right), 0))                            \
@@ -401,7 +405,7 @@ bool run_slowly(struct vm *vm)
         top--;                                                                                     \
         top[-1] = make(expression);                                                                \
         NEXT();                                                                                    \
-    } while (false)
+    }
 
 /* Makes the frame for a callee that accepts the number of arguments. */
 #define ENTER(callee, argument_count)                                                              \
@@ -523,22 +527,14 @@ op_NOT_EQUAL:
     top--;
     top[-1] = bool_value(!values_equal(top[-1], top[0]));
     NEXT();
-op_LESS:
-    ARITHMETIC(a < b, bool_value);
-op_LESS_EQUAL:
-    ARITHMETIC(a <= b, bool_value);
-op_GREATER:
-    ARITHMETIC(a > b, bool_value);
-op_GREATER_EQUAL:
-    ARITHMETIC(a >= b, bool_value);
-op_ADD:
-    ARITHMETIC(a + b, number_value);
-op_SUBTRACT:
-    ARITHMETIC(a - b, number_value);
-op_MULTIPLY:
-    ARITHMETIC(a * b, number_value);
-op_DIVIDE:
-    ARITHMETIC(a / b, number_value);
+    ARITHMETIC(LESS, a < b, bool_value);
+    ARITHMETIC(LESS_EQUAL, a <= b, bool_value);
+    ARITHMETIC(GREATER, a > b, bool_value);
+    ARITHMETIC(GREATER_EQUAL, a >= b, bool_value);
+    ARITHMETIC(ADD, a + b, number_value);
+    ARITHMETIC(SUBTRACT, a - b, number_value);
+    ARITHMETIC(MULTIPLY, a * b, number_value);
+    ARITHMETIC(DIVIDE, a / b, number_value);
 op_NEGATE:
     if (__builtin_expect(!is_number(top[-1]), 0))
         goto slow;
@@ -565,14 +561,8 @@ op_POP_JUMP_IF_FALSE:
     NEXT();
 op_LOOP:
     at -= OPERAND;
-    if (__builtin_expect(++function->loop_count >= function->hot_loops, 0)) {
-        SAVE();
-        if (!jit_loop(vm))
-            return false;
-        if (vm->frame < last)
-            return true;
-        LOAD();
-    }
+    if (__builtin_expect(++function->loop_count >= function->hot_loops, 0))
+        DO(jit_loop(vm));
     NEXT();
 
 op_CALL : {

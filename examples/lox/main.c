@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 enum { EXIT_USAGE = 64, EXIT_STATIC = 65, EXIT_RUN_TIME = 70, EXIT_FILE = 74 };
+enum { SOURCE_MAX = 1 << 30 }; /* bytes of a file */
 
 struct options {
     struct heap_options heap;
@@ -94,25 +95,18 @@ static int run_source(struct vm *vm, const char *source, size_t size)
 
 static int run_file(struct vm *vm, const char *path)
 {
-    char *source = NULL;
-    size_t size = 0;
     FILE *file = fopen(path, "rb");
-    FILE *copy = open_memstream(&source, &size);
-    if (copy == NULL)
+    char *source = heap_map(SOURCE_MAX);
+    if (source == NULL)
         heap_exhausted();
-    char part[4096];
-    for (size_t count; file != NULL && (count = fread(part, 1, sizeof part, file)) > 0;)
-        fwrite(part, 1, count, copy);
-    bool is_read = file != NULL && !ferror(file);
+    size_t size = file != NULL ? fread(source, 1, SOURCE_MAX, file) : 0;
+    bool is_read = file != NULL && feof(file);
     if (file != NULL)
         fclose(file);
-    if (fclose(copy) != 0)
-        heap_exhausted();
-    if (!is_read)
-        fprintf(stderr, "Could not open file \"%s\".\n", path);
-    int status = is_read ? run_source(vm, source, size) : EXIT_FILE;
-    free(source);
-    return status;
+    if (is_read)
+        return run_source(vm, source, size);
+    fprintf(stderr, "Could not read file \"%s\".\n", path);
+    return EXIT_FILE;
 }
 
 /* Runs each line. Errors end the line, and not the session. */

@@ -137,12 +137,11 @@ bool class_inherit(struct heap *heap, struct class *class, const struct class *s
     return class->methods != NULL;
 }
 
-bool class_add_method(struct heap *heap, struct class *class, struct string *name,
-                      struct closure *method, bool is_init)
+bool class_add_method(struct heap *heap, struct class *class, struct closure *method)
 {
-    if (is_init)
+    if (function_of(method)->is_initializer)
         class->init = method;
-    return table_set(heap, &class->methods, name, object_value(method));
+    return table_set(heap, &class->methods, function_of(method)->name, object_value(method));
 }
 
 bool class_end(struct heap *heap, struct class *class, uint32_t field_count)

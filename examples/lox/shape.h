@@ -39,8 +39,7 @@ struct class *class_new(struct heap *heap, struct string *name);
 /* Copies the methods of the superclass to a class that has no methods. */
 bool class_inherit(struct heap *heap, struct class *class, const struct class *superclass);
 
-bool class_add_method(struct heap *heap, struct class *class, struct string *name,
-                      struct closure *method, bool is_init);
+bool class_add_method(struct heap *heap, struct class *class, struct closure *method);
 
 /* Ends a class: it can have instances, and their methods set `field_count` more fields than those
  * of the superclass. */
