@@ -317,13 +317,10 @@ static struct value *operand(struct emitter *e, uint32_t from_top)
 
 /* ---- Guards ---- */
 
-static LLVMValueRef closure_of(struct emitter *e, const struct activation *a)
+/* Returns the address of a closure that is known, or else in a slot. */
+static LLVMValueRef closure_address(struct emitter *e, const struct closure *closure, uint32_t slot)
 {
-    if (a->closure != NULL)
-        return address_of(e, a->closure);
-    if (a->parent == NULL)
-        return load(e, e->pointer, e->frame, offsetof(struct frame, closure));
-    return pointer_to(e, bits_of(e, &e->slots[a->base]));
+    return closure != NULL ? address_of(e, closure) : pointer_to(e, bits_of(e, &e->slots[slot]));
 }
 
 /* Writes what the interpreter needs for an activation, whose slots end at `end`. */
@@ -841,10 +838,15 @@ static void emit_stored(struct emitter *e, LLVMValueRef object, struct value *va
     begin(e, next);
 }
 
+/* The frame has the closure's address, which the collector changes. */
 static LLVMValueRef box_at(struct emitter *e, uint32_t index)
 {
+    const struct activation *a = e->top;
     uint64_t offset = offsetof(struct closure, boxes) + index * sizeof(struct box *);
-    return load(e, e->pointer, closure_of(e, e->top), offset);
+    LLVMValueRef closure = a->parent == NULL
+                               ? load(e, e->pointer, e->frame, offsetof(struct frame, closure))
+                               : closure_address(e, a->closure, a->base);
+    return load(e, e->pointer, closure, offset);
 }
 
 /* A local variable that a closure may have captured: goes to `plain` if it is not in a box. */
@@ -1065,11 +1067,11 @@ static void emit_dispatch(struct emitter *e, const struct dispatch *d)
 
 static void emit_get_case(struct emitter *e, const struct site_case *seen)
 {
-    if (seen->access == ACCESS_METHOD) {
+    if (seen->access != ACCESS_INLINE) {
         call_runtime(e);
         return;
     }
-    if (operand(e, 1)->is_pending && seen->access == ACCESS_INLINE) {
+    if (operand(e, 1)->is_pending) {
         *operand(e, 1) = e->pending->fields[seen->slot];
         operand(e, 1)->is_clean = false;
         if (operand(e, 1)->is_pending)
@@ -1077,16 +1079,8 @@ static void emit_get_case(struct emitter *e, const struct site_case *seen)
         return;
     }
     LLVMValueRef object = pointer_to(e, bits_of(e, operand(e, 1)));
-    uint64_t offset = offset_of_slot(seen->slot);
-    if (seen->access == ACCESS_MORE) {
-        const struct shape *shape = seen->key;
-        object =
-            mark(e, MEMORY_FIELD, load(e, e->pointer, object, offsetof(struct instance, more)));
-        offset = offsetof(struct fields, values) +
-                 (seen->slot - shape->inline_capacity) * sizeof(lox_value);
-    }
     e->height--;
-    push_bits(e, mark(e, MEMORY_FIELD, load(e, e->i64, object, offset)));
+    push_bits(e, mark(e, MEMORY_FIELD, load(e, e->i64, object, offset_of_slot(seen->slot))));
 }
 
 /* Forgets shapes: an object may be the one whose shape has changed. */
@@ -1125,7 +1119,7 @@ static void store_field(struct emitter *e, const struct site_case *seen)
 
 static void emit_set_case(struct emitter *e, const struct site_case *seen)
 {
-    if (seen->access >= ACCESS_MORE) {
+    if (seen->access != ACCESS_INLINE) {
         call_runtime(e);
         forget_shapes(e);
         return;
@@ -1250,15 +1244,20 @@ static void call_code(struct emitter *e, LLVMValueRef compiled, LLVMValueRef clo
     push_bits(e, result);
 }
 
-static void call_function(struct emitter *e, struct function *function, struct closure *closure,
-                          LLVMValueRef closure_address)
+static void call_uninlined(struct emitter *e, const struct function *function,
+                           const struct closure *closure)
+{
+    uint32_t base = e->height - function->arity - 1;
+    call_code(e, address_of(e, function->compiled), closure_address(e, closure, base), base);
+}
+
+static void call_function(struct emitter *e, struct function *function, struct closure *closure)
 {
     uint32_t stop = 0;
     if (can_inline(e, function) || (stop = end_of_early_return(e, function)) != 0)
         call_inlined(e, function, closure, stop);
     else
-        call_code(e, address_of(e, function->compiled), closure_address,
-                  e->height - function->arity - 1);
+        call_uninlined(e, function, closure);
 }
 
 /* Calls the function that is being emitted in line, with the same arguments. */
@@ -1266,11 +1265,10 @@ static void call_after_all(struct emitter *e)
 {
     struct activation *inner = e->top;
     e->height = inner->base + inner->function->arity + 1;
-    LLVMValueRef closure = closure_of(e, inner);
     e->top = inner->parent;
     e->depth--;
     e->top->at--;
-    call_code(e, address_of(e, inner->function->compiled), closure, inner->base);
+    call_uninlined(e, inner->function, inner->closure);
     e->top->at++;
     e->depth++;
     e->top = inner;
@@ -1279,8 +1277,7 @@ static void call_after_all(struct emitter *e)
 
 static void call_method(struct emitter *e, const struct site_case *seen)
 {
-    struct closure *closure = seen->target;
-    call_function(e, function_of(closure), closure, address_of(e, closure));
+    call_function(e, function_of(seen->target), seen->target);
 }
 
 static void call_super(struct emitter *e, const struct site_case *seen)
@@ -1314,19 +1311,16 @@ static void call_case(struct emitter *e, const struct site_case *seen)
     const struct function *caller = e->top->function;
     uint32_t count = caller->sites[operand_of(caller->code[e->top->at])].argument_count;
     if (seen->access == ACCESS_CALL) {
-        struct function *function = seen->key;
-        struct value *callee = operand(e, count + 1);
-        struct closure *closure = is_constant(callee) ? as_closure(constant_of(callee)) : NULL;
-        call_function(e, function, closure, pointer_to(e, bits_of(e, callee)));
+        const struct value *callee = operand(e, count + 1);
+        call_function(e, seen->key, is_constant(callee) ? as_closure(constant_of(callee)) : NULL);
         return;
     }
-    struct closure *init = seen->target;
     new_instance(e, seen->key);
     *operand(e, count + 2) = *operand(e, 1);
     operand(e, count + 2)->is_clean = false;
     e->height--;
-    if (init != NULL)
-        call_function(e, function_of(init), init, address_of(e, init));
+    if (seen->target != NULL)
+        call_method(e, seen);
 }
 
 static void emit_site(struct emitter *e, const struct site *site)
