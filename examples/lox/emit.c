@@ -974,50 +974,12 @@ static void emit_runtime(struct emitter *e, const struct dispatch *d)
     begin_target(e, &done);
 }
 
-/* Returns whether two cases mean the same. */
-static bool are_alike(const struct site_case *a, const struct site_case *b)
-{
-    return a->access == b->access && a->slot == b->slot &&
-           (a->access == ACCESS_INLINE || a->access == ACCESS_METHOD) &&
-           (a->target == a->key ? b->target == b->key : a->target == b->target);
-}
-
-/* Returns whether case `at` is like an earlier one, which is emitted for both. */
-static bool is_repeated(const struct site *site, uint32_t at)
-{
-    for (uint32_t i = 0; i < at; i++)
-        if (are_alike(&site->cases[i], &site->cases[at]))
-            return true;
-    return false;
-}
-
-/* Emits a case, and those like it, after a test. Others go to `next`, or fail if it is NULL. */
-static void emit_tested(struct emitter *e, const struct dispatch *d, uint32_t at, uint32_t count,
-                        LLVMValueRef identity, struct target *next)
-{
-    const struct site_case *seen = &d->site->cases[at];
-    struct value known = {.identity = seen->key, .is_object = true};
-    LLVMValueRef is_equal = compare(e, LLVMIntEQ, identity, (uintptr_t)seen->key);
-    for (uint32_t i = at + 1; i < count; i++) {
-        if (!are_alike(seen, &d->site->cases[i]))
-            continue;
-        LLVMValueRef other = compare(e, LLVMIntEQ, identity, (uintptr_t)d->site->cases[i].key);
-        is_equal = LLVMBuildOr(e->builder, is_equal, other, "");
-        known.identity = NULL;
-    }
-    if (next == NULL)
-        guard(e, is_equal);
-    else
-        go_if(e, is_equal, false, next);
-    learn(e, operand(e, d->from_top)->bits, &known);
-    d->emit_case(e, seen);
-}
-
 /* Emits a site of which it is known, without a test, what the object is. Returns false for others.
  */
-static bool emit_known(struct emitter *e, const struct dispatch *d, uint32_t count)
+static bool emit_known(struct emitter *e, const struct dispatch *d)
 {
     const struct value *object = operand(e, d->from_top);
+    uint32_t count = d->site->case_count;
     bool is_never = count == 0 || object->number != NULL || object->truth != NULL;
     if (is_never && d->site->is_megamorphic)
         emit_runtime(e, d);
@@ -1034,31 +996,35 @@ static bool emit_known(struct emitter *e, const struct dispatch *d, uint32_t cou
 
 static void emit_dispatch(struct emitter *e, const struct dispatch *d)
 {
-    uint32_t count = d->site->case_count;
-    if (emit_known(e, d, count))
-        return;
-    struct value *object = operand(e, d->from_top);
+    const struct site *site = d->site;
     struct target done = {.edges = NULL};
     struct target miss = {.edges = NULL};
-    if (d->site->is_megamorphic)
-        go_if(e, compare(e, LLVMIntULT, bits_of(e, object), OBJECT_TAG), true, &miss);
+    if (emit_known(e, d))
+        return;
+    if (site->is_megamorphic)
+        go_if(e, compare(e, LLVMIntULT, bits_of(e, operand(e, d->from_top)), OBJECT_TAG), true,
+              &miss);
     else
-        expect_object(e, object);
-    LLVMValueRef address = pointer_to(e, bits_of(e, operand(e, d->from_top)));
-    LLVMValueRef identity = mark(e, MEMORY_IDENTITY, load(e, e->i64, address, 0));
-    uint32_t last = count - 1;
-    while (is_repeated(d->site, last))
-        last--;
-    for (uint32_t i = 0; i <= last; i++) {
-        if (is_repeated(d->site, i))
-            continue;
-        struct target *next = i < last ? allocate(e, sizeof *next) : &miss;
-        emit_tested(e, d, i, count, identity, i < last || d->site->is_megamorphic ? next : NULL);
+        expect_object(e, operand(e, d->from_top));
+    LLVMValueRef bits = bits_of(e, operand(e, d->from_top));
+    LLVMValueRef identity = mark(e, MEMORY_IDENTITY, load(e, e->i64, pointer_to(e, bits), 0));
+    for (uint32_t i = 0; i < site->case_count; i++) {
+        struct target next = {.edges = NULL};
+        void *key = site->cases[i].key;
+        LLVMValueRef is_equal = compare(e, LLVMIntEQ, identity, (uintptr_t)key);
+        if (i + 1 < site->case_count || site->is_megamorphic)
+            go_if(e, is_equal, false, &next);
+        else
+            guard(e, is_equal);
+        learn(e, bits, &(struct value){.identity = key, .is_object = true});
+        d->emit_case(e, &site->cases[i]);
         if (e->is_live)
             go(e, &done);
-        begin_target(e, next);
+        begin_target(e, &next);
     }
-    if (e->is_live) {
+    if (site->is_megamorphic) {
+        go(e, &miss);
+        begin_target(e, &miss);
         emit_runtime(e, d);
         go(e, &done);
     }
