@@ -901,136 +901,6 @@ static void access_captured(struct emitter *e, uint32_t slot, bool is_store)
 
 /* ---- Properties ---- */
 
-/* Compiles each case of a site. The operand `from_top` is the object; the functions leave the state
- * after the operation. */
-struct dispatch {
-    const struct site *site;
-    uint32_t from_top;
-    void (*emit_case)(struct emitter *e, const struct site_case *seen);
-};
-
-static void call_code(struct emitter *e, LLVMValueRef compiled, LLVMValueRef closure,
-                      uint32_t base);
-
-/* Asks the inline cache of a site. Goes to `others` if only the runtime can do it. */
-static LLVMValueRef ask_cache(struct emitter *e, const struct dispatch *d, struct target *others)
-{
-    struct cairn_error error;
-    LLVMValueRef bits = bits_of(e, operand(e, d->from_top));
-    go_if(e, compare(e, LLVMIntULT, bits, OBJECT_TAG), true, others);
-    LLVMValueRef arguments[] = {pointer_to(e, bits), address_of(e, d->site)};
-    const struct cairn_ic_options cache = {
-        .handler = missed,
-        .user = (void *)(uintptr_t)d->site,
-        .megamorphic_target = (const void *)(uintptr_t)find_cacheable,
-        .case_limit = CAIRN_IC_CASE_LIMIT_MAX,
-    };
-    const struct cairn_patchpoint patchpoint = {
-        .id = (*e->input->next_id)++,
-        .byte_count = cairn_patchpoint_inline_bytes(e->module) + 16,
-        .result_type = e->i64,
-        .arguments = arguments,
-        .argument_count = 2,
-        .cache = &cache,
-    };
-    LLVMValueRef result = cairn_build_patchpoint(e->builder, &patchpoint, &error);
-    if (result == NULL) {
-        fprintf(stderr, "lox: %s\n", error.message);
-        e->has_failed = true;
-        return word(e, 0);
-    }
-    go_if(e, compare(e, LLVMIntEQ, result, UNDEFINED), true, others);
-    return result;
-}
-
-static void invoke_cached(struct emitter *e, const struct dispatch *d, struct target *others)
-{
-    LLVMValueRef method = ask_cache(e, d, others);
-    LLVMValueRef closure = LLVMBuildIntToPtr(e->builder, method, e->pointer, "");
-    LLVMValueRef function = load(e, e->pointer, closure, offsetof(struct object, identity));
-    LLVMValueRef compiled = load(e, e->pointer, function, offsetof(struct function, compiled));
-    call_code(e, compiled, closure, e->height - d->from_top);
-}
-
-/* For objects that no case is for. */
-static void emit_runtime(struct emitter *e, const struct dispatch *d)
-{
-    struct target others = {.edges = NULL};
-    struct target done = {.edges = NULL};
-    if (d->site->operation == OP_GET_PROPERTY) {
-        LLVMValueRef value = ask_cache(e, d, &others);
-        e->height--;
-        push_bits(e, value);
-    } else if (d->site->operation == OP_INVOKE) {
-        invoke_cached(e, d, &others);
-    } else {
-        go(e, &others);
-    }
-    if (e->is_live)
-        go(e, &done);
-    begin_target(e, &others);
-    call_runtime(e);
-    go(e, &done);
-    begin_target(e, &done);
-}
-
-/* Emits a site of which it is known, without a test, what the object is. Returns false for others.
- */
-static bool emit_known(struct emitter *e, const struct dispatch *d)
-{
-    const struct value *object = operand(e, d->from_top);
-    uint32_t count = d->site->case_count;
-    bool is_never = count == 0 || object->number != NULL || object->truth != NULL;
-    if (is_never && d->site->is_megamorphic)
-        emit_runtime(e, d);
-    else if (is_never)
-        leave(e);
-    for (uint32_t i = 0; i < count && !is_never && object->identity != NULL; i++) {
-        if (d->site->cases[i].key == object->identity) {
-            d->emit_case(e, &d->site->cases[i]);
-            return true;
-        }
-    }
-    return is_never;
-}
-
-static void emit_dispatch(struct emitter *e, const struct dispatch *d)
-{
-    const struct site *site = d->site;
-    struct target done = {.edges = NULL};
-    struct target miss = {.edges = NULL};
-    if (emit_known(e, d))
-        return;
-    if (site->is_megamorphic)
-        go_if(e, compare(e, LLVMIntULT, bits_of(e, operand(e, d->from_top)), OBJECT_TAG), true,
-              &miss);
-    else
-        expect_object(e, operand(e, d->from_top));
-    LLVMValueRef bits = bits_of(e, operand(e, d->from_top));
-    LLVMValueRef identity = mark(e, MEMORY_IDENTITY, load(e, e->i64, pointer_to(e, bits), 0));
-    for (uint32_t i = 0; i < site->case_count; i++) {
-        struct target next = {.edges = NULL};
-        void *key = site->cases[i].key;
-        LLVMValueRef is_equal = compare(e, LLVMIntEQ, identity, (uintptr_t)key);
-        if (i + 1 < site->case_count || site->is_megamorphic)
-            go_if(e, is_equal, false, &next);
-        else
-            guard(e, is_equal);
-        learn(e, bits, &(struct value){.identity = key, .is_object = true});
-        d->emit_case(e, &site->cases[i]);
-        if (e->is_live)
-            go(e, &done);
-        begin_target(e, &next);
-    }
-    if (site->is_megamorphic) {
-        go(e, &miss);
-        begin_target(e, &miss);
-        emit_runtime(e, d);
-        go(e, &done);
-    }
-    begin_target(e, &done);
-}
-
 static void emit_get_case(struct emitter *e, const struct site_case *seen)
 {
     if (seen->access != ACCESS_INLINE) {
@@ -1087,7 +957,6 @@ static void emit_set_case(struct emitter *e, const struct site_case *seen)
 {
     if (seen->access != ACCESS_INLINE) {
         call_runtime(e);
-        forget_shapes(e);
         return;
     }
     if (operand(e, 2)->is_pending)
@@ -1289,18 +1158,6 @@ static void call_case(struct emitter *e, const struct site_case *seen)
         call_method(e, seen);
 }
 
-static void emit_site(struct emitter *e, const struct site *site)
-{
-    const struct dispatch dispatches[] = {
-        [OP_GET_PROPERTY] = {site, 1, emit_get_case},
-        [OP_SET_PROPERTY] = {site, 2, emit_set_case},
-        [OP_CALL] = {site, site->argument_count + 1, call_case},
-        [OP_INVOKE] = {site, site->argument_count + 1, call_method},
-        [OP_INVOKE_SUPER] = {site, 1, call_super},
-    };
-    emit_dispatch(e, &dispatches[site->operation]);
-}
-
 static void emit_return(struct emitter *e)
 {
     struct activation *a = e->top;
@@ -1327,6 +1184,140 @@ static void emit_closure(struct emitter *e, struct function *function)
             e->slots[slot] = (struct value){
                 .bits = load(e, e->i64, e->base, slot * sizeof(lox_value)), .is_clean = true};
     }
+}
+
+/* ---- Sites ---- */
+
+/* Compile a case of a site, and leave the state after the operation. */
+static void (*const emit_cases[])(struct emitter *e, const struct site_case *seen) = {
+    [OP_GET_PROPERTY] = emit_get_case, [OP_SET_PROPERTY] = emit_set_case, [OP_CALL] = call_case,
+    [OP_INVOKE] = call_method,         [OP_INVOKE_SUPER] = call_super,
+};
+
+/* Returns where the object is whose identity the cases are for, from the top. */
+static uint32_t object_of(const struct site *site)
+{
+    return site->operation == OP_SET_PROPERTY   ? 2
+           : site->operation == OP_INVOKE_SUPER ? 1
+                                                : site->argument_count + 1;
+}
+
+/* Asks the inline cache of a site. Goes to `others` if only the runtime can do it. */
+static LLVMValueRef ask_cache(struct emitter *e, const struct site *site, struct target *others)
+{
+    struct cairn_error error;
+    LLVMValueRef bits = bits_of(e, operand(e, object_of(site)));
+    go_if(e, compare(e, LLVMIntULT, bits, OBJECT_TAG), true, others);
+    LLVMValueRef arguments[] = {pointer_to(e, bits), address_of(e, site)};
+    const struct cairn_ic_options cache = {
+        .handler = missed,
+        .user = (void *)(uintptr_t)site,
+        .megamorphic_target = (const void *)(uintptr_t)find_cacheable,
+        .case_limit = CAIRN_IC_CASE_LIMIT_MAX,
+    };
+    const struct cairn_patchpoint patchpoint = {
+        .id = (*e->input->next_id)++,
+        .byte_count = cairn_patchpoint_inline_bytes(e->module) + 16,
+        .result_type = e->i64,
+        .arguments = arguments,
+        .argument_count = 2,
+        .cache = &cache,
+    };
+    LLVMValueRef result = cairn_build_patchpoint(e->builder, &patchpoint, &error);
+    if (result == NULL) {
+        fprintf(stderr, "lox: %s\n", error.message);
+        e->has_failed = true;
+        return word(e, 0);
+    }
+    go_if(e, compare(e, LLVMIntEQ, result, UNDEFINED), true, others);
+    return result;
+}
+
+static void invoke_cached(struct emitter *e, const struct site *site, struct target *others)
+{
+    LLVMValueRef method = ask_cache(e, site, others);
+    LLVMValueRef closure = LLVMBuildIntToPtr(e->builder, method, e->pointer, "");
+    LLVMValueRef function = load(e, e->pointer, closure, offsetof(struct object, identity));
+    LLVMValueRef compiled = load(e, e->pointer, function, offsetof(struct function, compiled));
+    call_code(e, compiled, closure, e->height - object_of(site));
+}
+
+/* For objects that no case is for. */
+static void emit_runtime(struct emitter *e, const struct site *site)
+{
+    struct target others = {.edges = NULL};
+    struct target done = {.edges = NULL};
+    if (site->operation == OP_GET_PROPERTY) {
+        LLVMValueRef value = ask_cache(e, site, &others);
+        e->height--;
+        push_bits(e, value);
+    } else if (site->operation == OP_INVOKE) {
+        invoke_cached(e, site, &others);
+    } else {
+        go(e, &others);
+    }
+    if (e->is_live)
+        go(e, &done);
+    begin_target(e, &others);
+    call_runtime(e);
+    go(e, &done);
+    begin_target(e, &done);
+}
+
+/* Emits a site of which it is known, without a test, what the object is. Returns false for others.
+ */
+static bool emit_known(struct emitter *e, const struct site *site)
+{
+    const struct value *object = operand(e, object_of(site));
+    uint32_t count = site->case_count;
+    bool is_never = count == 0 || object->number != NULL || object->truth != NULL;
+    if (is_never && site->is_megamorphic)
+        emit_runtime(e, site);
+    else if (is_never)
+        leave(e);
+    for (uint32_t i = 0; i < count && !is_never && object->identity != NULL; i++) {
+        if (site->cases[i].key == object->identity) {
+            emit_cases[site->operation](e, &site->cases[i]);
+            return true;
+        }
+    }
+    return is_never;
+}
+
+static void emit_site(struct emitter *e, const struct site *site)
+{
+    struct target done = {.edges = NULL};
+    struct target miss = {.edges = NULL};
+    if (emit_known(e, site))
+        return;
+    if (site->is_megamorphic)
+        go_if(e, compare(e, LLVMIntULT, bits_of(e, operand(e, object_of(site))), OBJECT_TAG), true,
+              &miss);
+    else
+        expect_object(e, operand(e, object_of(site)));
+    LLVMValueRef bits = bits_of(e, operand(e, object_of(site)));
+    LLVMValueRef identity = mark(e, MEMORY_IDENTITY, load(e, e->i64, pointer_to(e, bits), 0));
+    for (uint32_t i = 0; i < site->case_count; i++) {
+        struct target next = {.edges = NULL};
+        void *key = site->cases[i].key;
+        LLVMValueRef is_equal = compare(e, LLVMIntEQ, identity, (uintptr_t)key);
+        if (i + 1 < site->case_count || site->is_megamorphic)
+            go_if(e, is_equal, false, &next);
+        else
+            guard(e, is_equal);
+        learn(e, bits, &(struct value){.identity = key, .is_object = true});
+        emit_cases[site->operation](e, &site->cases[i]);
+        if (e->is_live)
+            go(e, &done);
+        begin_target(e, &next);
+    }
+    if (site->is_megamorphic) {
+        go(e, &miss);
+        begin_target(e, &miss);
+        emit_runtime(e, site);
+        go(e, &done);
+    }
+    begin_target(e, &done);
 }
 
 /* ---- Operations ---- */
