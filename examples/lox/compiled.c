@@ -35,9 +35,7 @@ static struct waiting *all_waiting;
 
 struct waiting *new_waiting(uint32_t slot_count)
 {
-    struct waiting *made = calloc(1, sizeof *made + slot_count * sizeof *made->slots);
-    if (made == NULL)
-        heap_exhausted();
+    struct waiting *made = heap_zeroed(sizeof *made + slot_count * sizeof *made->slots);
     made->next = all_waiting;
     all_waiting = made;
     return made;

@@ -160,18 +160,10 @@ static void nest(struct compiler *c)
         stop(c, "Too much nesting.");
 }
 
-static struct string *intern(struct compiler *c, const char *bytes, size_t size)
-{
-    struct string *string = string_intern(&c->vm->heap, bytes, size);
-    if (string == NULL)
-        heap_exhausted();
-    return string;
-}
-
 static struct string *expect_name(struct compiler *c, const char *message)
 {
     expect(c, TOKEN_NAME, message);
-    return intern(c, c->previous.text, c->previous.size);
+    return string_intern(&c->vm->heap, c->previous.text, c->previous.size);
 }
 
 /* ---- Writing code ---- */
@@ -276,8 +268,8 @@ static void add_local(struct compiler *c, const struct string *name)
     struct local added = {name, unit, .depth = unit->scope_depth,
                           .start = unit->function->code_count,
                           .shadowed = shadowed != NULL ? (uint32_t)(shadowed - c->locals) : 0};
-    if (name != NULL && !table_set(&c->vm->heap, &c->visible, name, c->local_count))
-        heap_exhausted();
+    if (name != NULL)
+        table_set(&c->vm->heap, &c->visible, name, c->local_count);
     c->locals = array_grow(c->locals, c->local_count, sizeof *c->locals);
     c->locals[c->local_count++] = added;
 }
@@ -416,16 +408,16 @@ static void expression_and(struct compiler *c, int type, const char *message)
 static void number(struct compiler *c)
 {
     /* A copy, because strtod would read an exponent that follows. */
-    char *text = strndup(c->previous.text, c->previous.size);
-    if (text == NULL)
-        heap_exhausted();
+    char *text = heap_zeroed(c->previous.size + 1);
+    memcpy(text, c->previous.text, c->previous.size);
     emit_constant(c, OP_CONSTANT, number_value(strtod(text, NULL)));
     free(text);
 }
 
 static void string(struct compiler *c)
 {
-    const struct string *text = intern(c, c->previous.text + 1, c->previous.size - 2);
+    const struct string *text =
+        string_intern(&c->vm->heap, c->previous.text + 1, c->previous.size - 2);
     emit_constant(c, OP_CONSTANT, object_value(text));
 }
 
@@ -488,7 +480,8 @@ static void named_variable(struct compiler *c, struct string *name, bool can_ass
 
 static void variable(struct compiler *c)
 {
-    named_variable(c, intern(c, c->previous.text, c->previous.size), c->can_assign);
+    struct string *name = string_intern(&c->vm->heap, c->previous.text, c->previous.size);
+    named_variable(c, name, c->can_assign);
 }
 
 static void this_(struct compiler *c)
@@ -586,9 +579,7 @@ static const struct rule rules[TOKEN_TYPES] = {
 static void begin_unit(struct compiler *c, struct unit *unit, enum unit_kind kind,
                        struct string *name)
 {
-    struct function *function = calloc(1, sizeof *function);
-    if (function == NULL)
-        heap_exhausted();
+    struct function *function = heap_zeroed(sizeof *function);
     function->name = name;
     function->is_initializer = kind == UNIT_INITIALIZER;
     function->hot_invocations = function->hot_loops = UINT64_MAX;
@@ -803,9 +794,7 @@ static void while_statement(struct compiler *c)
 static void exchange(uint32_t *words, uint32_t first, uint32_t middle, uint32_t end)
 {
     size_t size = (middle - first) * sizeof *words;
-    uint32_t *moved = malloc(size + 1);
-    if (moved == NULL)
-        heap_exhausted();
+    uint32_t *moved = heap_zeroed(size + 1);
     memcpy(moved, words + first, size);
     memmove(words + first, words + middle, (end - middle) * sizeof *words);
     memcpy(words + end - (middle - first), moved, size);
@@ -889,8 +878,8 @@ struct function *compile(struct vm *vm, const char *source, size_t size)
     struct compiler c = {.vm = vm, .scanner = {source, source + size, 1}};
     struct unit script;
     vm->heap.is_paused = true;
-    c.this_name = intern(&c, "this", 4);
-    c.super_name = intern(&c, "super", 5);
+    c.this_name = string_intern(&vm->heap, "this", 4);
+    c.super_name = string_intern(&vm->heap, "super", 5);
     begin_unit(&c, &script, UNIT_SCRIPT, NULL);
     advance(&c);
     while (!match(&c, TOKEN_END))

@@ -134,9 +134,7 @@ struct chunk {
 
 static void *allocate(struct emitter *e, size_t size)
 {
-    struct chunk *chunk = calloc(1, sizeof *chunk + size);
-    if (chunk == NULL)
-        heap_exhausted();
+    struct chunk *chunk = heap_zeroed(sizeof *chunk + size);
     chunk->next = e->chunks;
     e->chunks = chunk;
     return chunk->bytes;
@@ -1657,9 +1655,7 @@ static void emit_all(struct emitter *e)
 
 LLVMModuleRef emit_function(LLVMContextRef context, const struct emit_input *input)
 {
-    struct emitter *e = calloc(1, sizeof *e);
-    if (e == NULL)
-        heap_exhausted();
+    struct emitter *e = heap_zeroed(sizeof *e);
     e->input = input;
     e->context = context;
     e->module = LLVMModuleCreateWithNameInContext(input->name, context);

@@ -18,7 +18,6 @@ enum {
     CHUNK_BLOCKS = 32, /* blocks are mapped in chunks */
     THRESHOLD_MIN = 16 << 20,
     STRESSED_MINORS = 16, /* a stressed heap has one major collection for this many minor ones */
-    SMALLEST_OBJECT = sizeof(struct object), /* a closure without boxes */
     POISON = 0xdb,
 };
 
@@ -37,24 +36,30 @@ __attribute__((noreturn)) void heap_exhausted(void)
     _exit(70); /* other threads may be at work */
 }
 
-/* ---- Lists ---- */
-
-static bool list_reserve(struct object_list *list, size_t count)
+void *heap_zeroed(size_t size)
 {
-    if (count <= list->capacity)
-        return true;
-    size_t capacity = count < 64 ? 64 : 2 * count;
-    struct object **items = realloc(list->items, capacity * sizeof *items);
-    if (items == NULL)
-        return false;
-    list->items = items;
-    list->capacity = capacity;
-    return true;
+    void *memory = calloc(1, size);
+    if (memory == NULL)
+        heap_exhausted();
+    return memory;
+}
+
+void *heap_map(size_t size)
+{
+    void *address = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (address == MAP_FAILED)
+        heap_exhausted();
+    return address;
 }
 
 static void list_push(struct object_list *list, struct object *object)
 {
-    if (!list_reserve(list, list->count + 1))
+    if (list->count == list->capacity) {
+        list->capacity = list->capacity == 0 ? 64 : 2 * list->capacity;
+        list->items = realloc(list->items, list->capacity * sizeof(struct object *));
+    }
+    if (list->items == NULL)
         heap_exhausted();
     list->items[list->count++] = object;
 }
@@ -68,14 +73,7 @@ static size_t default_limit(void)
     return pages > 0 && page_size > 0 ? (size_t)pages / 2 * (size_t)page_size : (size_t)1 << 30;
 }
 
-void *heap_map(size_t size)
-{
-    void *address = mmap(NULL, size, PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return address == MAP_FAILED ? NULL : address;
-}
-
-bool heap_init(struct heap *heap, const struct heap_options *options, heap_roots *visit_roots,
+void heap_init(struct heap *heap, const struct heap_options *options, heap_roots *visit_roots,
                void *user)
 {
     size_t limit = options->limit != 0 ? options->limit : default_limit();
@@ -88,11 +86,8 @@ bool heap_init(struct heap *heap, const struct heap_options *options, heap_roots
         .user = user,
     };
     heap->young = heap_map(heap->young_size);
-    if (heap->young == NULL)
-        return false;
     heap->next = heap->young;
     heap->end = heap->is_stressed ? heap->young : heap->young + heap->young_size;
-    return list_reserve(&heap->work, heap->young_size / SMALLEST_OBJECT);
 }
 
 /* ---- Blocks and cells ---- */
@@ -101,29 +96,23 @@ static void pool_push(struct heap *heap, struct block *block)
 {
     block->next = heap->pool;
     heap->pool = block;
-    heap->pool_count++;
 }
 
-/* Makes sure that the pool has `count` blocks. */
-static bool pool_reserve(struct heap *heap, size_t count)
+static void pool_extend(struct heap *heap)
 {
-    while (heap->pool_count < count) {
-        char *chunk = heap_map((CHUNK_BLOCKS + 1) * (size_t)BLOCK_SIZE);
-        if (chunk == NULL)
-            return false;
-        chunk += -(uintptr_t)chunk % BLOCK_SIZE;
-        for (size_t i = CHUNK_BLOCKS; i-- > 0;)
-            pool_push(heap, (struct block *)(void *)(chunk + i * BLOCK_SIZE));
-    }
-    return true;
+    char *chunk = heap_map((CHUNK_BLOCKS + 1) * (size_t)BLOCK_SIZE);
+    chunk += -(uintptr_t)chunk % BLOCK_SIZE;
+    for (size_t i = CHUNK_BLOCKS; i-- > 0;)
+        pool_push(heap, (struct block *)(void *)(chunk + i * BLOCK_SIZE));
 }
 
 /* Gives the class a block of the pool. Its cells must be zeros: a collection sweeps all of them. */
 static void class_extend(struct heap *heap, struct size_class *class, size_t cell_size)
 {
+    if (heap->pool == NULL)
+        pool_extend(heap);
     struct block *block = heap->pool;
     heap->pool = block->next;
-    heap->pool_count--;
     memset(block->cells, 0, cells_size);
     block->cell_size = cell_size;
     block->next = class->blocks;
@@ -132,7 +121,6 @@ static void class_extend(struct heap *heap, struct size_class *class, size_t cel
     class->end = block->cells + cells_size / cell_size * cell_size;
 }
 
-/* Returns a cell. The pool must not be empty. */
 static struct object *cell_new(struct heap *heap, size_t size)
 {
     struct size_class *class = &heap->classes[size / UNIT - 1];
@@ -390,38 +378,22 @@ static void major_collection(struct heap *heap)
         heap->threshold = heap->limit;
 }
 
-/* Each size class can waste the end of a block, and begins at most one block that it does not fill.
- */
-static bool reserve_for_minor(struct heap *heap)
-{
-    size_t used = (size_t)(heap->next - heap->young);
-    return pool_reserve(heap, used / (cells_size - SMALL_MAX) + SIZE_CLASSES) &&
-           list_reserve(&heap->work, used / SMALLEST_OBJECT);
-}
-
-bool heap_collect(struct heap *heap, bool is_major)
+void heap_collect(struct heap *heap, bool is_major)
 {
     if (heap->is_paused)
-        return true;
-    if (!reserve_for_minor(heap))
-        return false;
+        return;
     minor_collection(heap);
     if (is_major || heap->old_bytes >= heap->threshold ||
         (heap->is_stressed && heap->minor_count % STRESSED_MINORS == 0))
         major_collection(heap);
-    return true;
 }
 
 /* ---- Allocation ---- */
 
 static struct object *large_new(struct heap *heap, size_t size)
 {
-    if (!list_reserve(&heap->large, heap->large.count + 1))
-        return NULL;
-    struct object *object = calloc(1, size);
-    if (object == NULL)
-        return NULL;
-    heap->large.items[heap->large.count++] = object;
+    struct object *object = heap_zeroed(size);
+    list_push(&heap->large, object);
     heap->old_bytes += size;
     return object;
 }
@@ -430,17 +402,12 @@ void *heap_new_old(struct heap *heap, enum kind kind, size_t size)
 {
     size = (size + UNIT - 1) & ~(size_t)(UNIT - 1);
     bool is_full = size > heap->threshold || heap->old_bytes > heap->threshold - size;
-    if ((is_full || heap->is_stressed) && !heap_collect(heap, is_full))
-        return NULL;
+    if (is_full || heap->is_stressed)
+        heap_collect(heap, is_full);
     if (!heap->is_paused && (size > heap->limit || heap->old_bytes > heap->limit - size))
         return NULL;
-    struct object *object = NULL;
-    if (size > SMALL_MAX)
-        object = large_new(heap, size);
-    else if (pool_reserve(heap, 1))
-        object = memset(cell_new(heap, size), 0, size);
-    if (object == NULL)
-        return NULL;
+    struct object *object =
+        size > SMALL_MAX ? large_new(heap, size) : memset(cell_new(heap, size), 0, size);
     object->kind = (uint8_t)kind;
     object->flags = FLAG_WATCHED;
     return object;
@@ -457,7 +424,8 @@ void *heap_new_slow(struct heap *heap, enum kind kind, size_t size)
             heap_remember(heap, object);
         return object;
     }
-    if (!heap_collect(heap, false) || heap->old_bytes > heap->limit)
+    heap_collect(heap, false);
+    if (heap->old_bytes > heap->limit)
         return NULL;
     heap->end = heap->young + (heap->is_stressed ? size : heap->young_size);
     return heap_new(heap, kind, size);

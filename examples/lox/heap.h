@@ -14,8 +14,9 @@
  * C. An old object with a pointer to a young one is in the remembered set: heap_stored after every
  *    store of a value into an object that may be old. An object that heap_new returns needs no such
  *    call until the next allocation.
- * D. A collection cannot fail halfway: all the memory that it can need is reserved before it
- * begins. If that fails, there is no collection, and the allocation returns NULL.
+ * D. An allocation that would exceed the limit returns NULL, after a collection. While the heap is
+ *    paused there is no limit, so allocations succeed. Where the system has no more memory, the
+ *    process ends.
  *
  * Roots are found by a callback of the VM's.
  *
@@ -74,7 +75,6 @@ struct heap {
 
     struct size_class classes[SIZE_CLASSES];
     struct block *pool; /* empty blocks */
-    size_t pool_count;
     struct object_list large;
     size_t old_bytes;
     size_t threshold; /* old bytes at which a major collection begins */
@@ -90,8 +90,7 @@ struct heap {
     size_t major_count;
 };
 
-/* Returns false if there is not enough memory. */
-bool heap_init(struct heap *heap, const struct heap_options *options, heap_roots *visit_roots,
+void heap_init(struct heap *heap, const struct heap_options *options, heap_roots *visit_roots,
                void *user);
 
 /* Visits a root. It is changed if the object moves. */
@@ -101,8 +100,7 @@ void heap_visit_values(struct heap *heap, lox_value *roots, size_t count);
 /* The same for a pointer to an object, or NULL. */
 void heap_visit_object(struct heap *heap, void *root);
 
-/* Collects. Returns false, and does nothing, if there is not enough memory for it (see D). */
-bool heap_collect(struct heap *heap, bool is_major);
+void heap_collect(struct heap *heap, bool is_major);
 
 void *heap_new_slow(struct heap *heap, enum kind kind, size_t size);
 void heap_remember(struct heap *heap, struct object *object);
@@ -113,11 +111,12 @@ void *heap_new_old(struct heap *heap, enum kind kind, size_t size);
 /* Keeps an old object to the end: for addresses in inline caches. */
 void heap_pin(struct heap *heap, void *object);
 
-/* Returns pages of zeros, or NULL. Memory is used as far as they are touched. */
-void *heap_map(size_t size);
-
-/* Ends the process: for memory that cannot be done without and that no Lox program asked for. */
+/* Ends the process, because the system has no more memory. */
 __attribute__((noreturn)) void heap_exhausted(void);
+
+/* Return zeros: of calloc, or pages, of which those take memory that are touched. */
+void *heap_zeroed(size_t size);
+void *heap_map(size_t size);
 
 /* Returns a new object, or NULL if there is no memory left. All but its header is unspecified. */
 static inline void *heap_new(struct heap *heap, enum kind kind, size_t size)

@@ -45,18 +45,16 @@ static struct string **find_place(const struct string_set *set, uint32_t hash, c
 }
 
 /* Makes sure that the set has a place for one more string and is at most half full. */
-static bool set_reserve(struct string_set *set)
+static void set_reserve(struct string_set *set)
 {
     struct string_set grown = {.capacity = CAPACITY_MIN};
     if (2 * (set->used + 1) <= set->capacity)
-        return true;
+        return;
     for (size_t i = 0; i < set->capacity; i++)
         grown.used += set->places[i] != NULL && set->places[i] != &removed;
     while (grown.capacity < 3 * (grown.used + 1))
         grown.capacity *= 2;
-    grown.places = calloc(grown.capacity, sizeof *grown.places);
-    if (grown.places == NULL)
-        return false;
+    grown.places = heap_zeroed(grown.capacity * sizeof *grown.places);
     for (size_t i = 0; i < set->capacity; i++) {
         struct string *kept = set->places[i];
         if (kept != NULL && kept != &removed)
@@ -64,15 +62,15 @@ static bool set_reserve(struct string_set *set)
     }
     free(set->places);
     *set = grown;
-    return true;
 }
 
 /* A free place stays free while a new string is allocated: a collection only removes strings. */
 struct string *string_intern(struct heap *heap, const char *bytes, size_t size)
 {
     uint32_t hash = hash_of(bytes, size);
-    if (size > STRING_SIZE_MAX || !set_reserve(&heap->strings))
+    if (size > STRING_SIZE_MAX)
         return NULL;
+    set_reserve(&heap->strings);
     struct string **place = find_place(&heap->strings, hash, bytes, size);
     if (*place != NULL)
         return *place;

@@ -129,9 +129,7 @@ static void set_limits(struct function *function)
 
 void jit_add_function(struct function *function)
 {
-    function->compiled = calloc(1, sizeof *function->compiled);
-    if (function->compiled == NULL)
-        heap_exhausted();
+    function->compiled = heap_zeroed(sizeof *function->compiled);
     function->compiled->code = interpret_call;
     set_limits(function);
 }
@@ -206,7 +204,7 @@ static void compile_function(struct function *function, uint32_t start)
              function->name == NULL ? "script" : function->name->bytes, jit.compiled_count++);
     const struct emit_input input = {jit.vm,   function,     start,        name,
                                      jit.exit, &jit.next_id, assumption_of};
-    (void)heap_collect(&jit.vm->heap, false); /* old objects can be constants */
+    heap_collect(&jit.vm->heap, false); /* old objects can be constants */
     if (++function->compiled->versions <= VERSIONS_MAX)
         module = emit_function(context, &input);
     if (module != NULL) {
@@ -409,7 +407,7 @@ bool jit_loop(struct vm *vm)
 
 /* ---- Set-up ---- */
 
-bool jit_init(struct vm *vm, enum jit_mode mode, bool names_code, const char *log_path)
+void jit_init(struct vm *vm, enum jit_mode mode, bool names_code, const char *log_path)
 {
     struct cairn_error error;
     const struct cairn_type result = CAIRN_INTEGER(64);
@@ -418,7 +416,7 @@ bool jit_init(struct vm *vm, enum jit_mode mode, bool names_code, const char *lo
     jit.mode = mode;
     compiled_vm = vm;
     if (mode == JIT_OFF)
-        return true;
+        return;
     check(cairn_runtime_create(NULL, &jit.runtime, &error), &error);
     const struct cairn_perf_options perf = {.format = CAIRN_PERF_BOTH};
     if (names_code)
@@ -434,7 +432,8 @@ bool jit_init(struct vm *vm, enum jit_mode mode, bool names_code, const char *lo
           &error);
     jit.next_id = 1;
     jit.assumptions = heap_map(GLOBALS_MAX * sizeof(cairn_assumption *));
-    return jit.assumptions != NULL && sem_init(&job.has_ended, 0, 0) == 0;
+    if (sem_init(&job.has_ended, 0, 0) != 0)
+        fail("no semaphore");
 }
 
 void jit_destroy(void)

@@ -46,10 +46,9 @@ struct compiled {
 
 #define JIT_DEFAULT JIT_ON
 
-/* Writes the names of compiled code for perf if `names_code` is set, and a log if
- * `log_path` is not NULL. Returns false if there is no
- * memory. */
-bool jit_init(struct vm *vm, enum jit_mode mode, bool names_code, const char *log_path);
+/* Writes the names of compiled code for perf if `names_code` is set, and a log if `log_path` is not
+ * NULL. */
+void jit_init(struct vm *vm, enum jit_mode mode, bool names_code, const char *log_path);
 void jit_destroy(void);
 void jit_print_statistics(void);
 
@@ -71,7 +70,7 @@ void jit_redefined(struct vm *vm, uint32_t global);
 #define JIT_DEFAULT JIT_OFF
 
 #define jit_init(vm, mode, names_code, log_path)                                                   \
-    ((void)(vm), (void)(names_code), (void)(log_path), (mode) == JIT_OFF)
+    ((void)(vm), (void)(mode), (void)(names_code), (void)(log_path))
 #define jit_destroy() (void)0
 #define jit_print_statistics() (void)0
 #define jit_add_function(function) (void)(function)

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 enum { EXIT_USAGE = 64, EXIT_STATIC = 65, EXIT_RUN_TIME = 70, EXIT_FILE = 74 };
-enum { SOURCE_MAX = 1 << 30 }; /* bytes of a file */
+enum { SOURCE_MAX = 1 << 30 }; /* bytes, so no string is too long */
 
 struct options {
     struct heap_options heap;
@@ -97,8 +97,6 @@ static int run_file(struct vm *vm, const char *path)
 {
     FILE *file = fopen(path, "rb");
     char *source = heap_map(SOURCE_MAX);
-    if (source == NULL)
-        heap_exhausted();
     size_t size = file != NULL ? fread(source, 1, SOURCE_MAX, file) : 0;
     bool is_read = file != NULL && feof(file);
     if (file != NULL)
@@ -120,7 +118,7 @@ static void run_lines(struct vm *vm)
             fputs("> ", stdout);
         fflush(stdout);
         ssize_t size = getline(&line, &capacity, stdin);
-        if (size < 0)
+        if (size < 0 || size > SOURCE_MAX)
             break;
         run_source(vm, line, (size_t)size);
     }
@@ -140,9 +138,8 @@ static void *run_all(void *argument)
     static struct vm vm;
     static int status;
     const struct options *options = argument;
-    if (!vm_init(&vm, &options->heap) ||
-        !jit_init(&vm, options->jit, options->names_code, options->log_path))
-        heap_exhausted();
+    vm_init(&vm, &options->heap);
+    jit_init(&vm, options->jit, options->names_code, options->log_path);
     if (options->path != NULL)
         status = run_file(&vm, options->path);
     else
@@ -168,7 +165,7 @@ int main(int argc, char **argv)
     pthread_attr_t attributes;
     void *status;
     void *stack = heap_map(stack_bytes);
-    if (stack == NULL || pthread_attr_init(&attributes) != 0 ||
+    if (pthread_attr_init(&attributes) != 0 ||
         pthread_attr_setstack(&attributes, stack, stack_bytes) != 0 ||
         pthread_create(&thread, &attributes, run_all, &options) != 0)
         heap_exhausted();

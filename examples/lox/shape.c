@@ -106,10 +106,10 @@ static struct shape *shape_with(struct heap *heap, struct shape *shape, const st
     next->name = name;
     next->field_count = shape->field_count + 1;
     heap->is_paused = true; /* only the table will refer to it */
-    bool has_memory = table_set(heap, &shape->transitions, name, object_value(next));
+    table_set(heap, &shape->transitions, name, object_value(next));
     heap->is_paused = false;
     shape->class->shape_count++;
-    return has_memory ? next : NULL;
+    return next;
 }
 
 /* ---- Classes ---- */
@@ -124,7 +124,7 @@ struct class *class_new(struct heap *heap, struct string *name)
     heap->is_paused = true; /* nothing refers to the class yet */
     class->root = shape_new(heap, class, 0);
     heap->is_paused = false;
-    return class->root != NULL ? class : NULL;
+    return class;
 }
 
 bool class_inherit(struct heap *heap, struct class *class, const struct class *superclass)
@@ -212,14 +212,13 @@ static struct shape *unique_with(struct heap *heap, struct shape *shape, const s
     struct shape *unique = shape;
     if (shape->fields == NULL)
         unique = shape_new(heap, shape->class, shape->inline_capacity);
-    bool has_memory = unique != NULL;
-    heap->is_paused = true; /* nothing refers to a new shape yet */
-    for (const struct shape *at = shape; has_memory && at->parent != NULL; at = at->parent)
-        has_memory = table_set(heap, &unique->fields, at->name, at->field_count - 1);
-    has_memory = has_memory && table_set(heap, &unique->fields, name, shape->field_count);
-    heap->is_paused = false;
-    if (!has_memory)
+    if (unique == NULL)
         return NULL;
+    heap->is_paused = true; /* nothing refers to a new shape yet */
+    for (const struct shape *at = shape; at->parent != NULL; at = at->parent)
+        table_set(heap, &unique->fields, at->name, at->field_count - 1);
+    table_set(heap, &unique->fields, name, shape->field_count);
+    heap->is_paused = false;
     unique->field_count = shape->field_count;
     return unique;
 }

@@ -57,9 +57,9 @@ uint32_t global_number(struct vm *vm, struct string *name)
     if (known != NULL)
         return (uint32_t)*known;
     globals->names = array_grow(globals->names, globals->count, sizeof *globals->names);
-    if (globals->count == GLOBALS_MAX ||
-        !table_set(&vm->heap, &globals->numbers, name, globals->count))
+    if (globals->count == GLOBALS_MAX)
         heap_exhausted();
+    table_set(&vm->heap, &globals->numbers, name, globals->count);
     globals->values[globals->count] = UNDEFINED;
     globals->names[globals->count] = name;
     return globals->count++;
@@ -69,28 +69,23 @@ static lox_value clock_native(void) { return number_value((double)clock() / CLOC
 
 /* ---- Set-up ---- */
 
-bool vm_init(struct vm *vm, const struct heap_options *options)
+void vm_init(struct vm *vm, const struct heap_options *options)
 {
     *vm = (struct vm){.stack = heap_map((STACK_SLOTS + REGISTER_SLOTS) * sizeof *vm->stack),
                       .frames = heap_map((FRAMES_MAX + FRAMES_SPARE) * sizeof *vm->frames)};
     vm->globals.values = heap_map(GLOBALS_MAX * sizeof *vm->globals.values);
     vm->globals.are_assigned = heap_map(GLOBALS_MAX);
-    if (!heap_init(&vm->heap, options, visit_roots, vm) || vm->stack == NULL ||
-        vm->frames == NULL || vm->globals.values == NULL || vm->globals.are_assigned == NULL)
-        return false;
+    heap_init(&vm->heap, options, visit_roots, vm);
     vm->top = vm->stack;
     vm->frame = vm->frames;
     vm->frame->base = vm->stack;
     vm->heap.is_paused = true; /* not all of this is in a root yet */
     vm->init_name = string_intern(&vm->heap, "init", 4);
-    struct string *clock_name = string_intern(&vm->heap, "clock", 5);
     struct native *native = heap_new_old(&vm->heap, KIND_NATIVE, sizeof *native);
-    if (vm->init_name == NULL || clock_name == NULL || native == NULL)
-        return false;
     native->call = clock_native;
-    vm->globals.values[global_number(vm, clock_name)] = object_value(native);
+    uint32_t number = global_number(vm, string_intern(&vm->heap, "clock", 5));
+    vm->globals.values[number] = object_value(native);
     vm->heap.is_paused = false;
-    return true;
 }
 
 /* ---- Errors ---- */

@@ -69,9 +69,8 @@ struct vm {
     struct heap heap;
 };
 
-/* Returns false if there is not enough memory. What a VM has is released by the end of the process.
- */
-bool vm_init(struct vm *vm, const struct heap_options *options);
+/* What a VM has is released by the end of the process. */
+void vm_init(struct vm *vm, const struct heap_options *options);
 
 /* Writes the frames of compiled code that waits, and returns the newest of them; for another frame,
  * returns that. */
