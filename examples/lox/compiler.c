@@ -21,9 +21,8 @@
 
 enum {
     ARGUMENTS_MAX = 255,
-    LOCALS_MAX = 1 << 14, /* of a function, at a time */
-    NESTING_MAX = 2500,   /* the compiler is recursive, and the stack of C has an end */
-    COUNTED_FIELDS = 64,
+    LOCALS_MAX = 1 << 14,   /* of a function, at a time */
+    NESTING_MAX = 2500,     /* the compiler is recursive, and the stack of C has an end */
     CODE_MAX = OPERAND_MAX, /* so that all jumps, sites and constants fit */
 };
 
@@ -55,8 +54,7 @@ struct unit {
 struct class_unit {
     struct class_unit *enclosing;
     bool has_superclass;
-    const struct string *fields[COUNTED_FIELDS]; /* what its methods assign to `this` */
-    uint32_t field_count;
+    struct table *fields; /* what its methods assign to `this` */
 };
 
 struct compiler {
@@ -533,12 +531,8 @@ static void dot(struct compiler *c)
     bool is_this = c->class != NULL && c->this_end == c->unit->function->code_count;
     struct string *name = expect_name(c, "Expect property name after '.'.");
     if (c->can_assign && match(c, '=')) {
-        struct class_unit *class = c->class;
-        uint32_t i = 0;
-        while (is_this && i < class->field_count && class->fields[i] != name)
-            i++;
-        if (is_this && i == class->field_count && i < COUNTED_FIELDS)
-            class->fields[class->field_count++] = name;
+        if (is_this)
+            table_set(&c->vm->heap, &c->class->fields, name, NIL);
         expression(c);
         emit_site(c, OP_SET_PROPERTY, name, 0);
     } else if (match(c, '(')) {
@@ -702,7 +696,7 @@ static void class_declaration(struct compiler *c)
         function(c, is_init ? UNIT_INITIALIZER : UNIT_METHOD, method, OP_METHOD);
     }
     expect(c, '}', "Expect '}' after class body.");
-    emit(c, OP_END_CLASS, class.field_count);
+    emit(c, OP_END_CLASS, class.fields != NULL ? class.fields->used : 0);
     emit(c, OP_POP, 1);
     if (class.has_superclass)
         end_scope(c);
