@@ -1,8 +1,8 @@
 /*
  * The heap. See heap.h for what it guarantees.
  *
- * Old objects of up to SMALL_MAX bytes are cells of blocks; all cells of a block have the same
- * size. Larger ones come from malloc.
+ * Old objects are cells of blocks; all cells of a block have the same size. Those of more than
+ * SMALL_MAX bytes have a block each.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -24,6 +24,7 @@ enum {
 struct block {
     struct block *next;
     size_t cell_size;
+    size_t cell_count;
     char cells[];
 };
 
@@ -115,10 +116,11 @@ static void class_extend(struct heap *heap, struct size_class *class, size_t cel
     heap->pool = block->next;
     memset(block->cells, 0, cells_size);
     block->cell_size = cell_size;
+    block->cell_count = cells_size / cell_size;
     block->next = class->blocks;
     class->blocks = block;
     class->next = block->cells;
-    class->end = block->cells + cells_size / cell_size * cell_size;
+    class->end = block->cells + block->cell_count * cell_size;
 }
 
 static struct object *cell_new(struct heap *heap, size_t size)
@@ -173,14 +175,8 @@ static size_t object_size(const struct object *object)
 {
     const struct layout *layout = &layouts[object->kind];
     if (object->kind == KIND_INSTANCE)
-        return sizeof(struct instance) +
-               ((const struct shape *)object->identity)->inline_capacity * sizeof(lox_value);
+        return instance_size(object->identity);
     return layout->size + (size_t)object->count * layout->item_size;
-}
-
-static size_t rounded_size(const struct object *object)
-{
-    return (object_size(object) + UNIT - 1) & ~(size_t)(UNIT - 1);
 }
 
 /* Moves a young object to the old generation, and returns its new address. */
@@ -188,7 +184,7 @@ static struct object *promote(struct heap *heap, struct object *object)
 {
     if (object->flags & FLAG_MOVED)
         return object->identity;
-    size_t size = rounded_size(object);
+    size_t size = rounded_size(object_size(object));
     struct object *copy = cell_new(heap, size);
     memcpy(copy, object, size);
     copy->flags = FLAG_WATCHED;
@@ -306,8 +302,8 @@ static bool block_sweep(struct heap *heap, struct size_class *class, struct bloc
 {
     struct object *free_before = class->free;
     size_t live = 0;
-    for (size_t at = 0; at + block->cell_size <= cells_size; at += block->cell_size) {
-        struct object *cell = (struct object *)(void *)&block->cells[at];
+    for (size_t i = 0; i < block->cell_count; i++) {
+        struct object *cell = (struct object *)(void *)&block->cells[i * block->cell_size];
         if (cell->kind != KIND_FREE && cell->flags & FLAG_MARKED) {
             cell->flags &= (uint8_t)~FLAG_MARKED;
             live++;
@@ -336,26 +332,12 @@ static void class_sweep(struct heap *heap, struct size_class *class)
         if (block_sweep(heap, class, block)) {
             block->next = class->blocks;
             class->blocks = block;
+        } else if (class == &heap->large) {
+            free(block);
         } else {
             pool_push(heap, block);
         }
     }
-}
-
-static void large_sweep(struct heap *heap)
-{
-    size_t live = 0;
-    for (size_t i = 0; i < heap->large.count; i++) {
-        struct object *object = heap->large.items[i];
-        if (object->flags & FLAG_MARKED) {
-            object->flags &= (uint8_t)~FLAG_MARKED;
-            heap->large.items[live++] = object;
-        } else {
-            heap->old_bytes -= rounded_size(object);
-            free(object);
-        }
-    }
-    heap->large.count = live;
 }
 
 /* The young generation must be empty, so the remembered set is empty, too. */
@@ -370,7 +352,7 @@ static void major_collection(struct heap *heap)
     strings_before_sweep(heap);
     for (size_t i = 0; i < SIZE_CLASSES; i++)
         class_sweep(heap, &heap->classes[i]);
-    large_sweep(heap);
+    class_sweep(heap, &heap->large);
     heap->threshold = 2 * heap->old_bytes;
     if (heap->threshold < THRESHOLD_MIN)
         heap->threshold = THRESHOLD_MIN;
@@ -392,15 +374,16 @@ void heap_collect(struct heap *heap, bool is_major)
 
 static struct object *large_new(struct heap *heap, size_t size)
 {
-    struct object *object = heap_zeroed(size);
-    list_push(&heap->large, object);
+    struct block *block = heap_zeroed(sizeof *block + size);
+    *block = (struct block){.next = heap->large.blocks, .cell_size = size, .cell_count = 1};
+    heap->large.blocks = block;
     heap->old_bytes += size;
-    return object;
+    return (struct object *)(void *)block->cells;
 }
 
 void *heap_new_old(struct heap *heap, enum kind kind, size_t size)
 {
-    size = (size + UNIT - 1) & ~(size_t)(UNIT - 1);
+    size = rounded_size(size);
     bool is_full = size > heap->threshold || heap->old_bytes > heap->threshold - size;
     if (is_full || heap->is_stressed)
         heap_collect(heap, is_full);

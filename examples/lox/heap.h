@@ -74,8 +74,8 @@ struct heap {
     bool is_major;  /* what the collection that runs is */
 
     struct size_class classes[SIZE_CLASSES];
-    struct block *pool; /* empty blocks */
-    struct object_list large;
+    struct block *pool;      /* empty blocks */
+    struct size_class large; /* only blocks, of one object each */
     size_t old_bytes;
     size_t threshold; /* old bytes at which a major collection begins */
     size_t limit;
@@ -118,10 +118,12 @@ __attribute__((noreturn)) void heap_exhausted(void);
 void *heap_zeroed(size_t size);
 void *heap_map(size_t size);
 
+static inline size_t rounded_size(size_t size) { return (size + UNIT - 1) & ~(size_t)(UNIT - 1); }
+
 /* Returns a new object, or NULL if there is no memory left. All but its header is unspecified. */
 static inline void *heap_new(struct heap *heap, enum kind kind, size_t size)
 {
-    size = (size + UNIT - 1) & ~(size_t)(UNIT - 1);
+    size = rounded_size(size);
     if (__builtin_expect(size > (size_t)(heap->end - heap->next) || size > SMALL_MAX, 0))
         return heap_new_slow(heap, kind, size);
     struct object *object = (struct object *)(void *)heap->next;

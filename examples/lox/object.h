@@ -160,6 +160,11 @@ static inline struct shape *shape_of(const struct instance *instance)
     return instance->object.identity;
 }
 
+static inline size_t instance_size(const struct shape *shape)
+{
+    return sizeof(struct instance) + shape->inline_capacity * sizeof(lox_value);
+}
+
 static inline struct function *function_of(const struct closure *closure)
 {
     return closure->object.identity;

@@ -69,8 +69,7 @@ bool field_set(struct heap *heap, lox_value *instance, const lox_value *value,
 static inline struct instance *instance_new(struct heap *heap, const struct class *class)
 {
     struct shape *shape = class->root;
-    struct instance *instance = heap_new(
-        heap, KIND_INSTANCE, sizeof *instance + shape->inline_capacity * sizeof(lox_value));
+    struct instance *instance = heap_new(heap, KIND_INSTANCE, instance_size(shape));
     if (instance == NULL)
         return NULL;
     instance->object.identity = shape;
