@@ -29,18 +29,6 @@ uint64_t rt_remember(uint64_t object)
     return 1;
 }
 
-/* ---- Calls ---- */
-
-static struct waiting *all_waiting;
-
-struct waiting *new_waiting(uint32_t slot_count)
-{
-    struct waiting *made = heap_zeroed(sizeof *made + slot_count * sizeof *made->slots);
-    made->next = all_waiting;
-    all_waiting = made;
-    return made;
-}
-
 /* ---- Inline caches ---- */
 
 static bool find(const struct instance *instance, const struct site *site, struct site_case *found)

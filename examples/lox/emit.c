@@ -472,8 +472,11 @@ static void reload(struct emitter *e)
  * they and the frames are. */
 static void wait(struct emitter *e, bool writes_all)
 {
-    struct waiting *record = new_waiting(e->height);
+    static struct waiting *all; /* kept to the end */
+    struct waiting *record = heap_zeroed(sizeof *record + e->height * sizeof *record->slots);
     uint32_t index = record->frame_count = e->depth + 1;
+    record->next = all;
+    all = record;
     record->height = e->height;
     for (const struct activation *a = e->top; a != NULL; a = a->parent) {
         record->frames[--index].closure = a->closure;
@@ -1126,11 +1129,10 @@ static void new_instance(struct emitter *e, const struct class *class)
 {
     const struct shape *shape = class->root;
     const struct heap *heap = &e->input->vm->heap;
-    uint64_t size = sizeof(struct instance) + shape->inline_capacity * sizeof(lox_value);
     settle(e, &e->pending, e->slots, e->height);
     e->pending = allocate(e, sizeof *e->pending);
     e->pending->shape = shape;
-    e->pending->size = (size + UNIT - 1) & ~(uint64_t)(UNIT - 1);
+    e->pending->size = rounded_size(instance_size(shape));
     LLVMValueRef next = mark(e, MEMORY_HEAP, load(e, e->i64, address_of(e, &heap->next), 0));
     LLVMValueRef end = mark(e, MEMORY_HEAP, load(e, e->i64, address_of(e, &heap->end), 0));
     LLVMValueRef after = LLVMBuildAdd(e->builder, next, word(e, e->pending->size), "");

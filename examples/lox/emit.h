@@ -40,9 +40,6 @@ extern struct vm *compiled_vm;
 runtime_entry rt_operation;
 runtime_entry rt_remember; /* heap_remember */
 
-/* Returns a record that is kept to the end. */
-struct waiting *new_waiting(uint32_t slot_count);
-
 /* ---- Inline caches, at sites that have seen too many shapes for guards ---- */
 
 /* Returns the value of a field that is in the instance itself or, for calls, the address of the

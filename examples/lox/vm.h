@@ -30,7 +30,7 @@ struct frame {
 /* What is the same each time that compiled code waits at a certain call: which of its slots memory
  * has, and the frames of the function and of those inlined into it, which are then not written. */
 struct waiting {
-    struct waiting *next; /* in a list of all; see compiled.c */
+    struct waiting *next; /* in a list of all */
     uint32_t frame_count;
     uint32_t height; /* of the stack, from the first frame's base */
     uint32_t slot_count;
