@@ -82,8 +82,8 @@ static inline instruction make_instruction(enum operation operation, uint32_t op
 #define CAPTURE_BOX ((enum operation)0)
 #define CAPTURE_LOCAL ((enum operation)1)
 
-/* What arithmetic has seen, in its operand. None: numbers, or not executed. */
-enum { SEEN_STRINGS = 1, SEEN_OTHERS = 2 };
+/* The operand of arithmetic that has seen strings, and not only numbers. */
+enum { SEEN_STRINGS = 1 };
 
 /* ---- Feedback ---- */
 

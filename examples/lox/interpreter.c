@@ -18,28 +18,14 @@
 
 bool out_of_memory(struct vm *vm) { return runtime_error(vm, "Out of memory."); }
 
-/* ---- Arithmetic ---- */
-
-/* Notes in an instruction what its operands are, if they are not numbers. */
-static void note_operands(struct vm *vm, uint32_t seen)
-{
-    struct function *function = vm->frame->function;
-    instruction *word = &function->code[vm->frame->at - 1 - function->code];
-    *word = make_instruction(operation_of(*word), operand_of(*word) | seen);
-}
-
-static bool operands_error(struct vm *vm, const char *message)
-{
-    note_operands(vm, SEEN_OTHERS);
-    return runtime_error(vm, "%s", message);
-}
-
+/* Joins strings, and notes in the instruction that it does. */
 static bool add(struct vm *vm)
 {
     lox_value *operands = vm->top - 2;
     if (!is_kind(operands[0], KIND_STRING) || !is_kind(operands[1], KIND_STRING))
-        return operands_error(vm, "Operands must be two numbers or two strings.");
-    note_operands(vm, SEEN_STRINGS);
+        return runtime_error(vm, "Operands must be two numbers or two strings.");
+    struct function *function = vm->frame->function;
+    function->code[vm->frame->at - 1 - function->code] = make_instruction(OP_ADD, SEEN_STRINGS);
     const struct string *joined =
         string_join(&vm->heap, as_string(operands[0]), as_string(operands[1]));
     if (joined == NULL)
@@ -342,7 +328,7 @@ bool run_slowly(struct vm *vm)
     case OP_ADD:
         return add(vm);
     case OP_NEGATE:
-        return operands_error(vm, "Operand must be a number.");
+        return runtime_error(vm, "Operand must be a number.");
     case OP_PRINT:
         print_value(*--vm->top);
         return true;
@@ -361,7 +347,7 @@ bool run_slowly(struct vm *vm)
     case OP_END_CLASS:
         return class_end(&vm->heap, as_class(vm->top[-1]), index) || out_of_memory(vm);
     default:
-        return operands_error(vm, "Operands must be numbers.");
+        return runtime_error(vm, "Operands must be numbers.");
     }
 }
 
