@@ -338,7 +338,7 @@ static void describe(struct emitter *e, const struct activation *a, uint32_t end
     }
     *frame = (struct cairn_encoded_frame){
         .function = (uintptr_t)a->function,
-        .position = a->at,
+        .position = a == e->top ? a->at : a->at + 1, /* it runs again, or the call returns */
         .flags = a->base | flags,
         .locals = values,
         .local_count = 1,
@@ -481,7 +481,7 @@ static void wait(struct emitter *e, bool writes_all)
     for (const struct activation *a = e->top; a != NULL; a = a->parent) {
         record->frames[--index].closure = a->closure;
         record->frames[index].function = a->function;
-        record->frames[index].at = a->function->code + (a == e->top ? a->at + 1 : a->at);
+        record->frames[index].at = a->function->code + a->at + 1;
         record->frames[index].base = a->base;
     }
     for (uint32_t i = 0; i < e->height; i++) {
@@ -634,17 +634,22 @@ static void begin_target(struct emitter *e, struct target *target)
     }
 }
 
+/* Guards that a loop's variable is still a number. */
+static void expect_number(struct emitter *e, struct value *value)
+{
+    LLVMValueRef bits = bits_of(e, value);
+    build_guard(e, is_number_test(e, value), FRAME_IS_LOOP_TYPE);
+    value->number = LLVMBuildBitCast(e->builder, bits, e->number, "");
+}
+
 /* Goes back to the head of a loop. */
 static void go_back(struct emitter *e, struct target *head)
 {
     LLVMValueRef *values = allocate(e, e->height * sizeof(LLVMValueRef));
     for (uint32_t i = 0; i < e->height; i++) {
         bool is_double = LLVMTypeOf(head->phis[i]) == e->number;
-        if (is_double && e->slots[i].number == NULL) {
-            LLVMValueRef bits = bits_of(e, &e->slots[i]);
-            build_guard(e, is_number_test(e, &e->slots[i]), FRAME_IS_LOOP_TYPE);
-            e->slots[i].number = LLVMBuildBitCast(e->builder, bits, e->number, "");
-        }
+        if (is_double && e->slots[i].number == NULL)
+            expect_number(e, &e->slots[i]);
         values[i] = is_double ? e->slots[i].number : bits_of(e, &e->slots[i]);
     }
     LLVMBasicBlockRef from = LLVMGetInsertBlock(e->builder);
@@ -1038,20 +1043,17 @@ static void call_inlined(struct emitter *e, struct function *function, struct cl
                          uint32_t stop)
 {
     struct activation *inner = allocate(e, sizeof *inner);
-    uint32_t at = e->top->at;
     inner->parent = e->top;
     inner->function = function;
     inner->closure = closure;
     inner->stop = stop;
     inner->base = e->height - function->arity - 1;
-    e->top->at = at + 1;
     e->top = inner;
     e->depth++;
     analyse(e, inner, 0);
     emit_code(e, 0);
     e->depth--;
     e->top = inner->parent;
-    e->top->at = at;
     begin_target(e, &inner->done);
 }
 
@@ -1103,9 +1105,7 @@ static void call_after_all(struct emitter *e)
     e->height = inner->base + inner->function->arity + 1;
     e->top = inner->parent;
     e->depth--;
-    e->top->at--;
     call_uninlined(e, inner->function, inner->closure);
-    e->top->at++;
     e->depth++;
     e->top = inner;
     go(e, &inner->done);
@@ -1594,10 +1594,8 @@ static void load_slots(struct emitter *e, uint32_t height)
             value->bits = load(e, e->i64, e->base, i * sizeof(lox_value));
     }
     for (uint32_t i = 0; i < height && input->start != AT_CALL; i++)
-        if (is_number(input->vm->frame->base[i]) && !input->function->compiled->avoids_loop_types) {
-            build_guard(e, is_number_test(e, &e->slots[i]), FRAME_IS_LOOP_TYPE);
-            e->slots[i].number = LLVMBuildBitCast(e->builder, e->slots[i].bits, e->number, "");
-        }
+        if (is_number(input->vm->frame->base[i]) && !input->function->compiled->avoids_loop_types)
+            expect_number(e, &e->slots[i]);
 }
 
 /* The entry: writes the frame, and checks that there is space for all frames and slots of inlined
