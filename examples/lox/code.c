@@ -20,7 +20,7 @@ void *array_grow(void *items, uint32_t count, size_t item_size)
 int32_t stack_change(const struct function *function, instruction word)
 {
     static const int32_t effects[] = {
-#define OPERATION(name, effect) (effect),
+#define OPERATION(name, effect, emitter) (effect),
         OPERATIONS(OPERATION)
 #undef OPERATION
     };

@@ -14,54 +14,54 @@
 #include "heap.h"
 
 /* Each operation; the values that it pushes, less those that it pops, without those that its
- * operand counts (see stack_change); its operand, and the stack before and after it, top on the
- * right. For each kind of variable, SET follows GET. */
+ * operand counts (see stack_change); the function of emit.c that compiles it; its operand, and the
+ * stack before and after it, top on the right. For each kind of variable, SET follows GET. */
 #define OPERATIONS(X)                                                                              \
-    X(CONSTANT, 1)           /* number of a constant   | → constant */                           \
-    X(POP, 0)                /* count                  | that many values → */                   \
-    X(GET_LOCAL, 1)          /* slot                   | → value */                              \
-    X(SET_LOCAL, 0)          /* slot                   | value → value */                        \
-    X(GET_CAPTURED, 1)       /* slot of a box or value | → value */                              \
-    X(SET_CAPTURED, 0)       /* slot of a box or value | value → value */                        \
-    X(GET_BOX, 1)            /* number of a box        | → value */                              \
-    X(SET_BOX, 0)            /* number of a box        | value → value */                        \
-    X(GET_GLOBAL, 1)         /* number of a global     | → value */                              \
-    X(SET_GLOBAL, 0)         /* number of a global     | value → value */                        \
-    X(DEFINE_GLOBAL, -1)     /* number of a global     | value → */                              \
-    X(GET_PROPERTY, 0)       /* site                   | object → value */                       \
-    X(SET_PROPERTY, -1)      /* site                   | object value → value */                 \
-    X(GET_SUPER, -1)         /* site                   | this class → bound method */            \
-    X(EQUAL, -1)             /*                        | a b → a == b */                         \
-    X(NOT_EQUAL, -1)         /*                        | a b → a != b */                         \
-    X(LESS, -1)              /* seen operands          | a b → a < b */                          \
-    X(LESS_EQUAL, -1)        /* seen operands          | a b → a <= b */                         \
-    X(GREATER, -1)           /* seen operands          | a b → a > b */                          \
-    X(GREATER_EQUAL, -1)     /* seen operands          | a b → a >= b */                         \
-    X(ADD, -1)               /* seen operands          | a b → a + b */                          \
-    X(SUBTRACT, -1)          /* seen operands          | a b → a - b */                          \
-    X(MULTIPLY, -1)          /* seen operands          | a b → a * b */                          \
-    X(DIVIDE, -1)            /* seen operands          | a b → a / b */                          \
-    X(NEGATE, 0)             /* seen operands          | a → -a */                               \
-    X(NOT, 0)                /*                        | a → !a */                               \
-    X(PRINT, -1)             /*                        | value → */                              \
-    X(JUMP, 0)               /* words forward          | */                                        \
-    X(JUMP_IF_FALSE, 0)      /* words forward          | value → value */                        \
-    X(JUMP_IF_TRUE, 0)       /* words forward          | value → value */                        \
-    X(POP_JUMP_IF_FALSE, -1) /* words forward          | value → */                              \
-    X(LOOP, 0)               /* words backward         | */                                        \
-    X(CALL, 0)               /* site                   | callee arguments → result */            \
-    X(INVOKE, 0)             /* site                   | object arguments → result */            \
-    X(INVOKE_SUPER, -1)      /* site                   | this arguments class → result */        \
-    X(CLOSURE, 1)            /* number of a function   | → closure; captures follow */           \
-    X(CLASS, 1)              /* constant, the name     | → class */                              \
-    X(INHERIT, -1)           /*                        | superclass class → superclass */        \
-    X(METHOD, 0)             /* number of a function   | class → class; captures follow */       \
-    X(END_CLASS, 0)          /* fields set by methods  | class → class */                        \
-    X(RETURN, -1)            /*                        | value → */                              \
-    X(HALT, 0)               /*                        | leaves the interpreter */
+    X(CONSTANT, 1, constant)       /* number of a constant   | → constant */                     \
+    X(POP, 0, pop)                 /* count                  | that many values → */             \
+    X(GET_LOCAL, 1, local)         /* slot                   | → value */                        \
+    X(SET_LOCAL, 0, local)         /* slot                   | value → value */                  \
+    X(GET_CAPTURED, 1, captured)   /* slot of a box or value | → value */                        \
+    X(SET_CAPTURED, 0, captured)   /* slot of a box or value | value → value */                  \
+    X(GET_BOX, 1, box)             /* number of a box        | → value */                        \
+    X(SET_BOX, 0, box)             /* number of a box        | value → value */                  \
+    X(GET_GLOBAL, 1, get_global)   /* number of a global     | → value */                        \
+    X(SET_GLOBAL, 0, set_global)   /* number of a global     | value → value */                  \
+    X(DEFINE_GLOBAL, -1, nothing)  /* number of a global     | value → */                        \
+    X(GET_PROPERTY, 0, site)       /* site                   | object → value */                 \
+    X(SET_PROPERTY, -1, site)      /* site                   | object value → value */           \
+    X(GET_SUPER, -1, runtime)      /* site                   | this class → bound method */      \
+    X(EQUAL, -1, equality)         /*                        | a b → a == b */                   \
+    X(NOT_EQUAL, -1, equality)     /*                        | a b → a != b */                   \
+    X(LESS, -1, numeric)           /*                        | a b → a < b */                    \
+    X(LESS_EQUAL, -1, numeric)     /*                        | a b → a <= b */                   \
+    X(GREATER, -1, numeric)        /*                        | a b → a > b */                    \
+    X(GREATER_EQUAL, -1, numeric)  /*                        | a b → a >= b */                   \
+    X(ADD, -1, numeric)            /* SEEN_STRINGS, or 0     | a b → a + b */                    \
+    X(SUBTRACT, -1, numeric)       /*                        | a b → a - b */                    \
+    X(MULTIPLY, -1, numeric)       /*                        | a b → a * b */                    \
+    X(DIVIDE, -1, numeric)         /*                        | a b → a / b */                    \
+    X(NEGATE, 0, numeric)          /*                        | a → -a */                         \
+    X(NOT, 0, opposite)            /*                        | a → !a */                         \
+    X(PRINT, -1, runtime)          /*                        | value → */                        \
+    X(JUMP, 0, jump)               /* words forward          | */                                  \
+    X(JUMP_IF_FALSE, 0, jump)      /* words forward          | value → value */                  \
+    X(JUMP_IF_TRUE, 0, jump)       /* words forward          | value → value */                  \
+    X(POP_JUMP_IF_FALSE, -1, jump) /* words forward          | value → */                        \
+    X(LOOP, 0, loop)               /* words backward         | */                                  \
+    X(CALL, 0, site)               /* site                   | callee arguments → result */      \
+    X(INVOKE, 0, site)             /* site                   | object arguments → result */      \
+    X(INVOKE_SUPER, -1, site)      /* site                   | this arguments class → result */  \
+    X(CLOSURE, 1, closure)         /* number of a function   | → closure; captures follow */     \
+    X(CLASS, 1, nothing)           /* constant, the name     | → class */                        \
+    X(INHERIT, -1, nothing)        /*                        | superclass class → superclass */  \
+    X(METHOD, 0, nothing)          /* number of a function   | class → class; captures follow */ \
+    X(END_CLASS, 0, nothing)       /* fields set by methods  | class → class */                  \
+    X(RETURN, -1, result)          /*                        | value → */                        \
+    X(HALT, 0, nothing)            /*                        | leaves the interpreter */
 
 enum operation {
-#define OPERATION(name, effect) OP_##name,
+#define OPERATION(name, effect, emitter) OP_##name,
     OPERATIONS(OPERATION)
 #undef OPERATION
 };

@@ -701,36 +701,6 @@ static void emit_arithmetic(struct emitter *e, LLVMOpcode opcode)
     push(e, (struct value){.number = LLVMBuildBinOp(e->builder, opcode, left, right, "")});
 }
 
-static void emit_numeric(struct emitter *e, enum operation operation)
-{
-    static const LLVMRealPredicate predicates[] = {
-        [OP_LESS] = LLVMRealOLT,
-        [OP_LESS_EQUAL] = LLVMRealOLE,
-        [OP_GREATER] = LLVMRealOGT,
-        [OP_GREATER_EQUAL] = LLVMRealOGE,
-    };
-    static const LLVMOpcode opcodes[] = {
-        [OP_ADD] = LLVMFAdd,
-        [OP_SUBTRACT] = LLVMFSub,
-        [OP_MULTIPLY] = LLVMFMul,
-        [OP_DIVIDE] = LLVMFDiv,
-    };
-    uint32_t count = operation == OP_NEGATE ? 1 : 2;
-    guard(e, are_numbers_test(e, count));
-    make_numbers(e, count);
-    LLVMValueRef right = operand(e, 1)->number;
-    if (operation == OP_NEGATE) {
-        e->height--;
-        push(e, (struct value){.number = LLVMBuildFNeg(e->builder, right, "")});
-    } else if (operation > OP_GREATER_EQUAL) {
-        emit_arithmetic(e, opcodes[operation]);
-    } else {
-        LLVMValueRef left = operand(e, 2)->number;
-        e->height -= 2;
-        push_truth(e, LLVMBuildFCmp(e->builder, predicates[operation], left, right, ""));
-    }
-}
-
 /* Where strings were seen, numbers are added in line, and all else by the interpreter. */
 static void emit_add_of_strings(struct emitter *e)
 {
@@ -750,6 +720,41 @@ static void emit_add_of_strings(struct emitter *e)
     begin_target(e, &done);
 }
 
+static void emit_numeric(struct emitter *e, instruction code)
+{
+    static const LLVMRealPredicate predicates[] = {
+        [OP_LESS] = LLVMRealOLT,
+        [OP_LESS_EQUAL] = LLVMRealOLE,
+        [OP_GREATER] = LLVMRealOGT,
+        [OP_GREATER_EQUAL] = LLVMRealOGE,
+    };
+    static const LLVMOpcode opcodes[] = {
+        [OP_ADD] = LLVMFAdd,
+        [OP_SUBTRACT] = LLVMFSub,
+        [OP_MULTIPLY] = LLVMFMul,
+        [OP_DIVIDE] = LLVMFDiv,
+    };
+    enum operation operation = operation_of(code);
+    uint32_t count = operation == OP_NEGATE ? 1 : 2;
+    if (operation == OP_ADD && operand_of(code) == SEEN_STRINGS) {
+        emit_add_of_strings(e);
+        return;
+    }
+    guard(e, are_numbers_test(e, count));
+    make_numbers(e, count);
+    LLVMValueRef right = operand(e, 1)->number;
+    if (operation == OP_NEGATE) {
+        e->height--;
+        push(e, (struct value){.number = LLVMBuildFNeg(e->builder, right, "")});
+    } else if (operation > OP_GREATER_EQUAL) {
+        emit_arithmetic(e, opcodes[operation]);
+    } else {
+        LLVMValueRef left = operand(e, 2)->number;
+        e->height -= 2;
+        push_truth(e, LLVMBuildFCmp(e->builder, predicates[operation], left, right, ""));
+    }
+}
+
 /* The tags are NaNs, so a comparison of doubles is right if one of them is a number. */
 static LLVMValueRef equality(struct emitter *e, struct value *a, struct value *b)
 {
@@ -767,6 +772,21 @@ static LLVMValueRef equality(struct emitter *e, struct value *a, struct value *b
         return are_same;
     LLVMValueRef is_other = compare(e, LLVMIntUGE, a_bits, FIRST_TAG);
     return LLVMBuildOr(e->builder, are_equal, LLVMBuildAnd(e->builder, are_same, is_other, ""), "");
+}
+
+static void emit_equality(struct emitter *e, instruction code)
+{
+    LLVMValueRef value = equality(e, operand(e, 2), operand(e, 1));
+    e->height -= 2;
+    push_truth(e, operation_of(code) == OP_EQUAL ? value : negation(e, value));
+}
+
+static void emit_opposite(struct emitter *e, instruction code)
+{
+    LLVMValueRef value = negation(e, truth_of(e, operand(e, 1)));
+    (void)code;
+    e->height--;
+    push_truth(e, value);
 }
 
 /* ---- Variables ---- */
@@ -789,8 +809,9 @@ static bool assume(struct emitter *e, uint32_t number)
     return true;
 }
 
-static void emit_get_global(struct emitter *e, uint32_t number)
+static void emit_get_global(struct emitter *e, instruction code)
 {
+    uint32_t number = operand_of(code);
     lox_value now = e->input->vm->globals.values[number];
     LLVMValueRef cell = address_of(e, &e->input->vm->globals.values[number]);
     if (!assume(e, number)) {
@@ -812,8 +833,9 @@ static void emit_get_global(struct emitter *e, uint32_t number)
         operand(e, 1)->identity = as_object(now)->identity;
 }
 
-static void emit_set_global(struct emitter *e, uint32_t number)
+static void emit_set_global(struct emitter *e, instruction code)
 {
+    uint32_t number = operand_of(code);
     LLVMValueRef cell = address_of(e, &e->input->vm->globals.values[number]);
     if (e->input->vm->globals.values[number] == UNDEFINED)
         guard(e, compare(e, LLVMIntNE, load(e, e->i64, cell, 0), UNDEFINED));
@@ -844,17 +866,6 @@ static void emit_stored(struct emitter *e, LLVMValueRef object, struct value *va
     begin(e, next);
 }
 
-/* The frame has the closure's address, which the collector changes. */
-static LLVMValueRef box_at(struct emitter *e, uint32_t index)
-{
-    const struct activation *a = e->top;
-    uint64_t offset = offsetof(struct closure, boxes) + index * sizeof(struct box *);
-    LLVMValueRef closure = a->parent == NULL
-                               ? load(e, e->pointer, e->frame, offsetof(struct frame, closure))
-                               : closure_address(e, a->closure, a->base);
-    return load(e, e->pointer, closure, offset);
-}
-
 /* A local variable that a closure may have captured: goes to `plain` if it is not in a box. */
 static LLVMValueRef expect_box(struct emitter *e, uint32_t slot, struct target *plain)
 {
@@ -879,6 +890,17 @@ static void access_box(struct emitter *e, LLVMValueRef box, bool is_store)
     emit_stored(e, box, operand(e, 1));
 }
 
+/* The frame has the closure's address, which the collector changes. */
+static void emit_box(struct emitter *e, instruction code)
+{
+    const struct activation *a = e->top;
+    uint64_t offset = offsetof(struct closure, boxes) + operand_of(code) * sizeof(struct box *);
+    LLVMValueRef closure = a->parent == NULL
+                               ? load(e, e->pointer, e->frame, offsetof(struct frame, closure))
+                               : closure_address(e, a->closure, a->base);
+    access_box(e, load(e, e->pointer, closure, offset), operation_of(code) == OP_SET_BOX);
+}
+
 static void access_local(struct emitter *e, uint32_t slot, bool is_store)
 {
     if (!is_store) {
@@ -889,17 +911,22 @@ static void access_local(struct emitter *e, uint32_t slot, bool is_store)
     e->slots[slot].is_clean = false;
 }
 
-static void access_captured(struct emitter *e, uint32_t slot, bool is_store)
+static void emit_local(struct emitter *e, instruction code)
+{
+    access_local(e, e->top->base + operand_of(code), operation_of(code) == OP_SET_LOCAL);
+}
+
+static void emit_captured(struct emitter *e, instruction code)
 {
     struct target plain = {.edges = NULL};
     struct target done = {.edges = NULL};
-    if (is_immovable(&e->slots[slot])) {
-        access_local(e, slot, is_store);
-        return;
+    uint32_t slot = e->top->base + operand_of(code);
+    bool is_store = operation_of(code) == OP_SET_CAPTURED;
+    if (!is_immovable(&e->slots[slot])) {
+        access_box(e, expect_box(e, slot, &plain), is_store);
+        go(e, &done);
+        begin_target(e, &plain);
     }
-    access_box(e, expect_box(e, slot, &plain), is_store);
-    go(e, &done);
-    begin_target(e, &plain);
     access_local(e, slot, is_store);
     go(e, &done);
     begin_target(e, &done);
@@ -1158,9 +1185,10 @@ static void call_case(struct emitter *e, const struct site_case *seen)
         call_method(e, seen);
 }
 
-static void emit_return(struct emitter *e)
+static void emit_result(struct emitter *e, instruction code)
 {
     struct activation *a = e->top;
+    (void)code;
     if (a->parent == NULL) {
         LLVMBuildRet(e->builder, bits_of(e, operand(e, 1)));
         e->is_live = false;
@@ -1173,12 +1201,12 @@ static void emit_return(struct emitter *e)
 }
 
 /* Makes a closure. What it captures is in boxes after that. */
-static void emit_closure(struct emitter *e, struct function *function)
+static void emit_closure(struct emitter *e, instruction code)
 {
     const struct activation *a = e->top;
     const instruction *captures = &a->function->code[a->at + 1];
     call_runtime(e);
-    for (uint32_t i = 0; i < function->box_count; i++) {
+    for (uint32_t i = 0; i < words_after(a->function, code); i++) {
         uint32_t slot = a->base + operand_of(captures[i]);
         if (operation_of(captures[i]) == CAPTURE_LOCAL)
             e->slots[slot] = (struct value){
@@ -1243,7 +1271,7 @@ static void invoke_cached(struct emitter *e, const struct site *site, struct tar
 }
 
 /* For objects that no case is for. */
-static void emit_runtime(struct emitter *e, const struct site *site)
+static void emit_others(struct emitter *e, const struct site *site)
 {
     struct target others = {.edges = NULL};
     struct target done = {.edges = NULL};
@@ -1272,7 +1300,7 @@ static bool emit_known(struct emitter *e, const struct site *site)
     uint32_t count = site->case_count;
     bool is_never = count == 0 || object->number != NULL || object->truth != NULL;
     if (is_never && site->is_megamorphic)
-        emit_runtime(e, site);
+        emit_others(e, site);
     else if (is_never)
         leave(e);
     for (uint32_t i = 0; i < count && !is_never && object->identity != NULL; i++) {
@@ -1284,8 +1312,9 @@ static bool emit_known(struct emitter *e, const struct site *site)
     return is_never;
 }
 
-static void emit_site(struct emitter *e, const struct site *site)
+static void emit_site(struct emitter *e, instruction code)
 {
+    const struct site *site = &e->top->function->sites[operand_of(code)];
     struct target done = {.edges = NULL};
     struct target miss = {.edges = NULL};
     if (emit_known(e, site))
@@ -1314,7 +1343,7 @@ static void emit_site(struct emitter *e, const struct site *site)
     if (site->is_megamorphic) {
         go(e, &miss);
         begin_target(e, &miss);
-        emit_runtime(e, site);
+        emit_others(e, site);
         go(e, &done);
     }
     begin_target(e, &done);
@@ -1322,107 +1351,49 @@ static void emit_site(struct emitter *e, const struct site *site)
 
 /* ---- Operations ---- */
 
-static void emit_jump(struct emitter *e, enum operation operation, struct target *target)
+static void emit_constant(struct emitter *e, instruction code)
 {
-    if (operation == OP_JUMP) {
+    push_constant(e, e->top->function->constants[operand_of(code)]);
+}
+
+static void emit_pop(struct emitter *e, instruction code) { e->height -= operand_of(code); }
+
+static void emit_jump(struct emitter *e, instruction code)
+{
+    struct target *target = e->top->targets[e->top->at + 1 + operand_of(code)];
+    if (operation_of(code) == OP_JUMP) {
         go(e, target);
         return;
     }
     LLVMValueRef truth = truth_of(e, operand(e, 1));
-    if (operation == OP_POP_JUMP_IF_FALSE)
+    if (operation_of(code) == OP_POP_JUMP_IF_FALSE)
         e->height--;
-    go_if(e, truth, operation == OP_JUMP_IF_TRUE, target);
+    go_if(e, truth, operation_of(code) == OP_JUMP_IF_TRUE, target);
 }
 
-static void emit_operation(struct emitter *e, instruction code)
+static void emit_loop(struct emitter *e, instruction code)
 {
-    struct activation *a = e->top;
-    struct function *function = a->function;
-    uint32_t index = operand_of(code);
-    LLVMValueRef value;
-    switch (operation_of(code)) {
-    case OP_CONSTANT:
-        push_constant(e, function->constants[index]);
-        break;
-    case OP_POP:
-        e->height -= index;
-        break;
-    case OP_GET_LOCAL:
-    case OP_SET_LOCAL:
-        access_local(e, a->base + index, operation_of(code) == OP_SET_LOCAL);
-        break;
-    case OP_GET_CAPTURED:
-    case OP_SET_CAPTURED:
-        access_captured(e, a->base + index, operation_of(code) == OP_SET_CAPTURED);
-        break;
-    case OP_GET_BOX:
-    case OP_SET_BOX:
-        access_box(e, box_at(e, index), operation_of(code) == OP_SET_BOX);
-        break;
-    case OP_GET_GLOBAL:
-        emit_get_global(e, index);
-        break;
-    case OP_SET_GLOBAL:
-        emit_set_global(e, index);
-        break;
-    case OP_GET_PROPERTY:
-    case OP_SET_PROPERTY:
-    case OP_CALL:
-    case OP_INVOKE:
-    case OP_INVOKE_SUPER:
-        emit_site(e, &function->sites[index]);
-        break;
-    case OP_EQUAL:
-    case OP_NOT_EQUAL:
-        value = equality(e, operand(e, 2), operand(e, 1));
-        e->height -= 2;
-        push_truth(e, operation_of(code) == OP_EQUAL ? value : negation(e, value));
-        break;
-    case OP_LESS:
-    case OP_LESS_EQUAL:
-    case OP_GREATER:
-    case OP_GREATER_EQUAL:
-    case OP_SUBTRACT:
-    case OP_MULTIPLY:
-    case OP_DIVIDE:
-    case OP_NEGATE:
-        emit_numeric(e, operation_of(code));
-        break;
-    case OP_ADD:
-        if (index & SEEN_STRINGS)
-            emit_add_of_strings(e);
-        else
-            emit_numeric(e, OP_ADD);
-        break;
-    case OP_NOT:
-        value = negation(e, truth_of(e, operand(e, 1)));
-        e->height--;
-        push_truth(e, value);
-        break;
-    case OP_GET_SUPER:
-    case OP_PRINT:
-        call_runtime(e);
-        break;
-    case OP_JUMP:
-    case OP_JUMP_IF_FALSE:
-    case OP_JUMP_IF_TRUE:
-    case OP_POP_JUMP_IF_FALSE:
-        emit_jump(e, operation_of(code), a->targets[a->at + 1 + index]);
-        break;
-    case OP_LOOP:
-        go_back(e, a->targets[a->at + 1 - index]);
-        break;
-    case OP_CLOSURE:
-        emit_closure(e, function->functions[index]);
-        break;
-    case OP_RETURN:
-        emit_return(e);
-        break;
-    default: /* classes and definitions are not made again and again */
-        leave(e);
-        break;
-    }
+    go_back(e, e->top->targets[e->top->at + 1 - operand_of(code)]);
 }
+
+static void emit_runtime(struct emitter *e, instruction code)
+{
+    (void)code;
+    call_runtime(e);
+}
+
+/* Classes and definitions are not made again and again. */
+static void emit_nothing(struct emitter *e, instruction code)
+{
+    (void)code;
+    leave(e);
+}
+
+static void (*const emitters[])(struct emitter *e, instruction code) = {
+#define OPERATION(name, effect, emitter) emit_##emitter,
+    OPERATIONS(OPERATION)
+#undef OPERATION
+};
 
 /* ---- Functions ---- */
 
@@ -1536,7 +1507,7 @@ static void emit_code(struct emitter *e, uint32_t first)
         if (at == a->stop && at > 0)
             call_after_all(e);
         else
-            emit_operation(e, function->code[at]);
+            emitters[operation_of(function->code[at])](e, function->code[at]);
     }
 }
 

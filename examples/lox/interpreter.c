@@ -420,7 +420,7 @@ bool run_slowly(struct vm *vm)
 bool run(struct vm *vm, const struct frame *last)
 {
     static const void *const labels[] = {
-#define OPERATION(name, effect) &&op_##name,
+#define OPERATION(name, effect, emitter) &&op_##name,
         OPERATIONS(OPERATION)
 #undef OPERATION
     };
