@@ -11,9 +11,6 @@
 
 enum { CAPACITY_MIN = 256, STRING_SIZE_MAX = 1 << 30 };
 
-/* The place of a removed string: lookups go on past it. */
-static struct string removed;
-
 static uint32_t hash_of(const char *bytes, size_t size)
 {
     const uint64_t factor = UINT64_C(0x9e3779b97f4a7c15);
@@ -37,51 +34,46 @@ static struct string **find_place(const struct string_set *set, uint32_t hash, c
     for (size_t at = hash;; at++) {
         struct string **place = &set->places[at & (set->capacity - 1)];
         const struct string *found = *place;
-        if (found == NULL ||
-            (found->hash == hash && found != &removed && found->object.count == size &&
-             memcmp(found->bytes, bytes, size) == 0))
+        if (found == NULL || (found->hash == hash && found->object.count == size &&
+                              memcmp(found->bytes, bytes, size) == 0))
             return place;
     }
 }
 
-/* Makes sure that the set has a place for one more string and is at most half full. */
-static void set_reserve(struct string_set *set)
+/* Moves all strings, or those that are marked, to new places. */
+static void set_rebuild(struct string_set *set, size_t capacity, bool is_sweep)
 {
-    struct string_set grown = {.capacity = CAPACITY_MIN};
-    if (2 * (set->used + 1) <= set->capacity)
-        return;
-    for (size_t i = 0; i < set->capacity; i++)
-        grown.used += set->places[i] != NULL && set->places[i] != &removed;
-    while (grown.capacity < 3 * (grown.used + 1))
-        grown.capacity *= 2;
-    grown.places = heap_zeroed(grown.capacity * sizeof *grown.places);
-    for (size_t i = 0; i < set->capacity; i++) {
-        struct string *kept = set->places[i];
-        if (kept != NULL && kept != &removed)
-            *find_place(&grown, kept->hash, kept->bytes, kept->object.count) = kept;
+    struct string_set old = *set;
+    *set = (struct string_set){heap_zeroed(capacity * sizeof *set->places), capacity, 0};
+    for (size_t i = 0; i < old.capacity; i++) {
+        struct string *string = old.places[i];
+        if (string == NULL || (is_sweep && !(string->object.flags & FLAG_MARKED)))
+            continue;
+        *find_place(set, string->hash, string->bytes, string->object.count) = string;
+        set->used++;
     }
-    free(set->places);
-    *set = grown;
+    free(old.places);
 }
 
-/* A free place stays free while a new string is allocated: a collection only removes strings. */
 struct string *string_intern(struct heap *heap, const char *bytes, size_t size)
 {
+    struct string_set *set = &heap->strings;
     uint32_t hash = hash_of(bytes, size);
     if (size > STRING_SIZE_MAX)
         return NULL;
-    set_reserve(&heap->strings);
-    struct string **place = find_place(&heap->strings, hash, bytes, size);
-    if (*place != NULL)
-        return *place;
-    struct string *string = heap_new_old(heap, KIND_STRING, sizeof *string + size + 1);
+    if (2 * (set->used + 1) > set->capacity)
+        set_rebuild(set, set->capacity == 0 ? CAPACITY_MIN : 2 * set->capacity, false);
+    struct string *string = *find_place(set, hash, bytes, size);
+    if (string != NULL)
+        return string;
+    string = heap_new_old(heap, KIND_STRING, sizeof *string + size + 1);
     if (string == NULL)
         return NULL;
     memcpy(string->bytes, bytes, size);
     string->object.count = (uint32_t)size;
     string->hash = hash;
-    heap->strings.used++;
-    *place = string;
+    *find_place(set, hash, bytes, size) = string; /* a collection can have rebuilt the set */
+    set->used++;
     return string;
 }
 
@@ -101,8 +93,5 @@ struct string *string_join(struct heap *heap, const struct string *left, const s
 
 void strings_before_sweep(struct heap *heap)
 {
-    struct string_set *set = &heap->strings;
-    for (size_t i = 0; i < set->capacity; i++)
-        if (set->places[i] != NULL && !(set->places[i]->object.flags & FLAG_MARKED))
-            set->places[i] = &removed;
+    set_rebuild(&heap->strings, heap->strings.capacity, true);
 }
