@@ -67,20 +67,15 @@ static void list_push(struct object_list *list, struct object *object)
 
 /* ---- Set-up ---- */
 
-static size_t default_limit(void)
-{
-    long pages = sysconf(_SC_PHYS_PAGES);
-    long page_size = sysconf(_SC_PAGESIZE);
-    return pages > 0 && page_size > 0 ? (size_t)pages / 2 * (size_t)page_size : (size_t)1 << 30;
-}
-
 void heap_init(struct heap *heap, const struct heap_options *options, heap_roots *visit_roots,
                void *user)
 {
-    size_t limit = options->limit != 0 ? options->limit : default_limit();
+    size_t memory = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
+    size_t limit = options->limit != 0 ? options->limit : memory / 2;
     *heap = (struct heap){
         .young_size = options->young_size != 0 ? options->young_size : YOUNG_SIZE,
         .is_stressed = options->is_stressed,
+        .is_paused = true,
         .limit = limit,
         .threshold = limit < THRESHOLD_MIN ? limit : THRESHOLD_MIN,
         .visit_roots = visit_roots,

@@ -49,7 +49,7 @@ struct size_class {
 struct string_set {
     struct string **places;
     size_t capacity; /* a power of two, or 0 */
-    size_t used;     /* with places of removed strings */
+    size_t used;     /* at most half of them */
 };
 
 struct object_list {
@@ -90,6 +90,7 @@ struct heap {
     size_t major_count;
 };
 
+/* Makes a heap that is paused. */
 void heap_init(struct heap *heap, const struct heap_options *options, heap_roots *visit_roots,
                void *user);
 

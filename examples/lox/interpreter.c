@@ -37,11 +37,6 @@ static bool add(struct vm *vm)
 
 /* ---- Closures and boxes ---- */
 
-static lox_value *captured(lox_value *slot)
-{
-    return is_kind(*slot, KIND_BOX) ? &as_box(*slot)->value : slot;
-}
-
 static void set_box(struct heap *heap, struct box *box, lox_value value)
 {
     box->value = value;
@@ -449,7 +444,7 @@ op_SET_LOCAL:
     base[OPERAND] = top[-1];
     NEXT();
 op_GET_CAPTURED:
-    *top++ = *captured(&base[OPERAND]);
+    *top++ = is_kind(base[OPERAND], KIND_BOX) ? as_box(base[OPERAND])->value : base[OPERAND];
     NEXT();
 op_SET_CAPTURED:
     if (is_kind(base[OPERAND], KIND_BOX))
@@ -464,13 +459,11 @@ op_SET_BOX:
     set_box(&vm->heap, frame->closure->boxes[OPERAND], top[-1]);
     NEXT();
 
-op_GET_GLOBAL : {
-    lox_value value = vm->globals.values[OPERAND];
-    if (__builtin_expect(value == UNDEFINED, 0))
+op_GET_GLOBAL:
+    if (__builtin_expect(vm->globals.values[OPERAND] == UNDEFINED, 0))
         goto slow;
-    *top++ = value;
+    *top++ = vm->globals.values[OPERAND];
     NEXT();
-}
 op_SET_GLOBAL:
     if (__builtin_expect(vm->globals.values[OPERAND] == UNDEFINED, 0))
         goto slow;
@@ -629,8 +622,5 @@ bool interpret(struct vm *vm, struct function *script)
     closure->object.identity = script;
     *vm->top++ = object_value(closure);
     struct frame *first = vm->frame + 1;
-    bool is_done = enter(vm, closure, 0) && (vm->frame < first || run(vm, first));
-    vm->top = vm->stack;
-    vm->frame = vm->frames;
-    return is_done;
+    return enter(vm, closure, 0) && (vm->frame < first || run(vm, first));
 }

@@ -76,16 +76,11 @@ void vm_init(struct vm *vm, const struct heap_options *options)
     vm->globals.values = heap_map(GLOBALS_MAX * sizeof *vm->globals.values);
     vm->globals.are_assigned = heap_map(GLOBALS_MAX);
     heap_init(&vm->heap, options, visit_roots, vm);
-    vm->top = vm->stack;
-    vm->frame = vm->frames;
-    vm->frame->base = vm->stack;
-    vm->heap.is_paused = true; /* not all of this is in a root yet */
     vm->init_name = string_intern(&vm->heap, "init", 4);
     struct native *native = heap_new_old(&vm->heap, KIND_NATIVE, sizeof *native);
     native->call = clock_native;
     uint32_t number = global_number(vm, string_intern(&vm->heap, "clock", 5));
     vm->globals.values[number] = object_value(native);
-    vm->heap.is_paused = false;
 }
 
 /* ---- Errors ---- */
