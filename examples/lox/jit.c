@@ -176,18 +176,6 @@ static void end_job(const struct cairn_queue_result *result, void *user)
     sem_post(&job.has_ended);
 }
 
-static void begin_job(const char *name)
-{
-    static const struct cairn_queue_options options = {
-        .engine = {.optimisation_level = 2, .enable_fast_isel = true, .passes = passes}};
-    const struct cairn_queue_job added = {.build = read_module, .done = end_job, .function = name};
-    struct cairn_error error;
-    if (jit.queue == NULL)
-        check(cairn_queue_create(jit.runtime, &options, &jit.queue, &error), &error);
-    check(cairn_queue_add(jit.queue, &added, NULL, &error), &error);
-    job.is_running = true;
-}
-
 static void refuse(struct function *function)
 {
     function->compiled->is_refused = true;
@@ -197,13 +185,17 @@ static void refuse(struct function *function)
 /* Builds the IR and adds a job, or never compiles the function again. */
 static void compile_function(struct function *function, uint32_t start)
 {
+    static const struct cairn_queue_options options = {
+        .engine = {.optimisation_level = 2, .enable_fast_isel = true, .passes = passes}};
     char name[64];
     LLVMContextRef context = LLVMContextCreate();
     LLVMModuleRef module = NULL;
+    struct cairn_error error;
     snprintf(name, sizeof name, "%.48s#%u",
              function->name == NULL ? "script" : function->name->bytes, jit.compiled_count++);
     const struct emit_input input = {jit.vm,   function,     start,        name,
                                      jit.exit, &jit.next_id, assumption_of};
+    const struct cairn_queue_job added = {.build = read_module, .done = end_job, .function = name};
     heap_collect(&jit.vm->heap, false); /* old objects can be constants */
     if (++function->compiled->versions <= VERSIONS_MAX)
         module = emit_function(context, &input);
@@ -211,8 +203,11 @@ static void compile_function(struct function *function, uint32_t start)
         job.function = function;
         job.start = start;
         job.bitcode = LLVMWriteBitcodeToMemoryBuffer(module);
+        job.is_running = true;
         LLVMDisposeModule(module);
-        begin_job(name);
+        if (jit.queue == NULL)
+            check(cairn_queue_create(jit.runtime, &options, &jit.queue, &error), &error);
+        check(cairn_queue_add(jit.queue, &added, NULL, &error), &error);
     } else {
         refuse(function);
     }
