@@ -495,12 +495,13 @@ static void wait(struct emitter *e, bool writes_all)
          store(e, word(e, (uintptr_t)record | 1), e->frame, offsetof(struct frame, at)));
 }
 
-static void set_weights(const struct emitter *e, LLVMValueRef branch, bool is_likely)
+/* Says that the first way is nearly always taken. */
+static void set_weights(const struct emitter *e, LLVMValueRef branch)
 {
     LLVMMetadataRef nodes[] = {
         LLVMMDStringInContext2(e->context, "branch_weights", 14),
-        LLVMValueAsMetadata(LLVMConstInt(e->i32, is_likely ? 100000 : 1, 0)),
-        LLVMValueAsMetadata(LLVMConstInt(e->i32, is_likely ? 1 : 100000, 0)),
+        LLVMValueAsMetadata(LLVMConstInt(e->i32, 100000, 0)),
+        LLVMValueAsMetadata(LLVMConstInt(e->i32, 1, 0)),
     };
     LLVMSetMetadata(branch, LLVMGetMDKindIDInContext(e->context, "prof", 4),
                     LLVMMetadataAsValue(e->context, LLVMMDNodeInContext2(e->context, nodes, 3)));
@@ -510,7 +511,7 @@ static void set_weights(const struct emitter *e, LLVMValueRef branch, bool is_li
 static void go_unless(struct emitter *e, LLVMValueRef condition, LLVMBasicBlockRef otherwise)
 {
     LLVMBasicBlockRef next = new_block(e);
-    set_weights(e, LLVMBuildCondBr(e->builder, condition, next, otherwise), true);
+    set_weights(e, LLVMBuildCondBr(e->builder, condition, next, otherwise));
     begin(e, next);
 }
 
@@ -857,9 +858,8 @@ static void emit_stored(struct emitter *e, LLVMValueRef object, struct value *va
     LLVMValueRef flags = load(e, e->i8, object, offsetof(struct object, flags));
     LLVMValueRef watched =
         LLVMBuildAnd(e->builder, flags, LLVMConstInt(e->i8, FLAG_WATCHED, 0), "");
-    set_weights(
-        e, LLVMBuildCondBr(e->builder, LLVMBuildIsNull(e->builder, watched, ""), next, remember),
-        true);
+    LLVMValueRef is_known = LLVMBuildIsNull(e->builder, watched, "");
+    set_weights(e, LLVMBuildCondBr(e->builder, is_known, next, remember));
     begin(e, remember);
     call_entry(e, rt_remember, LLVMBuildPtrToInt(e->builder, object, e->i64, ""));
     LLVMBuildBr(e->builder, next);
@@ -1261,15 +1261,6 @@ static LLVMValueRef ask_cache(struct emitter *e, const struct site *site, struct
     return result;
 }
 
-static void invoke_cached(struct emitter *e, const struct site *site, struct target *others)
-{
-    LLVMValueRef method = ask_cache(e, site, others);
-    LLVMValueRef closure = LLVMBuildIntToPtr(e->builder, method, e->pointer, "");
-    LLVMValueRef function = load(e, e->pointer, closure, offsetof(struct object, identity));
-    LLVMValueRef compiled = load(e, e->pointer, function, offsetof(struct function, compiled));
-    call_code(e, compiled, closure, e->height - object_of(site));
-}
-
 /* For objects that no case is for. */
 static void emit_others(struct emitter *e, const struct site *site)
 {
@@ -1279,13 +1270,17 @@ static void emit_others(struct emitter *e, const struct site *site)
         LLVMValueRef value = ask_cache(e, site, &others);
         e->height--;
         push_bits(e, value);
+        go(e, &done);
     } else if (site->operation == OP_INVOKE) {
-        invoke_cached(e, site, &others);
+        LLVMValueRef method = ask_cache(e, site, &others);
+        LLVMValueRef closure = LLVMBuildIntToPtr(e->builder, method, e->pointer, "");
+        LLVMValueRef function = load(e, e->pointer, closure, offsetof(struct object, identity));
+        LLVMValueRef compiled = load(e, e->pointer, function, offsetof(struct function, compiled));
+        call_code(e, compiled, closure, e->height - object_of(site));
+        go(e, &done);
     } else {
         go(e, &others);
     }
-    if (e->is_live)
-        go(e, &done);
     begin_target(e, &others);
     call_runtime(e);
     go(e, &done);
