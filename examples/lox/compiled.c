@@ -8,8 +8,6 @@
 #include "shape.h"
 
 #include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 struct vm *compiled_vm;
 
@@ -77,8 +75,6 @@ void missed(struct cairn_ic_miss *miss, void *user)
     if (find(instance, user, &found))
         add_case(miss, &found);
     struct cairn_value value = cairn_value_of_integer(64, (int64_t)find_cacheable(instance, user));
-    if (cairn_ic_return(miss, &value, &error) == CAIRN_OK)
-        return;
-    fprintf(stderr, "lox: %s\n", error.message);
-    abort();
+    if (cairn_ic_return(miss, &value, &error) != CAIRN_OK)
+        fail(error.message);
 }

@@ -30,12 +30,14 @@ struct block {
 
 static const size_t cells_size = BLOCK_SIZE - sizeof(struct block);
 
-__attribute__((noreturn)) void heap_exhausted(void)
+__attribute__((noreturn)) void fail(const char *message)
 {
     fflush(stdout);
-    fputs("Out of memory.\n", stderr);
+    fprintf(stderr, "%s\n", message);
     _exit(70); /* other threads may be at work */
 }
+
+__attribute__((noreturn)) void heap_exhausted(void) { fail("Out of memory."); }
 
 void *heap_zeroed(size_t size)
 {

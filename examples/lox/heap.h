@@ -112,7 +112,8 @@ void *heap_new_old(struct heap *heap, enum kind kind, size_t size);
 /* Keeps an old object to the end: for addresses in inline caches. */
 void heap_pin(struct heap *heap, void *object);
 
-/* Ends the process, because the system has no more memory. */
+/* End the process; the second one because the system has no more memory. */
+__attribute__((noreturn)) void fail(const char *message);
 __attribute__((noreturn)) void heap_exhausted(void);
 
 /* Return zeros: of calloc, or pages, of which those take memory that are touched. */

@@ -23,7 +23,6 @@
 #include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 enum {
     HOT_INVOCATIONS = 8000, /* more calls than a hot loop makes, into which they are inlined */
@@ -61,13 +60,6 @@ static struct {
     LLVMMemoryBufferRef bitcode;
     compiled_code *code; /* NULL after an error */
 } job;
-
-static _Noreturn void fail(const char *message)
-{
-    fflush(stdout);
-    fprintf(stderr, "lox: %s\n", message);
-    _exit(70); /* LLVM may be at work in the queue's thread */
-}
 
 static void check(enum cairn_status status, const struct cairn_error *error)
 {
