@@ -202,7 +202,6 @@ static void emit_constant(struct compiler *c, enum operation operation, lox_valu
     emit(c, operation, number);
 }
 
-/* Writes an instruction with a new site. */
 static void emit_site(struct compiler *c, enum operation operation, struct string *name,
                       uint32_t argument_count)
 {
@@ -492,7 +491,6 @@ static void this_(struct compiler *c)
     c->this_end = c->unit->function->code_count;
 }
 
-/* Compiles the arguments of a call, and returns their number. */
 static uint32_t arguments(struct compiler *c)
 {
     uint32_t count = 0;

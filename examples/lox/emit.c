@@ -70,7 +70,6 @@ struct pending {
     struct value fields[INLINE_CAPACITY_MAX];
 };
 
-/* A way to a target. */
 struct edge {
     struct edge *next;
     LLVMBasicBlockRef from;
@@ -495,23 +494,18 @@ static void wait(struct emitter *e, bool writes_all)
          store(e, word(e, (uintptr_t)record | 1), e->frame, offsetof(struct frame, at)));
 }
 
-/* Says that the first way is nearly always taken. */
-static void set_weights(const struct emitter *e, LLVMValueRef branch)
-{
-    LLVMMetadataRef nodes[] = {
-        LLVMMDStringInContext2(e->context, "branch_weights", 14),
-        LLVMValueAsMetadata(LLVMConstInt(e->i32, 100000, 0)),
-        LLVMValueAsMetadata(LLVMConstInt(e->i32, 1, 0)),
-    };
-    LLVMSetMetadata(branch, LLVMGetMDKindIDInContext(e->context, "prof", 4),
-                    LLVMMetadataAsValue(e->context, LLVMMDNodeInContext2(e->context, nodes, 3)));
-}
-
 /* Goes to the block unless the condition is true, which it nearly always is. */
 static void go_unless(struct emitter *e, LLVMValueRef condition, LLVMBasicBlockRef otherwise)
 {
     LLVMBasicBlockRef next = new_block(e);
-    set_weights(e, LLVMBuildCondBr(e->builder, condition, next, otherwise));
+    LLVMMetadataRef weights[] = {
+        LLVMMDStringInContext2(e->context, "branch_weights", 14),
+        LLVMValueAsMetadata(LLVMConstInt(e->i32, 100000, 0)),
+        LLVMValueAsMetadata(LLVMConstInt(e->i32, 1, 0)),
+    };
+    LLVMSetMetadata(LLVMBuildCondBr(e->builder, condition, next, otherwise),
+                    LLVMGetMDKindIDInContext(e->context, "prof", 4),
+                    LLVMMetadataAsValue(e->context, LLVMMDNodeInContext2(e->context, weights, 3)));
     begin(e, next);
 }
 
@@ -846,8 +840,7 @@ static void emit_set_global(struct emitter *e, instruction code)
 /* The write barrier. */
 static void emit_stored(struct emitter *e, LLVMValueRef object, struct value *value)
 {
-    if (value->number != NULL || value->truth != NULL ||
-        (is_constant(value) && !is_object(constant_of(value))))
+    if (is_immovable(value) && !value->is_object)
         return;
     LLVMValueRef bits = bits_of(e, value);
     LLVMBasicBlockRef test = new_block(e);
@@ -858,8 +851,8 @@ static void emit_stored(struct emitter *e, LLVMValueRef object, struct value *va
     LLVMValueRef flags = load(e, e->i8, object, offsetof(struct object, flags));
     LLVMValueRef watched =
         LLVMBuildAnd(e->builder, flags, LLVMConstInt(e->i8, FLAG_WATCHED, 0), "");
-    LLVMValueRef is_known = LLVMBuildIsNull(e->builder, watched, "");
-    set_weights(e, LLVMBuildCondBr(e->builder, is_known, next, remember));
+    go_unless(e, LLVMBuildIsNull(e->builder, watched, ""), remember);
+    LLVMBuildBr(e->builder, next);
     begin(e, remember);
     call_entry(e, rt_remember, LLVMBuildPtrToInt(e->builder, object, e->i64, ""));
     LLVMBuildBr(e->builder, next);
@@ -952,15 +945,6 @@ static void emit_get_case(struct emitter *e, const struct site_case *seen)
     push_bits(e, mark(e, MEMORY_FIELD, load(e, e->i64, object, offset_of_slot(seen->slot))));
 }
 
-/* Forgets shapes: an object may be the one whose shape has changed. */
-static void forget_shapes(struct emitter *e)
-{
-    for (uint32_t i = 0; i < e->height; i++)
-        e->slots[i].identity = NULL;
-    for (uint32_t i = 0; e->pending != NULL && i < e->pending->shape->field_count; i++)
-        e->pending->fields[i].identity = NULL;
-}
-
 /* Stores a field of the pending object. */
 static void set_pending(struct emitter *e, const struct site_case *seen)
 {
@@ -979,7 +963,11 @@ static void store_field(struct emitter *e, const struct site_case *seen)
     if (seen->target != seen->key) {
         mark(e, MEMORY_IDENTITY,
              store(e, word(e, (uintptr_t)seen->target), object, offsetof(struct object, identity)));
-        forget_shapes(e);
+        /* Other values may be the same object. */
+        for (uint32_t i = 0; i < e->height; i++)
+            e->slots[i].identity = NULL;
+        for (uint32_t i = 0; e->pending != NULL && i < e->pending->shape->field_count; i++)
+            e->pending->fields[i].identity = NULL;
         learn(e, bits, &(struct value){.identity = seen->target, .is_object = true});
     }
     if (!operand(e, 2)->is_new)
@@ -1594,10 +1582,6 @@ static void emit_all(struct emitter *e)
 {
     const struct emit_input *input = e->input;
     struct activation *a = &e->outermost;
-    if (input->function->code_count > CODE_WORDS_MAX) {
-        e->has_failed = true;
-        return;
-    }
     uint32_t first = input->start == AT_CALL ? 0 : input->start;
     *a = (struct activation){.function = input->function, .at = first};
     e->top = a;
@@ -1636,7 +1620,9 @@ LLVMModuleRef emit_function(LLVMContextRef context, const struct emit_input *inp
     e->failed = new_block(e);
     begin(e, e->failed);
     LLVMBuildRet(e->builder, word(e, UNDEFINED));
-    emit_all(e);
+    e->has_failed = input->function->code_count > CODE_WORDS_MAX;
+    if (!e->has_failed)
+        emit_all(e);
     LLVMModuleRef module = e->module;
     if (e->has_failed) {
         LLVMDisposeModule(module);

@@ -14,8 +14,6 @@
 #include "shape.h"
 #include "vm.h"
 
-#include <stdio.h>
-
 bool out_of_memory(struct vm *vm) { return runtime_error(vm, "Out of memory."); }
 
 /* Joins strings, and notes in the instruction that it does. */
@@ -476,16 +474,14 @@ op_DEFINE_GLOBAL:
     NEXT();
 
 op_GET_PROPERTY : {
-    struct site *site = &function->sites[OPERAND];
-    const struct site_case *seen = site_find(site, top[-1]);
+    const struct site_case *seen = site_find(&function->sites[OPERAND], top[-1]);
     if (__builtin_expect(seen == NULL || seen->access != ACCESS_INLINE, 0))
         goto slow;
     top[-1] = as_instance(top[-1])->values[seen->slot];
     NEXT();
 }
 op_SET_PROPERTY : {
-    struct site *site = &function->sites[OPERAND];
-    const struct site_case *seen = site_find(site, top[-2]);
+    const struct site_case *seen = site_find(&function->sites[OPERAND], top[-2]);
     if (__builtin_expect(seen == NULL || seen->access >= ACCESS_MORE, 0))
         goto slow;
     struct instance *instance = as_instance(top[-2]);

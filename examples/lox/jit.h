@@ -52,7 +52,6 @@ void jit_init(struct vm *vm, enum jit_mode mode, bool names_code, const char *lo
 void jit_destroy(void);
 void jit_print_statistics(void);
 
-/* Prepares a function of the compiler's. */
 void jit_add_function(struct function *function);
 
 /* Called for a new frame whose function is hot. May run it to its end: then its result is on the
