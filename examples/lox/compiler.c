@@ -615,8 +615,7 @@ static void parameters(struct compiler *c)
     function->stack_size = c->unit->stack_depth;
 }
 
-/* Compiles the parameters and the body of a function, and the instruction that makes the closure.
- */
+/* Compiles the parameters and the body of a function, and what makes the closure. */
 static void function(struct compiler *c, enum unit_kind kind, struct string *name,
                      enum operation operation)
 {
@@ -645,18 +644,19 @@ static void function(struct compiler *c, enum unit_kind kind, struct string *nam
 static void function_declaration(struct compiler *c)
 {
     struct string *name = expect_name(c, "Expect function name.");
+    bool is_local = c->unit->scope_depth > 0;
     declare_variable(c, name);
-    if (c->unit->scope_depth == 0) {
-        function(c, UNIT_FUNCTION, name, OP_CLOSURE);
-        define_variable(c, name);
-        return;
+    if (is_local) {
+        make_ready(c);
+        emit_constant(c, OP_CONSTANT, NIL);
     }
-    uint32_t slot = c->local_count - c->unit->first_local - 1;
-    make_ready(c);
-    emit_constant(c, OP_CONSTANT, NIL);
     function(c, UNIT_FUNCTION, name, OP_CLOSURE);
-    emit(c, OP_SET_LOCAL, slot);
-    emit(c, OP_POP, 1);
+    if (is_local) {
+        emit(c, OP_SET_LOCAL, c->local_count - c->unit->first_local - 1);
+        emit(c, OP_POP, 1);
+    } else {
+        define_variable(c, name);
+    }
 }
 
 /* ---- Classes ---- */

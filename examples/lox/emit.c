@@ -20,6 +20,7 @@
 
 #include "shape.h"
 
+#include <assert.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -279,10 +280,7 @@ static bool is_immovable(const struct value *value)
 
 static void push(struct emitter *e, struct value value)
 {
-    if (e->height == SLOTS_MAX) {
-        e->has_failed = true;
-        e->height = 1;
-    }
+    assert(e->height < SLOTS_MAX);
     value.is_clean = false;
     e->slots[e->height++] = value;
     if (e->height > e->most_slots)
@@ -929,7 +927,7 @@ static void emit_captured(struct emitter *e, instruction code)
 
 static void emit_get_case(struct emitter *e, const struct site_case *seen)
 {
-    if (seen->access != ACCESS_INLINE) {
+    if (seen->access == ACCESS_METHOD) {
         call_runtime(e);
         return;
     }
@@ -941,8 +939,16 @@ static void emit_get_case(struct emitter *e, const struct site_case *seen)
         return;
     }
     LLVMValueRef object = pointer_to(e, bits_of(e, operand(e, 1)));
+    uint64_t offset = offset_of_slot(seen->slot);
+    if (seen->access == ACCESS_MORE) {
+        const struct shape *shape = seen->key;
+        object =
+            mark(e, MEMORY_FIELD, load(e, e->pointer, object, offsetof(struct instance, more)));
+        offset = offsetof(struct fields, values) +
+                 (seen->slot - shape->inline_capacity) * sizeof(lox_value);
+    }
     e->height--;
-    push_bits(e, mark(e, MEMORY_FIELD, load(e, e->i64, object, offset_of_slot(seen->slot))));
+    push_bits(e, mark(e, MEMORY_FIELD, load(e, e->i64, object, offset)));
 }
 
 /* Stores a field of the pending object. */
@@ -1275,8 +1281,7 @@ static void emit_others(struct emitter *e, const struct site *site)
     begin_target(e, &done);
 }
 
-/* Emits a site of which it is known, without a test, what the object is. Returns false for others.
- */
+/* Emits a site if it is known without a test what the object is. Returns false for others. */
 static bool emit_known(struct emitter *e, const struct site *site)
 {
     const struct value *object = operand(e, object_of(site));

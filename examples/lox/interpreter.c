@@ -41,7 +41,6 @@ static void set_box(struct heap *heap, struct box *box, lox_value value)
     heap_stored(heap, &box->object, value);
 }
 
-/* Puts the value of a slot into a box. */
 static bool box_slot(struct vm *vm, lox_value *slot)
 {
     if (is_kind(*slot, KIND_BOX))
@@ -174,8 +173,7 @@ static bool call_value(struct vm *vm, uint32_t argument_count)
     return runtime_error(vm, "Can only call functions and classes.");
 }
 
-/* Enters what is called in the feedback, if it is a function or a class that accepts the arguments.
- */
+/* Records what is called, if it is a function or a class that accepts the arguments. */
 static void note_callee(struct site *site, lox_value callee)
 {
     struct site_case seen = {.access = ACCESS_CALL};

@@ -441,8 +441,6 @@ void jit_print_statistics(void)
     struct cairn_runtime_statistics statistics = {0};
     if (jit.runtime != NULL)
         cairn_runtime_statistics(jit.runtime, &statistics);
-    fprintf(
-        stderr,
-        "compiled: %u functions and loops, of which are in memory: %u; guards that failed: %u\n",
-        jit.compiled_count, statistics.module_count + statistics.retired_count, jit.left_count);
+    fprintf(stderr, "compiled: %u versions, of which are in memory: %u; guards that failed: %u\n",
+            jit.compiled_count, statistics.module_count + statistics.retired_count, jit.left_count);
 }

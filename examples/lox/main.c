@@ -28,8 +28,7 @@ static const char usage[] =
     "  --gc-stress        collect garbage at each allocation\n"
     "  --heap-limit=MIB   memory for objects, at most\n"
     "  --young=KIB        size of the young generation\n"
-    "  --jit=MODE         off, on, always (compile at the first call), loops (at the first back "
-    "edge)\n"
+    "  --jit=MODE         off, on, always (at the first call), loops (at the first back edge)\n"
     "  --log=FILE         record what compiled code does, for cairn report\n"
     "  --perf             write the names of compiled code for Linux perf, in /tmp\n"
     "  --statistics       print figures of the heap at the end, on standard error\n";

@@ -57,7 +57,6 @@ bool property_find(const struct shape *shape, const struct string *name, struct 
 bool property_find_store(struct heap *heap, lox_value *instance, const struct string *name,
                          struct site_case *found);
 
-/* Reads a field that was found. */
 lox_value field_get(const struct instance *instance, const struct site_case *found);
 
 /* Stores into a field that property_find_store found, for this instance or another one of the same
