@@ -7,12 +7,6 @@
 
 #include <stdlib.h>
 
-const int stack_effects[] = {
-#define OPERATION(name, effect) (effect),
-    OPERATIONS(OPERATION)
-#undef OPERATION
-};
-
 void *array_grow(void *items, uint32_t count, size_t item_size)
 {
     bool is_full = count == 0 || (count >= 8 && (count & (count - 1)) == 0);
@@ -23,18 +17,20 @@ void *array_grow(void *items, uint32_t count, size_t item_size)
     return items;
 }
 
-uint32_t values_popped(const struct function *function, instruction word)
+int32_t stack_change(const struct function *function, instruction word)
 {
-    switch (operation_of(word)) {
-    case OP_POP:
-        return operand_of(word);
-    case OP_CALL:
-    case OP_INVOKE:
-    case OP_INVOKE_SUPER:
-        return function->sites[operand_of(word)].argument_count;
-    default:
-        return 0;
-    }
+    static const int32_t effects[] = {
+#define OPERATION(name, effect, emitter) (effect),
+        OPERATIONS(OPERATION)
+#undef OPERATION
+    };
+    enum operation operation = operation_of(word);
+    int32_t effect = effects[operation];
+    if (operation == OP_POP)
+        effect -= (int32_t)operand_of(word);
+    else if (operation == OP_CALL || operation == OP_INVOKE || operation == OP_INVOKE_SUPER)
+        effect -= (int32_t)function->sites[operand_of(word)].argument_count;
+    return effect;
 }
 
 uint32_t words_after(const struct function *function, instruction word)

@@ -14,57 +14,54 @@
 #include "heap.h"
 
 /* Each operation; the values that it pushes, less those that it pops, without those that its
- * operand counts (see values_popped); its operand, and the stack before and after it, top on the
- * right. For each kind of variable, SET follows GET. */
+ * operand counts (see stack_change); the function of emit.c that compiles it; its operand, and the
+ * stack before and after it, top on the right. For each kind of variable, SET follows GET. */
 #define OPERATIONS(X)                                                                              \
-    X(CONSTANT, 1)           /* number of a constant   | → constant */                           \
-    X(PUSH_NIL, 1)           /*                        | → nil */                                \
-    X(PUSH_TRUE, 1)          /*                        | → true */                               \
-    X(PUSH_FALSE, 1)         /*                        | → false */                              \
-    X(POP, 0)                /* count                  | that many values → */                   \
-    X(GET_LOCAL, 1)          /* slot                   | → value */                              \
-    X(SET_LOCAL, 0)          /* slot                   | value → value */                        \
-    X(GET_CAPTURED, 1)       /* slot of a box or value | → value */                              \
-    X(SET_CAPTURED, 0)       /* slot of a box or value | value → value */                        \
-    X(GET_BOX, 1)            /* number of a box        | → value */                              \
-    X(SET_BOX, 0)            /* number of a box        | value → value */                        \
-    X(GET_GLOBAL, 1)         /* number of a global     | → value */                              \
-    X(SET_GLOBAL, 0)         /* number of a global     | value → value */                        \
-    X(DEFINE_GLOBAL, -1)     /* number of a global     | value → */                              \
-    X(GET_PROPERTY, 0)       /* site                   | object → value */                       \
-    X(SET_PROPERTY, -1)      /* site                   | object value → value */                 \
-    X(GET_SUPER, -1)         /* site                   | this class → bound method */            \
-    X(EQUAL, -1)             /*                        | a b → a == b */                         \
-    X(NOT_EQUAL, -1)         /*                        | a b → a != b */                         \
-    X(LESS, -1)              /* seen operands          | a b → a < b */                          \
-    X(LESS_EQUAL, -1)        /* seen operands          | a b → a <= b */                         \
-    X(GREATER, -1)           /* seen operands          | a b → a > b */                          \
-    X(GREATER_EQUAL, -1)     /* seen operands          | a b → a >= b */                         \
-    X(ADD, -1)               /* seen operands          | a b → a + b */                          \
-    X(SUBTRACT, -1)          /* seen operands          | a b → a - b */                          \
-    X(MULTIPLY, -1)          /* seen operands          | a b → a * b */                          \
-    X(DIVIDE, -1)            /* seen operands          | a b → a / b */                          \
-    X(NEGATE, 0)             /* seen operands          | a → -a */                               \
-    X(NOT, 0)                /*                        | a → !a */                               \
-    X(PRINT, -1)             /*                        | value → */                              \
-    X(JUMP, 0)               /* words forward          | */                                        \
-    X(JUMP_IF_FALSE, 0)      /* words forward          | value → value */                        \
-    X(JUMP_IF_TRUE, 0)       /* words forward          | value → value */                        \
-    X(POP_JUMP_IF_FALSE, -1) /* words forward          | value → */                              \
-    X(LOOP, 0)               /* words backward         | */                                        \
-    X(CALL, 0)               /* site                   | callee arguments → result */            \
-    X(INVOKE, 0)             /* site                   | object arguments → result */            \
-    X(INVOKE_SUPER, -1)      /* site                   | this arguments class → result */        \
-    X(CLOSURE, 1)            /* number of a function   | → closure; captures follow */           \
-    X(CLASS, 1)              /* constant, the name     | → class */                              \
-    X(INHERIT, -1)           /*                        | superclass class → superclass */        \
-    X(METHOD, 0)             /* number of a function   | class → class; captures follow */       \
-    X(END_CLASS, 0)          /* fields set by methods  | class → class */                        \
-    X(RETURN, -1)            /*                        | value → */                              \
-    X(HALT, 0)               /*                        | leaves the interpreter */
+    X(CONSTANT, 1, constant)       /* number of a constant   | → constant */                     \
+    X(POP, 0, pop)                 /* count                  | that many values → */             \
+    X(GET_LOCAL, 1, local)         /* slot                   | → value */                        \
+    X(SET_LOCAL, 0, local)         /* slot                   | value → value */                  \
+    X(GET_CAPTURED, 1, captured)   /* slot of a box or value | → value */                        \
+    X(SET_CAPTURED, 0, captured)   /* slot of a box or value | value → value */                  \
+    X(GET_BOX, 1, box)             /* number of a box        | → value */                        \
+    X(SET_BOX, 0, box)             /* number of a box        | value → value */                  \
+    X(GET_GLOBAL, 1, get_global)   /* number of a global     | → value */                        \
+    X(SET_GLOBAL, 0, set_global)   /* number of a global     | value → value */                  \
+    X(DEFINE_GLOBAL, -1, nothing)  /* number of a global     | value → */                        \
+    X(GET_PROPERTY, 0, site)       /* site                   | object → value */                 \
+    X(SET_PROPERTY, -1, site)      /* site                   | object value → value */           \
+    X(GET_SUPER, -1, runtime)      /* site                   | this class → bound method */      \
+    X(EQUAL, -1, equality)         /*                        | a b → a == b */                   \
+    X(NOT_EQUAL, -1, equality)     /*                        | a b → a != b */                   \
+    X(LESS, -1, numeric)           /*                        | a b → a < b */                    \
+    X(LESS_EQUAL, -1, numeric)     /*                        | a b → a <= b */                   \
+    X(GREATER, -1, numeric)        /*                        | a b → a > b */                    \
+    X(GREATER_EQUAL, -1, numeric)  /*                        | a b → a >= b */                   \
+    X(ADD, -1, numeric)            /* SEEN_STRINGS, or 0     | a b → a + b */                    \
+    X(SUBTRACT, -1, numeric)       /*                        | a b → a - b */                    \
+    X(MULTIPLY, -1, numeric)       /*                        | a b → a * b */                    \
+    X(DIVIDE, -1, numeric)         /*                        | a b → a / b */                    \
+    X(NEGATE, 0, numeric)          /*                        | a → -a */                         \
+    X(NOT, 0, opposite)            /*                        | a → !a */                         \
+    X(PRINT, -1, runtime)          /*                        | value → */                        \
+    X(JUMP, 0, jump)               /* words forward          | */                                  \
+    X(JUMP_IF_FALSE, 0, jump)      /* words forward          | value → value */                  \
+    X(JUMP_IF_TRUE, 0, jump)       /* words forward          | value → value */                  \
+    X(POP_JUMP_IF_FALSE, -1, jump) /* words forward          | value → */                        \
+    X(LOOP, 0, loop)               /* words backward         | */                                  \
+    X(CALL, 0, site)               /* site                   | callee arguments → result */      \
+    X(INVOKE, 0, site)             /* site                   | object arguments → result */      \
+    X(INVOKE_SUPER, -1, site)      /* site                   | this arguments class → result */  \
+    X(CLOSURE, 1, closure)         /* number of a function   | → closure; captures follow */     \
+    X(CLASS, 1, nothing)           /* constant, the name     | → class */                        \
+    X(INHERIT, -1, nothing)        /*                        | superclass class → superclass */  \
+    X(METHOD, 0, nothing)          /* number of a function   | class → class; captures follow */ \
+    X(END_CLASS, 0, nothing)       /* fields set by methods  | class → class */                  \
+    X(RETURN, -1, result)          /*                        | value → */                        \
+    X(HALT, 0, nothing)            /*                        | leaves the interpreter */
 
 enum operation {
-#define OPERATION(name, effect) OP_##name,
+#define OPERATION(name, effect, emitter) OP_##name,
     OPERATIONS(OPERATION)
 #undef OPERATION
 };
@@ -85,17 +82,14 @@ static inline instruction make_instruction(enum operation operation, uint32_t op
 #define CAPTURE_BOX ((enum operation)0)
 #define CAPTURE_LOCAL ((enum operation)1)
 
-/* What arithmetic has seen, in its operand. None: numbers, or not executed. */
-enum { SEEN_STRINGS = 1, SEEN_OTHERS = 2 };
+/* The operand of arithmetic that has seen strings, and not only numbers. */
+enum { SEEN_STRINGS = 1 };
 
 /* ---- Feedback ---- */
 
 enum access {
-    ACCESS_NONE,
-    ACCESS_INLINE, /* field `slot` of the instance itself; `target` is the shape after a store */
-    ACCESS_ADD_INLINE, /* the same, and the store adds the field */
-    ACCESS_MORE,       /* field `slot` of the instance's array */
-    ACCESS_ADD_MORE,
+    ACCESS_INLINE,    /* field `slot` of the instance itself; `target` is the shape after a store */
+    ACCESS_MORE,      /* the same in the instance's array */
     ACCESS_METHOD,    /* `target` is the method's closure */
     ACCESS_CALL,      /* the key is the function that is called */
     ACCESS_CONSTRUCT, /* the key is the class; `target` is the closure of its init, or NULL */
@@ -117,6 +111,7 @@ enum { SITE_CASES = 4 };
 struct site {
     struct site_case cases[SITE_CASES];
     uint32_t case_count;
+    enum operation operation;
     struct string *name; /* of the property; NULL for CALL */
     uint32_t argument_count;
     bool is_megamorphic; /* it has seen more, or what cannot be in a case */
@@ -142,7 +137,7 @@ struct function {
     instruction *code;
     uint32_t *lines; /* of each instruction */
     uint32_t code_count;
-    lox_value *constants; /* numbers, and strings in the old generation */
+    lox_value *constants; /* strings among them are old */
     uint32_t constant_count;
     struct site *sites;
     uint32_t site_count;
@@ -154,10 +149,8 @@ struct function {
  * 8, or the power of two that is not below `count`. */
 void *array_grow(void *items, uint32_t count, size_t item_size);
 
-extern const int stack_effects[];
-
-/* Returns how many of the values that an instruction pops its operand counts. */
-uint32_t values_popped(const struct function *function, instruction word);
+/* Returns by how many values an instruction changes the depth of the stack. */
+int32_t stack_change(const struct function *function, instruction word);
 
 /* Returns how many words after the instruction belong to it: captures. */
 uint32_t words_after(const struct function *function, instruction word);

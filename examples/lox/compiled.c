@@ -8,17 +8,17 @@
 #include "shape.h"
 
 #include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 struct vm *compiled_vm;
 
-uint64_t rt_operation(uint64_t argument)
+uint64_t rt_operation(uint64_t waiting_frame)
 {
-    const struct frame *caller = compiled_vm->frame;
-    (void)argument;
-    return run_slowly(compiled_vm) &&
-           (compiled_vm->frame == caller || run(compiled_vm, caller + 1));
+    struct vm *vm = compiled_vm;
+    struct frame *first = (struct frame *)(uintptr_t)waiting_frame;
+    vm->top = first->base + waiting_of(first)->height;
+    vm->frame = complete_frames(first);
+    const struct frame *caller = vm->frame;
+    return run_slowly(vm) && (vm->frame == caller || run(vm, caller + 1));
 }
 
 uint64_t rt_remember(uint64_t object)
@@ -27,87 +27,54 @@ uint64_t rt_remember(uint64_t object)
     return 1;
 }
 
-/* ---- Calls ---- */
-
-static struct waiting *all_waiting;
-
-struct waiting *new_waiting(uint32_t slot_count)
-{
-    struct waiting *made = calloc(1, sizeof *made + slot_count * sizeof *made->slots);
-    if (made == NULL)
-        heap_exhausted();
-    made->next = all_waiting;
-    all_waiting = made;
-    return made;
-}
-
 /* ---- Inline caches ---- */
 
-/* Finds what is in the instance itself, or a method that accepts the arguments. */
-static bool find(const struct instance *instance, const struct site *site, enum access access,
-                 struct site_case *found)
+static bool find(const struct instance *instance, const struct site *site, struct site_case *found)
 {
-    return instance->object.kind == KIND_INSTANCE &&
-           property_find(shape_of(instance), site->name, found) && found->access == access &&
-           (access == ACCESS_INLINE ||
-            (found->key != NO_KEY && function_of(found->target)->arity == site->argument_count));
+    if (instance->object.kind != KIND_INSTANCE ||
+        !property_find(shape_of(instance), site->name, found))
+        return false;
+    if (site->operation == OP_GET_PROPERTY)
+        return found->access == ACCESS_INLINE;
+    return found->access == ACCESS_METHOD && found->key != NO_KEY &&
+           function_of(found->target)->arity == site->argument_count;
 }
 
-uint64_t find_field(const struct instance *instance, const struct site *site)
-{
-    struct site_case found;
-    return find(instance, site, ACCESS_INLINE, &found) ? instance->values[found.slot] : UNDEFINED;
-}
-
-uint64_t find_method(const struct instance *instance, const struct site *site)
+uint64_t find_cacheable(const struct instance *instance, const struct site *site)
 {
     struct site_case found;
-    return find(instance, site, ACCESS_METHOD, &found) ? (uintptr_t)found.target : 0;
+    if (!find(instance, site, &found))
+        return UNDEFINED;
+    return found.target != NULL ? (uintptr_t)found.target : instance->values[found.slot];
 }
 
-/* If a case cannot be added, the next access misses again. Pinned are at most as many objects as
- * caches can have cases. */
-static void add_case(struct cairn_ic_miss *miss, struct cairn_ic_case *added, void *method)
+/* Pinned are at most as many objects as caches can have cases. If a case cannot be added, the next
+ * access misses again. */
+static void add_case(struct cairn_ic_miss *miss, const struct site_case *found)
 {
-    struct shape *shape = shape_of(cairn_value_pointer(&miss->operands[0]));
-    added->guard = (struct cairn_ic_guard){.width = 8, .key = (uintptr_t)shape};
-    if (cairn_ic_add(miss->ic, added, CAIRN_RELAXED, NULL) != CAIRN_OK)
+    struct cairn_ic_case added = {
+        .guard = {.width = 8, .key = (uintptr_t)found->key},
+        .action = found->target != NULL ? CAIRN_IC_CONSTANT : CAIRN_IC_LOAD,
+        .constant = (uintptr_t)found->target,
+        .field = {.offset = (int32_t)(offsetof(struct instance, values) +
+                                      found->slot * sizeof(lox_value)),
+                  .width = 8},
+    };
+    if (cairn_ic_add(miss->ic, &added, CAIRN_RELAXED, NULL) != CAIRN_OK)
         return;
-    heap_pin(&compiled_vm->heap, shape);
-    if (method != NULL)
-        heap_pin(&compiled_vm->heap, method);
+    heap_pin(&compiled_vm->heap, found->key);
+    if (found->target != NULL)
+        heap_pin(&compiled_vm->heap, found->target);
 }
 
-static void finish_miss(struct cairn_ic_miss *miss, uint64_t result)
-{
-    struct cairn_error error;
-    struct cairn_value value = cairn_value_of_integer(64, (int64_t)result);
-    if (cairn_ic_return(miss, &value, &error) == CAIRN_OK)
-        return;
-    fprintf(stderr, "lox: %s\n", error.message);
-    abort();
-}
-
-void missed_field(struct cairn_ic_miss *miss, void *user)
+void missed(struct cairn_ic_miss *miss, void *user)
 {
     const struct instance *instance = cairn_value_pointer(&miss->operands[0]);
     struct site_case found;
-    if (!find(instance, user, ACCESS_INLINE, &found)) {
-        finish_miss(miss, UNDEFINED);
-        return;
-    }
-    size_t offset = offsetof(struct instance, values) + found.slot * sizeof(lox_value);
-    struct cairn_ic_case added = {.action = CAIRN_IC_LOAD,
-                                  .field = {.offset = (int32_t)offset, .width = 8}};
-    add_case(miss, &added, NULL);
-    finish_miss(miss, instance->values[found.slot]);
-}
-
-void missed_method(struct cairn_ic_miss *miss, void *user)
-{
-    uint64_t result = find_method(cairn_value_pointer(&miss->operands[0]), user);
-    struct cairn_ic_case added = {.action = CAIRN_IC_CONSTANT, .constant = result};
-    if (result != 0)
-        add_case(miss, &added, (void *)(uintptr_t)result);
-    finish_miss(miss, result);
+    struct cairn_error error;
+    if (find(instance, user, &found))
+        add_case(miss, &found);
+    struct cairn_value value = cairn_value_of_integer(64, (int64_t)find_cacheable(instance, user));
+    if (cairn_ic_return(miss, &value, &error) != CAIRN_OK)
+        fail(error.message);
 }

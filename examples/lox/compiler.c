@@ -21,9 +21,8 @@
 
 enum {
     ARGUMENTS_MAX = 255,
-    LOCALS_MAX = 1 << 14, /* of a function, at a time */
-    NESTING_MAX = 2500,   /* the compiler is recursive, and the stack of C has an end */
-    COUNTED_FIELDS = 64,
+    LOCALS_MAX = 1 << 14,   /* of a function, at a time */
+    NESTING_MAX = 2500,     /* the compiler is recursive, and the stack of C has an end */
     CODE_MAX = OPERAND_MAX, /* so that all jumps, sites and constants fit */
 };
 
@@ -55,8 +54,7 @@ struct unit {
 struct class_unit {
     struct class_unit *enclosing;
     bool has_superclass;
-    const struct string *fields[COUNTED_FIELDS]; /* what its methods assign to `this` */
-    uint32_t field_count;
+    struct table *fields; /* what its methods assign to `this` */
 };
 
 struct compiler {
@@ -160,18 +158,10 @@ static void nest(struct compiler *c)
         stop(c, "Too much nesting.");
 }
 
-static struct string *intern(struct compiler *c, const char *bytes, size_t size)
-{
-    struct string *string = string_intern(&c->vm->heap, bytes, size);
-    if (string == NULL)
-        heap_exhausted();
-    return string;
-}
-
 static struct string *expect_name(struct compiler *c, const char *message)
 {
     expect(c, TOKEN_NAME, message);
-    return intern(c, c->previous.text, c->previous.size);
+    return string_intern(&c->vm->heap, c->previous.text, c->previous.size);
 }
 
 /* ---- Writing code ---- */
@@ -196,8 +186,7 @@ static uint32_t emit(struct compiler *c, enum operation operation, uint32_t oper
 {
     struct function *function = c->unit->function;
     instruction word = make_instruction(operation, operand);
-    int64_t depth = (int64_t)c->unit->stack_depth - values_popped(function, word);
-    depth += stack_effects[operation];
+    int64_t depth = (int64_t)c->unit->stack_depth + stack_change(function, word);
     c->unit->stack_depth = depth > 0 ? (uint32_t)depth : 0;
     if (c->unit->stack_depth > function->stack_size)
         function->stack_size = c->unit->stack_depth;
@@ -213,14 +202,14 @@ static void emit_constant(struct compiler *c, enum operation operation, lox_valu
     emit(c, operation, number);
 }
 
-/* Writes an instruction with a new site. */
 static void emit_site(struct compiler *c, enum operation operation, struct string *name,
                       uint32_t argument_count)
 {
     struct function *function = c->unit->function;
     uint32_t number = function->site_count++;
     function->sites = array_grow(function->sites, number, sizeof *function->sites);
-    function->sites[number] = (struct site){.name = name, .argument_count = argument_count};
+    function->sites[number] =
+        (struct site){.operation = operation, .name = name, .argument_count = argument_count};
     for (uint32_t i = 0; i < SITE_CASES; i++)
         function->sites[number].cases[i].key = NO_KEY;
     emit(c, operation, number);
@@ -243,7 +232,10 @@ static void emit_loop(struct compiler *c, uint32_t start)
 
 static void emit_default_return(struct compiler *c)
 {
-    emit(c, c->unit->kind == UNIT_INITIALIZER ? OP_GET_LOCAL : OP_PUSH_NIL, 0);
+    if (c->unit->kind == UNIT_INITIALIZER)
+        emit(c, OP_GET_LOCAL, 0);
+    else
+        emit_constant(c, OP_CONSTANT, NIL);
     emit(c, OP_RETURN, 0);
 }
 
@@ -273,8 +265,8 @@ static void add_local(struct compiler *c, const struct string *name)
     struct local added = {name, unit, .depth = unit->scope_depth,
                           .start = unit->function->code_count,
                           .shadowed = shadowed != NULL ? (uint32_t)(shadowed - c->locals) : 0};
-    if (name != NULL && !table_set(&c->vm->heap, &c->visible, name, c->local_count))
-        heap_exhausted();
+    if (name != NULL)
+        table_set(&c->vm->heap, &c->visible, name, c->local_count);
     c->locals = array_grow(c->locals, c->local_count, sizeof *c->locals);
     c->locals[c->local_count++] = added;
 }
@@ -413,20 +405,24 @@ static void expression_and(struct compiler *c, int type, const char *message)
 static void number(struct compiler *c)
 {
     /* A copy, because strtod would read an exponent that follows. */
-    char *text = strndup(c->previous.text, c->previous.size);
-    if (text == NULL)
-        heap_exhausted();
+    char *text = heap_zeroed(c->previous.size + 1);
+    memcpy(text, c->previous.text, c->previous.size);
     emit_constant(c, OP_CONSTANT, number_value(strtod(text, NULL)));
     free(text);
 }
 
 static void string(struct compiler *c)
 {
-    const struct string *text = intern(c, c->previous.text + 1, c->previous.size - 2);
+    const struct string *text =
+        string_intern(&c->vm->heap, c->previous.text + 1, c->previous.size - 2);
     emit_constant(c, OP_CONSTANT, object_value(text));
 }
 
-static void literal(struct compiler *c) { emit(c, rules[c->previous.type].operation, 0); }
+static void literal(struct compiler *c)
+{
+    bool is_nil = c->previous.type == TOKEN_NIL;
+    emit_constant(c, OP_CONSTANT, is_nil ? NIL : bool_value(c->previous.type == TOKEN_TRUE));
+}
 
 static void grouping(struct compiler *c) { expression_and(c, ')', "Expect ')' after expression."); }
 
@@ -481,7 +477,8 @@ static void named_variable(struct compiler *c, struct string *name, bool can_ass
 
 static void variable(struct compiler *c)
 {
-    named_variable(c, intern(c, c->previous.text, c->previous.size), c->can_assign);
+    struct string *name = string_intern(&c->vm->heap, c->previous.text, c->previous.size);
+    named_variable(c, name, c->can_assign);
 }
 
 static void this_(struct compiler *c)
@@ -494,7 +491,6 @@ static void this_(struct compiler *c)
     c->this_end = c->unit->function->code_count;
 }
 
-/* Compiles the arguments of a call, and returns their number. */
 static uint32_t arguments(struct compiler *c)
 {
     uint32_t count = 0;
@@ -533,12 +529,8 @@ static void dot(struct compiler *c)
     bool is_this = c->class != NULL && c->this_end == c->unit->function->code_count;
     struct string *name = expect_name(c, "Expect property name after '.'.");
     if (c->can_assign && match(c, '=')) {
-        struct class_unit *class = c->class;
-        uint32_t i = 0;
-        while (is_this && i < class->field_count && class->fields[i] != name)
-            i++;
-        if (is_this && i == class->field_count && i < COUNTED_FIELDS)
-            class->fields[class->field_count++] = name;
+        if (is_this)
+            table_set(&c->vm->heap, &c->class->fields, name, NIL);
         expression(c);
         emit_site(c, OP_SET_PROPERTY, name, 0);
     } else if (match(c, '(')) {
@@ -567,9 +559,9 @@ static const struct rule rules[TOKEN_TYPES] = {
     [TOKEN_NUMBER] = {number, NULL, LEVEL_NONE, 0},
     [TOKEN_AND] = {NULL, logical, LEVEL_AND, OP_JUMP_IF_FALSE},
     [TOKEN_OR] = {NULL, logical, LEVEL_OR, OP_JUMP_IF_TRUE},
-    [TOKEN_FALSE] = {literal, NULL, LEVEL_NONE, OP_PUSH_FALSE},
-    [TOKEN_TRUE] = {literal, NULL, LEVEL_NONE, OP_PUSH_TRUE},
-    [TOKEN_NIL] = {literal, NULL, LEVEL_NONE, OP_PUSH_NIL},
+    [TOKEN_FALSE] = {literal, NULL, LEVEL_NONE, 0},
+    [TOKEN_TRUE] = {literal, NULL, LEVEL_NONE, 0},
+    [TOKEN_NIL] = {literal, NULL, LEVEL_NONE, 0},
     [TOKEN_THIS] = {this_, NULL, LEVEL_NONE, 0},
     [TOKEN_SUPER] = {super_, NULL, LEVEL_NONE, 0},
 };
@@ -579,9 +571,7 @@ static const struct rule rules[TOKEN_TYPES] = {
 static void begin_unit(struct compiler *c, struct unit *unit, enum unit_kind kind,
                        struct string *name)
 {
-    struct function *function = calloc(1, sizeof *function);
-    if (function == NULL)
-        heap_exhausted();
+    struct function *function = heap_zeroed(sizeof *function);
     function->name = name;
     function->is_initializer = kind == UNIT_INITIALIZER;
     function->hot_invocations = function->hot_loops = UINT64_MAX;
@@ -625,8 +615,7 @@ static void parameters(struct compiler *c)
     function->stack_size = c->unit->stack_depth;
 }
 
-/* Compiles the parameters and the body of a function, and the instruction that makes the closure.
- */
+/* Compiles the parameters and the body of a function, and what makes the closure. */
 static void function(struct compiler *c, enum unit_kind kind, struct string *name,
                      enum operation operation)
 {
@@ -655,18 +644,19 @@ static void function(struct compiler *c, enum unit_kind kind, struct string *nam
 static void function_declaration(struct compiler *c)
 {
     struct string *name = expect_name(c, "Expect function name.");
+    bool is_local = c->unit->scope_depth > 0;
     declare_variable(c, name);
-    if (c->unit->scope_depth == 0) {
-        function(c, UNIT_FUNCTION, name, OP_CLOSURE);
-        define_variable(c, name);
-        return;
+    if (is_local) {
+        make_ready(c);
+        emit_constant(c, OP_CONSTANT, NIL);
     }
-    uint32_t slot = c->local_count - c->unit->first_local - 1;
-    make_ready(c);
-    emit(c, OP_PUSH_NIL, 0);
     function(c, UNIT_FUNCTION, name, OP_CLOSURE);
-    emit(c, OP_SET_LOCAL, slot);
-    emit(c, OP_POP, 1);
+    if (is_local) {
+        emit(c, OP_SET_LOCAL, c->local_count - c->unit->first_local - 1);
+        emit(c, OP_POP, 1);
+    } else {
+        define_variable(c, name);
+    }
 }
 
 /* ---- Classes ---- */
@@ -704,7 +694,7 @@ static void class_declaration(struct compiler *c)
         function(c, is_init ? UNIT_INITIALIZER : UNIT_METHOD, method, OP_METHOD);
     }
     expect(c, '}', "Expect '}' after class body.");
-    emit(c, OP_END_CLASS, class.field_count);
+    emit(c, OP_END_CLASS, class.fields != NULL ? class.fields->used : 0);
     emit(c, OP_POP, 1);
     if (class.has_superclass)
         end_scope(c);
@@ -730,7 +720,7 @@ static void var_declaration(struct compiler *c)
     if (match(c, '='))
         expression(c);
     else
-        emit(c, OP_PUSH_NIL, 0);
+        emit_constant(c, OP_CONSTANT, NIL);
     expect(c, ';', "Expect ';' after variable declaration.");
     define_variable(c, name);
 }
@@ -796,9 +786,7 @@ static void while_statement(struct compiler *c)
 static void exchange(uint32_t *words, uint32_t first, uint32_t middle, uint32_t end)
 {
     size_t size = (middle - first) * sizeof *words;
-    uint32_t *moved = malloc(size + 1);
-    if (moved == NULL)
-        heap_exhausted();
+    uint32_t *moved = heap_zeroed(size + 1);
     memcpy(moved, words + first, size);
     memmove(words + first, words + middle, (end - middle) * sizeof *words);
     memcpy(words + end - (middle - first), moved, size);
@@ -882,8 +870,8 @@ struct function *compile(struct vm *vm, const char *source, size_t size)
     struct compiler c = {.vm = vm, .scanner = {source, source + size, 1}};
     struct unit script;
     vm->heap.is_paused = true;
-    c.this_name = intern(&c, "this", 4);
-    c.super_name = intern(&c, "super", 5);
+    c.this_name = string_intern(&vm->heap, "this", 4);
+    c.super_name = string_intern(&vm->heap, "super", 5);
     begin_unit(&c, &script, UNIT_SCRIPT, NULL);
     advance(&c);
     while (!match(&c, TOKEN_END))

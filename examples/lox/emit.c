@@ -5,12 +5,12 @@
  *
  * - A slot is clean if the stack in memory holds its value. Before calls, all slots that can be
  *   objects that move are written, and a record of which these are (wait); before functions of C
- *   that use the stack, all slots (save). What can have moved is read again after it (reload). So
- *   the collector finds everything on the stack, and no native frame holds a pointer meanwhile.
+ *   that use the stack, all slots. What can have moved is read again after it (reload). So the
+ *   collector finds everything on the stack, and no native frame holds a pointer meanwhile.
  * - A new object is not made before something needs its address, such as a guard's frame state
  *   (settle). Until then, its fields are values of LLVM, too.
  * - Calls are inlined. The frames of inlined functions exist only in frame states and in the
- *   records of calls, until something needs them (save_frames).
+ *   records of calls, until something needs them (complete_frames).
  * - At the head of a loop all slots get phis, whose types are those of the values from before the
  *   loop; a guard at the back edge keeps numbers numbers.
  *
@@ -20,6 +20,7 @@
 
 #include "shape.h"
 
+#include <assert.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,7 +71,6 @@ struct pending {
     struct value fields[INLINE_CAPACITY_MAX];
 };
 
-/* A way to a target. */
 struct edge {
     struct edge *next;
     LLVMBasicBlockRef from;
@@ -134,9 +134,7 @@ struct chunk {
 
 static void *allocate(struct emitter *e, size_t size)
 {
-    struct chunk *chunk = calloc(1, sizeof *chunk + size);
-    if (chunk == NULL)
-        heap_exhausted();
+    struct chunk *chunk = heap_zeroed(sizeof *chunk + size);
     chunk->next = e->chunks;
     e->chunks = chunk;
     return chunk->bytes;
@@ -282,10 +280,7 @@ static bool is_immovable(const struct value *value)
 
 static void push(struct emitter *e, struct value value)
 {
-    if (e->height == SLOTS_MAX) {
-        e->has_failed = true;
-        e->height = 1;
-    }
+    assert(e->height < SLOTS_MAX);
     value.is_clean = false;
     e->slots[e->height++] = value;
     if (e->height > e->most_slots)
@@ -317,13 +312,10 @@ static struct value *operand(struct emitter *e, uint32_t from_top)
 
 /* ---- Guards ---- */
 
-static LLVMValueRef closure_of(struct emitter *e, const struct activation *a)
+/* Returns the address of a closure that is known, or else in a slot. */
+static LLVMValueRef closure_address(struct emitter *e, const struct closure *closure, uint32_t slot)
 {
-    if (a->closure != NULL)
-        return address_of(e, a->closure);
-    if (a->parent == NULL)
-        return load(e, e->pointer, e->frame, offsetof(struct frame, closure));
-    return pointer_to(e, bits_of(e, &e->slots[a->base]));
+    return closure != NULL ? address_of(e, closure) : pointer_to(e, bits_of(e, &e->slots[slot]));
 }
 
 /* Writes what the interpreter needs for an activation, whose slots end at `end`. */
@@ -343,7 +335,7 @@ static void describe(struct emitter *e, const struct activation *a, uint32_t end
     }
     *frame = (struct cairn_encoded_frame){
         .function = (uintptr_t)a->function,
-        .position = a->at,
+        .position = a == e->top ? a->at : a->at + 1, /* it runs again, or the call returns */
         .flags = a->base | flags,
         .locals = values,
         .local_count = 1,
@@ -473,74 +465,45 @@ static void reload(struct emitter *e)
     }
 }
 
-static uint64_t offset_of_frame(uint32_t index) { return index * sizeof(struct frame); }
-
-/* Writes the frames of inlined functions, and where all are. */
-static void save_frames(struct emitter *e)
+/* Before calls: writes the slots that a collection must find, or all of them, and a record of where
+ * they and the frames are. */
+static void wait(struct emitter *e, bool writes_all)
 {
-    uint32_t index = e->depth;
-    for (const struct activation *a = e->top; a != NULL; a = a->parent, index--) {
-        uint64_t at = offset_of_frame(index);
-        uint32_t next = a == e->top ? a->at + 1 : a->at;
-        store(e, address_of(e, a->function->code + next), e->frame,
-              at + offsetof(struct frame, at));
-        store(e, address_of(e, a->function), e->frame, at + offsetof(struct frame, function));
-        if (a->parent == NULL)
-            break;
-        store(e, closure_of(e, a), e->frame, at + offsetof(struct frame, closure));
-        store(e, at_offset(e, e->i8, e->base, a->base * sizeof(lox_value)), e->frame,
-              at + offsetof(struct frame, base));
-    }
-}
-
-/* Before a function of C that uses the VM's state. */
-static void save(struct emitter *e)
-{
-    for (uint32_t i = 0; i < e->height; i++)
-        flush_slot(e, i);
-    save_frames(e);
-    store(e, at_offset(e, e->i8, e->frame, offset_of_frame(e->depth)),
-          address_of(e, &e->input->vm->frame), 0);
-    store(e, at_offset(e, e->i8, e->base, e->height * sizeof(lox_value)),
-          address_of(e, &e->input->vm->top), 0);
-}
-
-/* Before all other calls: writes the slots that a collection must find, and a record of where they
- * and the frames are. */
-static void wait(struct emitter *e)
-{
-    struct waiting *record = new_waiting(e->height);
+    static struct waiting *all; /* kept to the end */
+    struct waiting *record = heap_zeroed(sizeof *record + e->height * sizeof *record->slots);
     uint32_t index = record->frame_count = e->depth + 1;
+    record->next = all;
+    all = record;
+    record->height = e->height;
     for (const struct activation *a = e->top; a != NULL; a = a->parent) {
-        record->frames[--index].function = a->function;
-        record->frames[index].at = a->function->code + (a == e->top ? a->at + 1 : a->at);
+        record->frames[--index].closure = a->closure;
+        record->frames[index].function = a->function;
+        record->frames[index].at = a->function->code + a->at + 1;
+        record->frames[index].base = a->base;
     }
     for (uint32_t i = 0; i < e->height; i++) {
-        if (is_immovable(&e->slots[i]))
-            continue;
-        flush_slot(e, i);
-        record->slots[record->slot_count++] = i;
+        bool can_move = !is_immovable(&e->slots[i]);
+        if (can_move || writes_all)
+            flush_slot(e, i);
+        if (can_move)
+            record->slots[record->slot_count++] = i;
     }
     mark(e, MEMORY_STACK,
          store(e, word(e, (uintptr_t)record | 1), e->frame, offsetof(struct frame, at)));
-}
-
-static void set_weights(const struct emitter *e, LLVMValueRef branch, bool is_likely)
-{
-    LLVMMetadataRef nodes[] = {
-        LLVMMDStringInContext2(e->context, "branch_weights", 14),
-        LLVMValueAsMetadata(LLVMConstInt(e->i32, is_likely ? 100000 : 1, 0)),
-        LLVMValueAsMetadata(LLVMConstInt(e->i32, is_likely ? 1 : 100000, 0)),
-    };
-    LLVMSetMetadata(branch, LLVMGetMDKindIDInContext(e->context, "prof", 4),
-                    LLVMMetadataAsValue(e->context, LLVMMDNodeInContext2(e->context, nodes, 3)));
 }
 
 /* Goes to the block unless the condition is true, which it nearly always is. */
 static void go_unless(struct emitter *e, LLVMValueRef condition, LLVMBasicBlockRef otherwise)
 {
     LLVMBasicBlockRef next = new_block(e);
-    set_weights(e, LLVMBuildCondBr(e->builder, condition, next, otherwise), true);
+    LLVMMetadataRef weights[] = {
+        LLVMMDStringInContext2(e->context, "branch_weights", 14),
+        LLVMValueAsMetadata(LLVMConstInt(e->i32, 100000, 0)),
+        LLVMValueAsMetadata(LLVMConstInt(e->i32, 1, 0)),
+    };
+    LLVMSetMetadata(LLVMBuildCondBr(e->builder, condition, next, otherwise),
+                    LLVMGetMDKindIDInContext(e->context, "prof", 4),
+                    LLVMMetadataAsValue(e->context, LLVMMDNodeInContext2(e->context, weights, 3)));
     begin(e, next);
 }
 
@@ -554,14 +517,13 @@ static LLVMValueRef call_entry(struct emitter *e, runtime_entry *entry, LLVMValu
 /* Lets the interpreter do the operation. */
 static void call_runtime(struct emitter *e)
 {
-    const struct function *function = e->top->function;
-    instruction code = function->code[e->top->at];
-    bool has_result = operation_of(code) != OP_PRINT;
-    save(e);
-    LLVMValueRef is_ok = call_entry(e, rt_operation, word(e, 0));
+    instruction code = e->top->function->code[e->top->at];
+    uint32_t has_result = operation_of(code) != OP_PRINT;
+    wait(e, true);
+    LLVMValueRef frame = LLVMBuildPtrToInt(e->builder, e->frame, e->i64, "");
+    LLVMValueRef is_ok = call_entry(e, rt_operation, frame);
     go_unless(e, compare(e, LLVMIntNE, is_ok, 0), e->failed);
-    e->height +=
-        (uint32_t)(stack_effects[operation_of(code)] - has_result) - values_popped(function, code);
+    e->height += (uint32_t)stack_change(e->top->function, code) - has_result;
     if (has_result) {
         push_bits(e, LLVMGetUndef(e->i64));
         operand(e, 1)->is_clean = true;
@@ -665,17 +627,22 @@ static void begin_target(struct emitter *e, struct target *target)
     }
 }
 
+/* Guards that a loop's variable is still a number. */
+static void expect_number(struct emitter *e, struct value *value)
+{
+    LLVMValueRef bits = bits_of(e, value);
+    build_guard(e, is_number_test(e, value), FRAME_IS_LOOP_TYPE);
+    value->number = LLVMBuildBitCast(e->builder, bits, e->number, "");
+}
+
 /* Goes back to the head of a loop. */
 static void go_back(struct emitter *e, struct target *head)
 {
     LLVMValueRef *values = allocate(e, e->height * sizeof(LLVMValueRef));
     for (uint32_t i = 0; i < e->height; i++) {
         bool is_double = LLVMTypeOf(head->phis[i]) == e->number;
-        if (is_double && e->slots[i].number == NULL) {
-            LLVMValueRef bits = bits_of(e, &e->slots[i]);
-            build_guard(e, is_number_test(e, &e->slots[i]), FRAME_IS_LOOP_TYPE);
-            e->slots[i].number = LLVMBuildBitCast(e->builder, bits, e->number, "");
-        }
+        if (is_double && e->slots[i].number == NULL)
+            expect_number(e, &e->slots[i]);
         values[i] = is_double ? e->slots[i].number : bits_of(e, &e->slots[i]);
     }
     LLVMBasicBlockRef from = LLVMGetInsertBlock(e->builder);
@@ -727,36 +694,6 @@ static void emit_arithmetic(struct emitter *e, LLVMOpcode opcode)
     push(e, (struct value){.number = LLVMBuildBinOp(e->builder, opcode, left, right, "")});
 }
 
-static void emit_numeric(struct emitter *e, enum operation operation)
-{
-    static const LLVMRealPredicate predicates[] = {
-        [OP_LESS] = LLVMRealOLT,
-        [OP_LESS_EQUAL] = LLVMRealOLE,
-        [OP_GREATER] = LLVMRealOGT,
-        [OP_GREATER_EQUAL] = LLVMRealOGE,
-    };
-    static const LLVMOpcode opcodes[] = {
-        [OP_ADD] = LLVMFAdd,
-        [OP_SUBTRACT] = LLVMFSub,
-        [OP_MULTIPLY] = LLVMFMul,
-        [OP_DIVIDE] = LLVMFDiv,
-    };
-    uint32_t count = operation == OP_NEGATE ? 1 : 2;
-    guard(e, are_numbers_test(e, count));
-    make_numbers(e, count);
-    LLVMValueRef right = operand(e, 1)->number;
-    if (operation == OP_NEGATE) {
-        e->height--;
-        push(e, (struct value){.number = LLVMBuildFNeg(e->builder, right, "")});
-    } else if (operation > OP_GREATER_EQUAL) {
-        emit_arithmetic(e, opcodes[operation]);
-    } else {
-        LLVMValueRef left = operand(e, 2)->number;
-        e->height -= 2;
-        push_truth(e, LLVMBuildFCmp(e->builder, predicates[operation], left, right, ""));
-    }
-}
-
 /* Where strings were seen, numbers are added in line, and all else by the interpreter. */
 static void emit_add_of_strings(struct emitter *e)
 {
@@ -776,6 +713,41 @@ static void emit_add_of_strings(struct emitter *e)
     begin_target(e, &done);
 }
 
+static void emit_numeric(struct emitter *e, instruction code)
+{
+    static const LLVMRealPredicate predicates[] = {
+        [OP_LESS] = LLVMRealOLT,
+        [OP_LESS_EQUAL] = LLVMRealOLE,
+        [OP_GREATER] = LLVMRealOGT,
+        [OP_GREATER_EQUAL] = LLVMRealOGE,
+    };
+    static const LLVMOpcode opcodes[] = {
+        [OP_ADD] = LLVMFAdd,
+        [OP_SUBTRACT] = LLVMFSub,
+        [OP_MULTIPLY] = LLVMFMul,
+        [OP_DIVIDE] = LLVMFDiv,
+    };
+    enum operation operation = operation_of(code);
+    uint32_t count = operation == OP_NEGATE ? 1 : 2;
+    if (operation == OP_ADD && operand_of(code) == SEEN_STRINGS) {
+        emit_add_of_strings(e);
+        return;
+    }
+    guard(e, are_numbers_test(e, count));
+    make_numbers(e, count);
+    LLVMValueRef right = operand(e, 1)->number;
+    if (operation == OP_NEGATE) {
+        e->height--;
+        push(e, (struct value){.number = LLVMBuildFNeg(e->builder, right, "")});
+    } else if (operation > OP_GREATER_EQUAL) {
+        emit_arithmetic(e, opcodes[operation]);
+    } else {
+        LLVMValueRef left = operand(e, 2)->number;
+        e->height -= 2;
+        push_truth(e, LLVMBuildFCmp(e->builder, predicates[operation], left, right, ""));
+    }
+}
+
 /* The tags are NaNs, so a comparison of doubles is right if one of them is a number. */
 static LLVMValueRef equality(struct emitter *e, struct value *a, struct value *b)
 {
@@ -793,6 +765,21 @@ static LLVMValueRef equality(struct emitter *e, struct value *a, struct value *b
         return are_same;
     LLVMValueRef is_other = compare(e, LLVMIntUGE, a_bits, FIRST_TAG);
     return LLVMBuildOr(e->builder, are_equal, LLVMBuildAnd(e->builder, are_same, is_other, ""), "");
+}
+
+static void emit_equality(struct emitter *e, instruction code)
+{
+    LLVMValueRef value = equality(e, operand(e, 2), operand(e, 1));
+    e->height -= 2;
+    push_truth(e, operation_of(code) == OP_EQUAL ? value : negation(e, value));
+}
+
+static void emit_opposite(struct emitter *e, instruction code)
+{
+    LLVMValueRef value = negation(e, truth_of(e, operand(e, 1)));
+    (void)code;
+    e->height--;
+    push_truth(e, value);
 }
 
 /* ---- Variables ---- */
@@ -815,8 +802,9 @@ static bool assume(struct emitter *e, uint32_t number)
     return true;
 }
 
-static void emit_get_global(struct emitter *e, uint32_t number)
+static void emit_get_global(struct emitter *e, instruction code)
 {
+    uint32_t number = operand_of(code);
     lox_value now = e->input->vm->globals.values[number];
     LLVMValueRef cell = address_of(e, &e->input->vm->globals.values[number]);
     if (!assume(e, number)) {
@@ -838,8 +826,9 @@ static void emit_get_global(struct emitter *e, uint32_t number)
         operand(e, 1)->identity = as_object(now)->identity;
 }
 
-static void emit_set_global(struct emitter *e, uint32_t number)
+static void emit_set_global(struct emitter *e, instruction code)
 {
+    uint32_t number = operand_of(code);
     LLVMValueRef cell = address_of(e, &e->input->vm->globals.values[number]);
     if (e->input->vm->globals.values[number] == UNDEFINED)
         guard(e, compare(e, LLVMIntNE, load(e, e->i64, cell, 0), UNDEFINED));
@@ -849,8 +838,7 @@ static void emit_set_global(struct emitter *e, uint32_t number)
 /* The write barrier. */
 static void emit_stored(struct emitter *e, LLVMValueRef object, struct value *value)
 {
-    if (value->number != NULL || value->truth != NULL ||
-        (is_constant(value) && !is_object(constant_of(value))))
+    if (is_immovable(value) && !value->is_object)
         return;
     LLVMValueRef bits = bits_of(e, value);
     LLVMBasicBlockRef test = new_block(e);
@@ -861,19 +849,12 @@ static void emit_stored(struct emitter *e, LLVMValueRef object, struct value *va
     LLVMValueRef flags = load(e, e->i8, object, offsetof(struct object, flags));
     LLVMValueRef watched =
         LLVMBuildAnd(e->builder, flags, LLVMConstInt(e->i8, FLAG_WATCHED, 0), "");
-    set_weights(
-        e, LLVMBuildCondBr(e->builder, LLVMBuildIsNull(e->builder, watched, ""), next, remember),
-        true);
+    go_unless(e, LLVMBuildIsNull(e->builder, watched, ""), remember);
+    LLVMBuildBr(e->builder, next);
     begin(e, remember);
     call_entry(e, rt_remember, LLVMBuildPtrToInt(e->builder, object, e->i64, ""));
     LLVMBuildBr(e->builder, next);
     begin(e, next);
-}
-
-static LLVMValueRef box_at(struct emitter *e, uint32_t index)
-{
-    uint64_t offset = offsetof(struct closure, boxes) + index * sizeof(struct box *);
-    return load(e, e->pointer, closure_of(e, e->top), offset);
 }
 
 /* A local variable that a closure may have captured: goes to `plain` if it is not in a box. */
@@ -900,6 +881,17 @@ static void access_box(struct emitter *e, LLVMValueRef box, bool is_store)
     emit_stored(e, box, operand(e, 1));
 }
 
+/* The frame has the closure's address, which the collector changes. */
+static void emit_box(struct emitter *e, instruction code)
+{
+    const struct activation *a = e->top;
+    uint64_t offset = offsetof(struct closure, boxes) + operand_of(code) * sizeof(struct box *);
+    LLVMValueRef closure = a->parent == NULL
+                               ? load(e, e->pointer, e->frame, offsetof(struct frame, closure))
+                               : closure_address(e, a->closure, a->base);
+    access_box(e, load(e, e->pointer, closure, offset), operation_of(code) == OP_SET_BOX);
+}
+
 static void access_local(struct emitter *e, uint32_t slot, bool is_store)
 {
     if (!is_store) {
@@ -910,17 +902,22 @@ static void access_local(struct emitter *e, uint32_t slot, bool is_store)
     e->slots[slot].is_clean = false;
 }
 
-static void access_captured(struct emitter *e, uint32_t slot, bool is_store)
+static void emit_local(struct emitter *e, instruction code)
+{
+    access_local(e, e->top->base + operand_of(code), operation_of(code) == OP_SET_LOCAL);
+}
+
+static void emit_captured(struct emitter *e, instruction code)
 {
     struct target plain = {.edges = NULL};
     struct target done = {.edges = NULL};
-    if (is_immovable(&e->slots[slot])) {
-        access_local(e, slot, is_store);
-        return;
+    uint32_t slot = e->top->base + operand_of(code);
+    bool is_store = operation_of(code) == OP_SET_CAPTURED;
+    if (!is_immovable(&e->slots[slot])) {
+        access_box(e, expect_box(e, slot, &plain), is_store);
+        go(e, &done);
+        begin_target(e, &plain);
     }
-    access_box(e, expect_box(e, slot, &plain), is_store);
-    go(e, &done);
-    begin_target(e, &plain);
     access_local(e, slot, is_store);
     go(e, &done);
     begin_target(e, &done);
@@ -928,180 +925,13 @@ static void access_captured(struct emitter *e, uint32_t slot, bool is_store)
 
 /* ---- Properties ---- */
 
-/* Compiles each case of a site. The operand `from_top` is the object; the functions leave the state
- * after the operation. */
-struct dispatch {
-    const struct site *site;
-    uint32_t from_top;
-    void (*emit_case)(struct emitter *e, const struct site_case *seen);
-};
-
-static void call_code(struct emitter *e, LLVMValueRef compiled, LLVMValueRef closure,
-                      uint32_t base);
-static void emit_get_case(struct emitter *e, const struct site_case *seen);
-static void call_method(struct emitter *e, const struct site_case *seen);
-
-/* Asks the inline cache of a site. The result is `nothing` if only the runtime can do it. */
-static LLVMValueRef ask_cache(struct emitter *e, const struct dispatch *d,
-                              cairn_ic_handler *handler, property_finder *finder, uint64_t nothing,
-                              struct target *others)
-{
-    struct cairn_error error;
-    LLVMValueRef bits = bits_of(e, operand(e, d->from_top));
-    go_if(e, compare(e, LLVMIntULT, bits, OBJECT_TAG), true, others);
-    LLVMValueRef arguments[] = {pointer_to(e, bits), address_of(e, d->site)};
-    const struct cairn_ic_options cache = {
-        .handler = handler,
-        .user = (void *)(uintptr_t)d->site,
-        .megamorphic_target = (const void *)(uintptr_t)finder,
-        .case_limit = CAIRN_IC_CASE_LIMIT_MAX,
-    };
-    const struct cairn_patchpoint patchpoint = {
-        .id = (*e->input->next_id)++,
-        .byte_count = cairn_patchpoint_inline_bytes(e->module) + 16,
-        .result_type = e->i64,
-        .arguments = arguments,
-        .argument_count = 2,
-        .cache = &cache,
-    };
-    LLVMValueRef result = cairn_build_patchpoint(e->builder, &patchpoint, &error);
-    if (result == NULL) {
-        fprintf(stderr, "lox: %s\n", error.message);
-        e->has_failed = true;
-        return word(e, nothing);
-    }
-    go_if(e, compare(e, LLVMIntEQ, result, nothing), true, others);
-    return result;
-}
-
-static void invoke_cached(struct emitter *e, const struct dispatch *d, struct target *others)
-{
-    LLVMValueRef method = ask_cache(e, d, missed_method, find_method, 0, others);
-    LLVMValueRef closure = LLVMBuildIntToPtr(e->builder, method, e->pointer, "");
-    LLVMValueRef function = load(e, e->pointer, closure, offsetof(struct object, identity));
-    LLVMValueRef compiled = load(e, e->pointer, function, offsetof(struct function, compiled));
-    call_code(e, compiled, closure, e->height - d->from_top);
-}
-
-/* For objects that no case is for. */
-static void emit_runtime(struct emitter *e, const struct dispatch *d)
-{
-    struct target others = {.edges = NULL};
-    struct target done = {.edges = NULL};
-    if (d->emit_case == emit_get_case) {
-        LLVMValueRef value = ask_cache(e, d, missed_field, find_field, UNDEFINED, &others);
-        e->height--;
-        push_bits(e, value);
-    } else if (d->emit_case == call_method)
-        invoke_cached(e, d, &others);
-    else
-        go(e, &others);
-    if (e->is_live)
-        go(e, &done);
-    begin_target(e, &others);
-    call_runtime(e);
-    go(e, &done);
-    begin_target(e, &done);
-}
-
-/* Returns whether two cases mean the same. */
-static bool are_alike(const struct site_case *a, const struct site_case *b)
-{
-    return a->access == b->access && a->slot == b->slot &&
-           (a->access == ACCESS_INLINE || a->access == ACCESS_METHOD) &&
-           (a->target == b->target || (a->target == a->key && b->target == b->key));
-}
-
-/* Returns whether case `at` is like an earlier one, which is emitted for both. */
-static bool is_repeated(const struct site *site, uint32_t at)
-{
-    for (uint32_t i = 0; i < at; i++)
-        if (are_alike(&site->cases[i], &site->cases[at]))
-            return true;
-    return false;
-}
-
-/* Emits a case, and those like it, after a test. Others go to `next`, or fail if it is NULL. */
-static void emit_tested(struct emitter *e, const struct dispatch *d, uint32_t at, uint32_t count,
-                        LLVMValueRef identity, struct target *next)
-{
-    const struct site_case *seen = &d->site->cases[at];
-    struct value known = {.identity = seen->key, .is_object = true};
-    LLVMValueRef is_equal = compare(e, LLVMIntEQ, identity, (uintptr_t)seen->key);
-    for (uint32_t i = at + 1; i < count; i++) {
-        if (!are_alike(seen, &d->site->cases[i]))
-            continue;
-        LLVMValueRef other = compare(e, LLVMIntEQ, identity, (uintptr_t)d->site->cases[i].key);
-        is_equal = LLVMBuildOr(e->builder, is_equal, other, "");
-        known.identity = NULL;
-    }
-    if (next == NULL)
-        guard(e, is_equal);
-    else
-        go_if(e, is_equal, false, next);
-    learn(e, operand(e, d->from_top)->bits, &known);
-    d->emit_case(e, seen);
-}
-
-/* Emits a site of which it is known, without a test, what the object is. Returns false for others.
- */
-static bool emit_known(struct emitter *e, const struct dispatch *d, uint32_t count)
-{
-    const struct value *object = operand(e, d->from_top);
-    bool is_never = count == 0 || object->number != NULL || object->truth != NULL;
-    if (is_never && d->site->is_megamorphic)
-        emit_runtime(e, d);
-    else if (is_never)
-        leave(e);
-    for (uint32_t i = 0; i < count && !is_never && object->identity != NULL; i++) {
-        if (d->site->cases[i].key == object->identity) {
-            d->emit_case(e, &d->site->cases[i]);
-            return true;
-        }
-    }
-    return is_never;
-}
-
-static void emit_dispatch(struct emitter *e, const struct dispatch *d)
-{
-    uint32_t count = d->site->case_count;
-    if (emit_known(e, d, count))
-        return;
-    struct value *object = operand(e, d->from_top);
-    struct target done = {.edges = NULL};
-    struct target miss = {.edges = NULL};
-    if (d->site->is_megamorphic)
-        go_if(e, compare(e, LLVMIntULT, bits_of(e, object), OBJECT_TAG), true, &miss);
-    else
-        expect_object(e, object);
-    LLVMValueRef address = pointer_to(e, bits_of(e, operand(e, d->from_top)));
-    LLVMValueRef identity = mark(e, MEMORY_IDENTITY, load(e, e->i64, address, 0));
-    uint32_t last = count - 1;
-    while (is_repeated(d->site, last))
-        last--;
-    for (uint32_t i = 0; i <= last; i++) {
-        if (is_repeated(d->site, i))
-            continue;
-        struct target *next = i < last ? allocate(e, sizeof *next) : &miss;
-        emit_tested(e, d, i, count, identity, i < last || d->site->is_megamorphic ? next : NULL);
-        if (e->is_live)
-            go(e, &done);
-        begin_target(e, next);
-    }
-    if (e->is_live) {
-        emit_runtime(e, d);
-        go(e, &done);
-    }
-    begin_target(e, &done);
-}
-
 static void emit_get_case(struct emitter *e, const struct site_case *seen)
 {
     if (seen->access == ACCESS_METHOD) {
         call_runtime(e);
         return;
     }
-    if (operand(e, 1)->is_pending && seen->access == ACCESS_INLINE) {
+    if (operand(e, 1)->is_pending) {
         *operand(e, 1) = e->pending->fields[seen->slot];
         operand(e, 1)->is_clean = false;
         if (operand(e, 1)->is_pending)
@@ -1119,15 +949,6 @@ static void emit_get_case(struct emitter *e, const struct site_case *seen)
     }
     e->height--;
     push_bits(e, mark(e, MEMORY_FIELD, load(e, e->i64, object, offset)));
-}
-
-/* Forgets shapes: an object may be the one whose shape has changed. */
-static void forget_shapes(struct emitter *e)
-{
-    for (uint32_t i = 0; i < e->height; i++)
-        e->slots[i].identity = NULL;
-    for (uint32_t i = 0; e->pending != NULL && i < e->pending->shape->field_count; i++)
-        e->pending->fields[i].identity = NULL;
 }
 
 /* Stores a field of the pending object. */
@@ -1148,7 +969,11 @@ static void store_field(struct emitter *e, const struct site_case *seen)
     if (seen->target != seen->key) {
         mark(e, MEMORY_IDENTITY,
              store(e, word(e, (uintptr_t)seen->target), object, offsetof(struct object, identity)));
-        forget_shapes(e);
+        /* Other values may be the same object. */
+        for (uint32_t i = 0; i < e->height; i++)
+            e->slots[i].identity = NULL;
+        for (uint32_t i = 0; e->pending != NULL && i < e->pending->shape->field_count; i++)
+            e->pending->fields[i].identity = NULL;
         learn(e, bits, &(struct value){.identity = seen->target, .is_object = true});
     }
     if (!operand(e, 2)->is_new)
@@ -1157,9 +982,8 @@ static void store_field(struct emitter *e, const struct site_case *seen)
 
 static void emit_set_case(struct emitter *e, const struct site_case *seen)
 {
-    if (seen->access >= ACCESS_MORE) {
+    if (seen->access != ACCESS_INLINE) {
         call_runtime(e);
-        forget_shapes(e);
         return;
     }
     if (operand(e, 2)->is_pending)
@@ -1240,20 +1064,17 @@ static void call_inlined(struct emitter *e, struct function *function, struct cl
                          uint32_t stop)
 {
     struct activation *inner = allocate(e, sizeof *inner);
-    uint32_t at = e->top->at;
     inner->parent = e->top;
     inner->function = function;
     inner->closure = closure;
     inner->stop = stop;
     inner->base = e->height - function->arity - 1;
-    e->top->at = at + 1;
     e->top = inner;
     e->depth++;
     analyse(e, inner, 0);
     emit_code(e, 0);
     e->depth--;
     e->top = inner->parent;
-    e->top->at = at;
     begin_target(e, &inner->done);
 }
 
@@ -1265,7 +1086,7 @@ static void call_code(struct emitter *e, LLVMValueRef compiled, LLVMValueRef clo
     LLVMValueRef arguments[3 + REGISTER_SLOTS] = {
         closure,
         at_offset(e, e->i8, e->base, base * sizeof(lox_value)),
-        at_offset(e, e->i8, e->frame, offset_of_frame(e->depth + 1)),
+        at_offset(e, e->i8, e->frame, (e->depth + 1) * sizeof(struct frame)),
     };
     for (uint32_t i = 0; i < REGISTER_SLOTS; i++)
         arguments[3 + i] =
@@ -1273,7 +1094,7 @@ static void call_code(struct emitter *e, LLVMValueRef compiled, LLVMValueRef clo
     for (uint32_t i = base + REGISTER_SLOTS; i < e->height; i++)
         flush_slot(e, i);
     e->height = base;
-    wait(e);
+    wait(e, false);
     e->work += GUARD_WORK;
     LLVMValueRef result =
         LLVMBuildCall2(e->builder, e->code_type, code, arguments, 3 + REGISTER_SLOTS, "");
@@ -1282,15 +1103,20 @@ static void call_code(struct emitter *e, LLVMValueRef compiled, LLVMValueRef clo
     push_bits(e, result);
 }
 
-static void call_function(struct emitter *e, struct function *function, struct closure *closure,
-                          LLVMValueRef closure_address)
+static void call_uninlined(struct emitter *e, const struct function *function,
+                           const struct closure *closure)
+{
+    uint32_t base = e->height - function->arity - 1;
+    call_code(e, address_of(e, function->compiled), closure_address(e, closure, base), base);
+}
+
+static void call_function(struct emitter *e, struct function *function, struct closure *closure)
 {
     uint32_t stop = 0;
     if (can_inline(e, function) || (stop = end_of_early_return(e, function)) != 0)
         call_inlined(e, function, closure, stop);
     else
-        call_code(e, address_of(e, function->compiled), closure_address,
-                  e->height - function->arity - 1);
+        call_uninlined(e, function, closure);
 }
 
 /* Calls the function that is being emitted in line, with the same arguments. */
@@ -1298,12 +1124,9 @@ static void call_after_all(struct emitter *e)
 {
     struct activation *inner = e->top;
     e->height = inner->base + inner->function->arity + 1;
-    LLVMValueRef closure = closure_of(e, inner);
     e->top = inner->parent;
     e->depth--;
-    e->top->at--;
-    call_code(e, address_of(e, inner->function->compiled), closure, inner->base);
-    e->top->at++;
+    call_uninlined(e, inner->function, inner->closure);
     e->depth++;
     e->top = inner;
     go(e, &inner->done);
@@ -1311,8 +1134,7 @@ static void call_after_all(struct emitter *e)
 
 static void call_method(struct emitter *e, const struct site_case *seen)
 {
-    struct closure *closure = seen->target;
-    call_function(e, function_of(closure), closure, address_of(e, closure));
+    call_function(e, function_of(seen->target), seen->target);
 }
 
 static void call_super(struct emitter *e, const struct site_case *seen)
@@ -1328,11 +1150,10 @@ static void new_instance(struct emitter *e, const struct class *class)
 {
     const struct shape *shape = class->root;
     const struct heap *heap = &e->input->vm->heap;
-    uint64_t size = sizeof(struct instance) + shape->inline_capacity * sizeof(lox_value);
     settle(e, &e->pending, e->slots, e->height);
     e->pending = allocate(e, sizeof *e->pending);
     e->pending->shape = shape;
-    e->pending->size = (size + UNIT - 1) & ~(uint64_t)(UNIT - 1);
+    e->pending->size = rounded_size(instance_size(shape));
     LLVMValueRef next = mark(e, MEMORY_HEAP, load(e, e->i64, address_of(e, &heap->next), 0));
     LLVMValueRef end = mark(e, MEMORY_HEAP, load(e, e->i64, address_of(e, &heap->end), 0));
     LLVMValueRef after = LLVMBuildAdd(e->builder, next, word(e, e->pending->size), "");
@@ -1344,38 +1165,24 @@ static void new_instance(struct emitter *e, const struct class *class)
 static void call_case(struct emitter *e, const struct site_case *seen)
 {
     const struct function *caller = e->top->function;
-    uint32_t count = values_popped(caller, caller->code[e->top->at]);
+    uint32_t count = caller->sites[operand_of(caller->code[e->top->at])].argument_count;
     if (seen->access == ACCESS_CALL) {
-        struct function *function = seen->key;
-        struct value *callee = operand(e, count + 1);
-        struct closure *closure = is_constant(callee) ? as_closure(constant_of(callee)) : NULL;
-        call_function(e, function, closure, pointer_to(e, bits_of(e, callee)));
+        const struct value *callee = operand(e, count + 1);
+        call_function(e, seen->key, is_constant(callee) ? as_closure(constant_of(callee)) : NULL);
         return;
     }
-    struct closure *init = seen->target;
     new_instance(e, seen->key);
     *operand(e, count + 2) = *operand(e, 1);
     operand(e, count + 2)->is_clean = false;
     e->height--;
-    if (init != NULL)
-        call_function(e, function_of(init), init, address_of(e, init));
+    if (seen->target != NULL)
+        call_method(e, seen);
 }
 
-static void emit_site(struct emitter *e, enum operation operation, const struct site *site)
-{
-    const struct dispatch dispatches[] = {
-        [OP_GET_PROPERTY] = {site, 1, emit_get_case},
-        [OP_SET_PROPERTY] = {site, 2, emit_set_case},
-        [OP_CALL] = {site, site->argument_count + 1, call_case},
-        [OP_INVOKE] = {site, site->argument_count + 1, call_method},
-        [OP_INVOKE_SUPER] = {site, 1, call_super},
-    };
-    emit_dispatch(e, &dispatches[operation]);
-}
-
-static void emit_return(struct emitter *e)
+static void emit_result(struct emitter *e, instruction code)
 {
     struct activation *a = e->top;
+    (void)code;
     if (a->parent == NULL) {
         LLVMBuildRet(e->builder, bits_of(e, operand(e, 1)));
         e->is_live = false;
@@ -1388,12 +1195,12 @@ static void emit_return(struct emitter *e)
 }
 
 /* Makes a closure. What it captures is in boxes after that. */
-static void emit_closure(struct emitter *e, struct function *function)
+static void emit_closure(struct emitter *e, instruction code)
 {
     const struct activation *a = e->top;
     const instruction *captures = &a->function->code[a->at + 1];
     call_runtime(e);
-    for (uint32_t i = 0; i < function->box_count; i++) {
+    for (uint32_t i = 0; i < words_after(a->function, code); i++) {
         uint32_t slot = a->base + operand_of(captures[i]);
         if (operation_of(captures[i]) == CAPTURE_LOCAL)
             e->slots[slot] = (struct value){
@@ -1401,116 +1208,180 @@ static void emit_closure(struct emitter *e, struct function *function)
     }
 }
 
+/* ---- Sites ---- */
+
+/* Compile a case of a site, and leave the state after the operation. */
+static void (*const emit_cases[])(struct emitter *e, const struct site_case *seen) = {
+    [OP_GET_PROPERTY] = emit_get_case, [OP_SET_PROPERTY] = emit_set_case, [OP_CALL] = call_case,
+    [OP_INVOKE] = call_method,         [OP_INVOKE_SUPER] = call_super,
+};
+
+/* Returns where the object is whose identity the cases are for, from the top. */
+static uint32_t object_of(const struct site *site)
+{
+    return site->operation == OP_SET_PROPERTY   ? 2
+           : site->operation == OP_INVOKE_SUPER ? 1
+                                                : site->argument_count + 1;
+}
+
+/* Asks the inline cache of a site. Goes to `others` if only the runtime can do it. */
+static LLVMValueRef ask_cache(struct emitter *e, const struct site *site, struct target *others)
+{
+    struct cairn_error error;
+    LLVMValueRef bits = bits_of(e, operand(e, object_of(site)));
+    go_if(e, compare(e, LLVMIntULT, bits, OBJECT_TAG), true, others);
+    LLVMValueRef arguments[] = {pointer_to(e, bits), address_of(e, site)};
+    const struct cairn_ic_options cache = {
+        .handler = missed,
+        .user = (void *)(uintptr_t)site,
+        .megamorphic_target = (const void *)(uintptr_t)find_cacheable,
+        .case_limit = CAIRN_IC_CASE_LIMIT_MAX,
+    };
+    const struct cairn_patchpoint patchpoint = {
+        .id = (*e->input->next_id)++,
+        .byte_count = cairn_patchpoint_inline_bytes(e->module) + 16,
+        .result_type = e->i64,
+        .arguments = arguments,
+        .argument_count = 2,
+        .cache = &cache,
+    };
+    LLVMValueRef result = cairn_build_patchpoint(e->builder, &patchpoint, &error);
+    if (result == NULL) {
+        fprintf(stderr, "lox: %s\n", error.message);
+        e->has_failed = true;
+        return word(e, 0);
+    }
+    go_if(e, compare(e, LLVMIntEQ, result, UNDEFINED), true, others);
+    return result;
+}
+
+/* For objects that no case is for. */
+static void emit_others(struct emitter *e, const struct site *site)
+{
+    struct target others = {.edges = NULL};
+    struct target done = {.edges = NULL};
+    if (site->operation == OP_GET_PROPERTY) {
+        LLVMValueRef value = ask_cache(e, site, &others);
+        e->height--;
+        push_bits(e, value);
+        go(e, &done);
+    } else if (site->operation == OP_INVOKE) {
+        LLVMValueRef method = ask_cache(e, site, &others);
+        LLVMValueRef closure = LLVMBuildIntToPtr(e->builder, method, e->pointer, "");
+        LLVMValueRef function = load(e, e->pointer, closure, offsetof(struct object, identity));
+        LLVMValueRef compiled = load(e, e->pointer, function, offsetof(struct function, compiled));
+        call_code(e, compiled, closure, e->height - object_of(site));
+        go(e, &done);
+    } else {
+        go(e, &others);
+    }
+    begin_target(e, &others);
+    call_runtime(e);
+    go(e, &done);
+    begin_target(e, &done);
+}
+
+/* Emits a site if it is known without a test what the object is. Returns false for others. */
+static bool emit_known(struct emitter *e, const struct site *site)
+{
+    const struct value *object = operand(e, object_of(site));
+    uint32_t count = site->case_count;
+    bool is_never = count == 0 || object->number != NULL || object->truth != NULL;
+    if (is_never && site->is_megamorphic)
+        emit_others(e, site);
+    else if (is_never)
+        leave(e);
+    for (uint32_t i = 0; i < count && !is_never && object->identity != NULL; i++) {
+        if (site->cases[i].key == object->identity) {
+            emit_cases[site->operation](e, &site->cases[i]);
+            return true;
+        }
+    }
+    return is_never;
+}
+
+static void emit_site(struct emitter *e, instruction code)
+{
+    const struct site *site = &e->top->function->sites[operand_of(code)];
+    struct target done = {.edges = NULL};
+    struct target miss = {.edges = NULL};
+    if (emit_known(e, site))
+        return;
+    if (site->is_megamorphic)
+        go_if(e, compare(e, LLVMIntULT, bits_of(e, operand(e, object_of(site))), OBJECT_TAG), true,
+              &miss);
+    else
+        expect_object(e, operand(e, object_of(site)));
+    LLVMValueRef bits = bits_of(e, operand(e, object_of(site)));
+    LLVMValueRef identity = mark(e, MEMORY_IDENTITY, load(e, e->i64, pointer_to(e, bits), 0));
+    for (uint32_t i = 0; i < site->case_count; i++) {
+        struct target next = {.edges = NULL};
+        void *key = site->cases[i].key;
+        LLVMValueRef is_equal = compare(e, LLVMIntEQ, identity, (uintptr_t)key);
+        if (i + 1 < site->case_count || site->is_megamorphic)
+            go_if(e, is_equal, false, &next);
+        else
+            guard(e, is_equal);
+        learn(e, bits, &(struct value){.identity = key, .is_object = true});
+        emit_cases[site->operation](e, &site->cases[i]);
+        if (e->is_live)
+            go(e, &done);
+        begin_target(e, &next);
+    }
+    if (site->is_megamorphic) {
+        go(e, &miss);
+        begin_target(e, &miss);
+        emit_others(e, site);
+        go(e, &done);
+    }
+    begin_target(e, &done);
+}
+
 /* ---- Operations ---- */
 
-static void emit_jump(struct emitter *e, enum operation operation, struct target *target)
+static void emit_constant(struct emitter *e, instruction code)
 {
-    if (operation == OP_JUMP) {
+    push_constant(e, e->top->function->constants[operand_of(code)]);
+}
+
+static void emit_pop(struct emitter *e, instruction code) { e->height -= operand_of(code); }
+
+static void emit_jump(struct emitter *e, instruction code)
+{
+    struct target *target = e->top->targets[e->top->at + 1 + operand_of(code)];
+    if (operation_of(code) == OP_JUMP) {
         go(e, target);
         return;
     }
     LLVMValueRef truth = truth_of(e, operand(e, 1));
-    if (operation == OP_POP_JUMP_IF_FALSE)
+    if (operation_of(code) == OP_POP_JUMP_IF_FALSE)
         e->height--;
-    go_if(e, truth, operation == OP_JUMP_IF_TRUE, target);
+    go_if(e, truth, operation_of(code) == OP_JUMP_IF_TRUE, target);
 }
 
-static void emit_operation(struct emitter *e, instruction code)
+static void emit_loop(struct emitter *e, instruction code)
 {
-    static const lox_value literals[] = {
-        [OP_PUSH_NIL] = NIL, [OP_PUSH_TRUE] = TRUE, [OP_PUSH_FALSE] = FALSE};
-    struct activation *a = e->top;
-    struct function *function = a->function;
-    uint32_t index = operand_of(code);
-    LLVMValueRef value;
-    switch (operation_of(code)) {
-    case OP_CONSTANT:
-        push_constant(e, function->constants[index]);
-        break;
-    case OP_PUSH_NIL:
-    case OP_PUSH_TRUE:
-    case OP_PUSH_FALSE:
-        push_constant(e, literals[operation_of(code)]);
-        break;
-    case OP_POP:
-        e->height -= index;
-        break;
-    case OP_GET_LOCAL:
-    case OP_SET_LOCAL:
-        access_local(e, a->base + index, operation_of(code) == OP_SET_LOCAL);
-        break;
-    case OP_GET_CAPTURED:
-    case OP_SET_CAPTURED:
-        access_captured(e, a->base + index, operation_of(code) == OP_SET_CAPTURED);
-        break;
-    case OP_GET_BOX:
-    case OP_SET_BOX:
-        access_box(e, box_at(e, index), operation_of(code) == OP_SET_BOX);
-        break;
-    case OP_GET_GLOBAL:
-        emit_get_global(e, index);
-        break;
-    case OP_SET_GLOBAL:
-        emit_set_global(e, index);
-        break;
-    case OP_GET_PROPERTY:
-    case OP_SET_PROPERTY:
-    case OP_CALL:
-    case OP_INVOKE:
-    case OP_INVOKE_SUPER:
-        emit_site(e, operation_of(code), &function->sites[index]);
-        break;
-    case OP_EQUAL:
-    case OP_NOT_EQUAL:
-        value = equality(e, operand(e, 2), operand(e, 1));
-        e->height -= 2;
-        push_truth(e, operation_of(code) == OP_EQUAL ? value : negation(e, value));
-        break;
-    case OP_LESS:
-    case OP_LESS_EQUAL:
-    case OP_GREATER:
-    case OP_GREATER_EQUAL:
-    case OP_SUBTRACT:
-    case OP_MULTIPLY:
-    case OP_DIVIDE:
-    case OP_NEGATE:
-        emit_numeric(e, operation_of(code));
-        break;
-    case OP_ADD:
-        if (index & SEEN_STRINGS)
-            emit_add_of_strings(e);
-        else
-            emit_numeric(e, OP_ADD);
-        break;
-    case OP_NOT:
-        value = negation(e, truth_of(e, operand(e, 1)));
-        e->height--;
-        push_truth(e, value);
-        break;
-    case OP_GET_SUPER:
-    case OP_PRINT:
-        call_runtime(e);
-        break;
-    case OP_JUMP:
-    case OP_JUMP_IF_FALSE:
-    case OP_JUMP_IF_TRUE:
-    case OP_POP_JUMP_IF_FALSE:
-        emit_jump(e, operation_of(code), a->targets[a->at + 1 + index]);
-        break;
-    case OP_LOOP:
-        go_back(e, a->targets[a->at + 1 - index]);
-        break;
-    case OP_CLOSURE:
-        emit_closure(e, function->functions[index]);
-        break;
-    case OP_RETURN:
-        emit_return(e);
-        break;
-    default: /* classes and definitions are not made again and again */
-        leave(e);
-        break;
-    }
+    go_back(e, e->top->targets[e->top->at + 1 - operand_of(code)]);
 }
+
+static void emit_runtime(struct emitter *e, instruction code)
+{
+    (void)code;
+    call_runtime(e);
+}
+
+/* Classes and definitions are not made again and again. */
+static void emit_nothing(struct emitter *e, instruction code)
+{
+    (void)code;
+    leave(e);
+}
+
+static void (*const emitters[])(struct emitter *e, instruction code) = {
+#define OPERATION(name, effect, emitter) emit_##emitter,
+    OPERATIONS(OPERATION)
+#undef OPERATION
+};
 
 /* ---- Functions ---- */
 
@@ -1543,8 +1414,7 @@ static void analyse_from(struct emitter *e, struct activation *a, uint32_t first
             continue;
         instruction code = function->code[at];
         uint32_t next = at + 1 + words_after(function, code);
-        int32_t after = a->depths[at] + stack_effects[operation_of(code)] -
-                        (int32_t)values_popped(function, code);
+        int32_t after = a->depths[at] + stack_change(function, code);
         switch (operation_of(code)) {
         case OP_JUMP_IF_FALSE:
         case OP_JUMP_IF_TRUE:
@@ -1585,30 +1455,16 @@ static void analyse(struct emitter *e, struct activation *a, uint32_t first)
     }
 }
 
-/* The head of a loop that is reached by its back edge only, in code that begins in an inner loop.
- */
-static void begin_unentered_loop(struct emitter *e, struct target *target, uint32_t height)
+/* Goes to the head of a loop that is reached by its back edge only, in code that begins in an inner
+ * loop: from a block that nothing reaches. */
+static void go_unentered(struct emitter *e, struct target *target, uint32_t height)
 {
-    begin(e, block_of(e, target));
-    e->is_live = true;
+    begin(e, new_block(e));
     e->pending = NULL;
     e->height = height;
-    target->phis = allocate(e, height * sizeof(LLVMValueRef));
-    for (uint32_t i = 0; i < height; i++) {
-        target->phis[i] = LLVMBuildPhi(e->builder, e->i64, "");
-        e->slots[i] = (struct value){.bits = target->phis[i]};
-    }
-}
-
-/* No code goes to the head of a loop whose back edge is never reached. */
-static void remove_unused_phis(struct emitter *e, LLVMValueRef *phis, uint32_t count)
-{
-    for (uint32_t i = 0; i < count && !e->has_failed; i++) {
-        if (LLVMCountIncoming(phis[i]) > 0)
-            return;
-        LLVMReplaceAllUsesWith(phis[i], LLVMGetUndef(LLVMTypeOf(phis[i])));
-        LLVMInstructionEraseFromParent(phis[i]);
-    }
+    for (uint32_t i = 0; i < height; i++)
+        e->slots[i] = (struct value){.bits = LLVMGetUndef(e->i64)};
+    go(e, target);
 }
 
 /* Emits the top activation from its lowest instruction on, in the order of the code. The state is
@@ -1627,9 +1483,9 @@ static void emit_code(struct emitter *e, uint32_t first)
         if (target != NULL) {
             if (e->is_live)
                 go(e, target);
+            else if (target->edges == NULL && target->is_loop && first > 0)
+                go_unentered(e, target, a->base + (uint32_t)a->depths[at]);
             begin_target(e, target);
-            if (!e->is_live && target->is_loop && first > 0)
-                begin_unentered_loop(e, target, a->base + (uint32_t)a->depths[at]);
         }
         if (!e->is_live)
             continue;
@@ -1639,11 +1495,8 @@ static void emit_code(struct emitter *e, uint32_t first)
         if (at == a->stop && at > 0)
             call_after_all(e);
         else
-            emit_operation(e, function->code[at]);
+            emitters[operation_of(function->code[at])](e, function->code[at]);
     }
-    for (uint32_t at = 0; at < function->code_count; at++)
-        if (a->targets[at] != NULL && a->targets[at]->phis != NULL)
-            remove_unused_phis(e, a->targets[at]->phis, a->base + (uint32_t)a->depths[at]);
 }
 
 /* ---- The whole ---- */
@@ -1681,7 +1534,7 @@ static void make_memory_tags(struct emitter *e)
 /* Returns a slot that is an argument, or else only that it is in memory. */
 static struct value argument(const struct emitter *e, uint32_t slot)
 {
-    if (e->input->is_loop || slot >= REGISTER_SLOTS)
+    if (e->input->start != AT_CALL || slot >= REGISTER_SLOTS)
         return (struct value){.is_clean = true};
     return (struct value){.bits = LLVMGetParam(e->function, 3 + slot)};
 }
@@ -1699,11 +1552,9 @@ static void load_slots(struct emitter *e, uint32_t height)
         if (value->is_clean)
             value->bits = load(e, e->i64, e->base, i * sizeof(lox_value));
     }
-    for (uint32_t i = 0; i < height && input->is_loop; i++)
-        if (is_number(input->vm->frame->base[i]) && !input->function->compiled->avoids_loop_types) {
-            build_guard(e, is_number_test(e, &e->slots[i]), FRAME_IS_LOOP_TYPE);
-            e->slots[i].number = LLVMBuildBitCast(e->builder, e->slots[i].bits, e->number, "");
-        }
+    for (uint32_t i = 0; i < height && input->start != AT_CALL; i++)
+        if (is_number(input->vm->frame->base[i]) && !input->function->compiled->avoids_loop_types)
+            expect_number(e, &e->slots[i]);
 }
 
 /* The entry: writes the frame, and checks that there is space for all frames and slots of inlined
@@ -1736,12 +1587,8 @@ static void emit_all(struct emitter *e)
 {
     const struct emit_input *input = e->input;
     struct activation *a = &e->outermost;
-    if (input->function->code_count > CODE_WORDS_MAX) {
-        e->has_failed = true;
-        return;
-    }
-    *a = (struct activation){.function = input->function, .at = input->header};
-    uint32_t first = input->is_loop ? input->header : 0;
+    uint32_t first = input->start == AT_CALL ? 0 : input->start;
+    *a = (struct activation){.function = input->function, .at = first};
     e->top = a;
     analyse(e, a, first);
     uint32_t height = (uint32_t)a->depths[first];
@@ -1763,9 +1610,7 @@ static void emit_all(struct emitter *e)
 
 LLVMModuleRef emit_function(LLVMContextRef context, const struct emit_input *input)
 {
-    struct emitter *e = calloc(1, sizeof *e);
-    if (e == NULL)
-        heap_exhausted();
+    struct emitter *e = heap_zeroed(sizeof *e);
     e->input = input;
     e->context = context;
     e->module = LLVMModuleCreateWithNameInContext(input->name, context);
@@ -1780,7 +1625,9 @@ LLVMModuleRef emit_function(LLVMContextRef context, const struct emit_input *inp
     e->failed = new_block(e);
     begin(e, e->failed);
     LLVMBuildRet(e->builder, word(e, UNDEFINED));
-    emit_all(e);
+    e->has_failed = input->function->code_count > CODE_WORDS_MAX;
+    if (!e->has_failed)
+        emit_all(e);
     LLVMModuleRef module = e->module;
     if (e->has_failed) {
         LLVMDisposeModule(module);

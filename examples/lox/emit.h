@@ -19,8 +19,7 @@ enum {
 struct emit_input {
     struct vm *vm;
     struct function *function;
-    bool is_loop; /* begin at the loop whose head is `header`; the newest frame is there */
-    uint32_t header;
+    uint32_t start;   /* AT_CALL, or the head of a loop, at which the newest frame is */
     const char *name; /* of the compiled function */
     const cairn_exit *exit;
     uint64_t *next_id;
@@ -37,23 +36,15 @@ typedef uint64_t runtime_entry(uint64_t argument);
 
 extern struct vm *compiled_vm;
 
-/* Does the operation that the newest frame is at; a call, up to its return. Returns 0 after an
- * error.
- */
+/* Does the operation at which a frame waits; a call, up to its return. Returns 0 after an error. */
 runtime_entry rt_operation;
 runtime_entry rt_remember; /* heap_remember */
 
-/* Returns a record that is kept to the end. */
-struct waiting *new_waiting(uint32_t slot_count);
+/* ---- Inline caches, at sites that have seen too many shapes for guards ---- */
 
-/* ---- Inline caches, at sites that have seen too many shapes for guards. Their `user` is the site.
- * ---- */
-
-/* What finds a property when a cache is megamorphic, too. */
-typedef uint64_t property_finder(const struct instance *instance, const struct site *site);
-
-property_finder find_field;  /* returns its value, or UNDEFINED if it is not in the instance */
-property_finder find_method; /* returns the address of its closure, or 0 */
-cairn_ic_handler missed_field, missed_method;
+/* Returns the value of a field that is in the instance itself or, for calls, the address of the
+ * closure of a method that accepts the arguments. Returns UNDEFINED for all else. */
+uint64_t find_cacheable(const struct instance *instance, const struct site *site);
+cairn_ic_handler missed; /* `user` is the site */
 
 #endif

@@ -1,8 +1,8 @@
 /*
  * The heap. See heap.h for what it guarantees.
  *
- * Old objects of up to SMALL_MAX bytes are cells of blocks; all cells of a block have the same
- * size. Larger ones come from malloc.
+ * Old objects are cells of blocks; all cells of a block have the same size. Those of more than
+ * SMALL_MAX bytes have a block each.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -18,86 +18,74 @@ enum {
     CHUNK_BLOCKS = 32, /* blocks are mapped in chunks */
     THRESHOLD_MIN = 16 << 20,
     STRESSED_MINORS = 16, /* a stressed heap has one major collection for this many minor ones */
-    SMALLEST_OBJECT = sizeof(struct object), /* a closure without boxes */
     POISON = 0xdb,
 };
 
 struct block {
     struct block *next;
     size_t cell_size;
+    size_t cell_count;
     char cells[];
 };
 
 static const size_t cells_size = BLOCK_SIZE - sizeof(struct block);
 
-__attribute__((noreturn)) void heap_exhausted(void)
+__attribute__((noreturn)) void fail(const char *message)
 {
     fflush(stdout);
-    fputs("Out of memory.\n", stderr);
+    fprintf(stderr, "%s\n", message);
     _exit(70); /* other threads may be at work */
 }
 
-/* ---- Lists ---- */
+__attribute__((noreturn)) void heap_exhausted(void) { fail("Out of memory."); }
 
-static bool list_reserve(struct object_list *list, size_t count)
+void *heap_zeroed(size_t size)
 {
-    if (count <= list->capacity)
-        return true;
-    size_t capacity = count < 64 ? 64 : 2 * count;
-    struct object **items = realloc(list->items, capacity * sizeof *items);
-    if (items == NULL)
-        return false;
-    list->items = items;
-    list->capacity = capacity;
-    return true;
-}
-
-static void list_push(struct object_list *list, struct object *object)
-{
-    if (!list_reserve(list, list->count + 1))
+    void *memory = calloc(1, size);
+    if (memory == NULL)
         heap_exhausted();
-    list->items[list->count++] = object;
-}
-
-/* ---- Set-up ---- */
-
-static size_t default_limit(void)
-{
-    long pages = sysconf(_SC_PHYS_PAGES);
-    long page_size = sysconf(_SC_PAGESIZE);
-    return pages > 0 && page_size > 0 ? (size_t)pages / 2 * (size_t)page_size : (size_t)1 << 30;
+    return memory;
 }
 
 void *heap_map(size_t size)
 {
     void *address = mmap(NULL, size, PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return address == MAP_FAILED ? NULL : address;
+    if (address == MAP_FAILED)
+        heap_exhausted();
+    return address;
 }
 
-bool heap_init(struct heap *heap, const struct heap_options *options)
+static void list_push(struct object_list *list, struct object *object)
 {
-    size_t limit = options->limit != 0 ? options->limit : default_limit();
+    if (list->count == list->capacity) {
+        list->capacity = list->capacity == 0 ? 64 : 2 * list->capacity;
+        list->items = realloc(list->items, list->capacity * sizeof(struct object *));
+    }
+    if (list->items == NULL)
+        heap_exhausted();
+    list->items[list->count++] = object;
+}
+
+/* ---- Set-up ---- */
+
+void heap_init(struct heap *heap, const struct heap_options *options, heap_roots *visit_roots,
+               void *user)
+{
+    size_t memory = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
+    size_t limit = options->limit != 0 ? options->limit : memory / 2;
     *heap = (struct heap){
         .young_size = options->young_size != 0 ? options->young_size : YOUNG_SIZE,
         .is_stressed = options->is_stressed,
+        .is_paused = true,
         .limit = limit,
         .threshold = limit < THRESHOLD_MIN ? limit : THRESHOLD_MIN,
+        .visit_roots = visit_roots,
+        .user = user,
     };
     heap->young = heap_map(heap->young_size);
-    if (heap->young == NULL)
-        return false;
     heap->next = heap->young;
     heap->end = heap->is_stressed ? heap->young : heap->young + heap->young_size;
-    return list_reserve(&heap->work, heap->young_size / SMALLEST_OBJECT);
-}
-
-void heap_add_roots(struct heap *heap, heap_roots *visit, void *user)
-{
-    if (heap->root_count == ROOT_CALLBACKS_MAX)
-        abort();
-    heap->roots[heap->root_count].visit = visit;
-    heap->roots[heap->root_count++].user = user;
 }
 
 /* ---- Blocks and cells ---- */
@@ -106,38 +94,32 @@ static void pool_push(struct heap *heap, struct block *block)
 {
     block->next = heap->pool;
     heap->pool = block;
-    heap->pool_count++;
 }
 
-/* Makes sure that the pool has `count` blocks. */
-static bool pool_reserve(struct heap *heap, size_t count)
+static void pool_extend(struct heap *heap)
 {
-    while (heap->pool_count < count) {
-        char *chunk = heap_map((CHUNK_BLOCKS + 1) * (size_t)BLOCK_SIZE);
-        if (chunk == NULL)
-            return false;
-        chunk += -(uintptr_t)chunk % BLOCK_SIZE;
-        for (size_t i = CHUNK_BLOCKS; i-- > 0;)
-            pool_push(heap, (struct block *)(void *)(chunk + i * BLOCK_SIZE));
-    }
-    return true;
+    char *chunk = heap_map((CHUNK_BLOCKS + 1) * (size_t)BLOCK_SIZE);
+    chunk += -(uintptr_t)chunk % BLOCK_SIZE;
+    for (size_t i = CHUNK_BLOCKS; i-- > 0;)
+        pool_push(heap, (struct block *)(void *)(chunk + i * BLOCK_SIZE));
 }
 
 /* Gives the class a block of the pool. Its cells must be zeros: a collection sweeps all of them. */
 static void class_extend(struct heap *heap, struct size_class *class, size_t cell_size)
 {
+    if (heap->pool == NULL)
+        pool_extend(heap);
     struct block *block = heap->pool;
     heap->pool = block->next;
-    heap->pool_count--;
     memset(block->cells, 0, cells_size);
     block->cell_size = cell_size;
+    block->cell_count = cells_size / cell_size;
     block->next = class->blocks;
     class->blocks = block;
     class->next = block->cells;
-    class->end = block->cells + cells_size / cell_size * cell_size;
+    class->end = block->cells + block->cell_count * cell_size;
 }
 
-/* Returns a cell. The pool must not be empty. */
 static struct object *cell_new(struct heap *heap, size_t size)
 {
     struct size_class *class = &heap->classes[size / UNIT - 1];
@@ -190,14 +172,8 @@ static size_t object_size(const struct object *object)
 {
     const struct layout *layout = &layouts[object->kind];
     if (object->kind == KIND_INSTANCE)
-        return sizeof(struct instance) +
-               ((const struct shape *)object->identity)->inline_capacity * sizeof(lox_value);
+        return instance_size(object->identity);
     return layout->size + (size_t)object->count * layout->item_size;
-}
-
-static size_t rounded_size(const struct object *object)
-{
-    return (object_size(object) + UNIT - 1) & ~(size_t)(UNIT - 1);
 }
 
 /* Moves a young object to the old generation, and returns its new address. */
@@ -205,7 +181,7 @@ static struct object *promote(struct heap *heap, struct object *object)
 {
     if (object->flags & FLAG_MOVED)
         return object->identity;
-    size_t size = rounded_size(object);
+    size_t size = rounded_size(object_size(object));
     struct object *copy = cell_new(heap, size);
     memcpy(copy, object, size);
     copy->flags = FLAG_WATCHED;
@@ -282,12 +258,6 @@ static void visit_contents(struct heap *heap, struct object *object)
                     layout->item_pointers, layout->item_values);
 }
 
-static void visit_roots(struct heap *heap)
-{
-    for (size_t i = 0; i < heap->root_count; i++)
-        heap->roots[i].visit(heap, heap->roots[i].user);
-}
-
 /* What an object refers to is moved to neighbouring cells, in the order of its fields, and then
  * likewise what the first of these refers to: the order in which trees are walked. */
 static void visit_work(struct heap *heap)
@@ -310,7 +280,7 @@ static void minor_collection(struct heap *heap)
 {
     heap->is_major = false;
     heap->minor_count++;
-    visit_roots(heap);
+    heap->visit_roots(heap, heap->user);
     for (size_t i = 0; i < heap->remembered.count; i++) {
         heap->remembered.items[i]->flags |= FLAG_WATCHED;
         visit_contents(heap, heap->remembered.items[i]);
@@ -324,29 +294,23 @@ static void minor_collection(struct heap *heap)
     heap->next = heap->young;
 }
 
-static void cell_free(struct heap *heap, struct object *cell, size_t size)
-{
-    if (cell->kind == KIND_FREE)
-        return;
-    heap->old_bytes -= size;
-    if (heap->is_stressed)
-        memset(cell, POISON, size);
-    cell->kind = KIND_FREE;
-}
-
 /* Frees what is not marked in the block. Returns whether there is an object left. */
 static bool block_sweep(struct heap *heap, struct size_class *class, struct block *block)
 {
     struct object *free_before = class->free;
     size_t live = 0;
-    for (size_t at = 0; at + block->cell_size <= cells_size; at += block->cell_size) {
-        struct object *cell = (struct object *)(void *)&block->cells[at];
+    for (size_t i = 0; i < block->cell_count; i++) {
+        struct object *cell = (struct object *)(void *)&block->cells[i * block->cell_size];
         if (cell->kind != KIND_FREE && cell->flags & FLAG_MARKED) {
             cell->flags &= (uint8_t)~FLAG_MARKED;
             live++;
             continue;
         }
-        cell_free(heap, cell, block->cell_size);
+        if (cell->kind != KIND_FREE)
+            heap->old_bytes -= block->cell_size;
+        if (heap->is_stressed)
+            memset(cell, POISON, block->cell_size);
+        cell->kind = KIND_FREE;
         cell->identity = class->free;
         class->free = cell;
     }
@@ -365,26 +329,12 @@ static void class_sweep(struct heap *heap, struct size_class *class)
         if (block_sweep(heap, class, block)) {
             block->next = class->blocks;
             class->blocks = block;
+        } else if (class == &heap->large) {
+            free(block);
         } else {
             pool_push(heap, block);
         }
     }
-}
-
-static void large_sweep(struct heap *heap)
-{
-    size_t live = 0;
-    for (size_t i = 0; i < heap->large.count; i++) {
-        struct object *object = heap->large.items[i];
-        if (object->flags & FLAG_MARKED) {
-            object->flags &= (uint8_t)~FLAG_MARKED;
-            heap->large.items[live++] = object;
-        } else {
-            heap->old_bytes -= rounded_size(object);
-            free(object);
-        }
-    }
-    heap->large.count = live;
 }
 
 /* The young generation must be empty, so the remembered set is empty, too. */
@@ -392,14 +342,14 @@ static void major_collection(struct heap *heap)
 {
     heap->is_major = true;
     heap->major_count++;
-    visit_roots(heap);
+    heap->visit_roots(heap, heap->user);
     for (size_t i = 0; i < heap->pinned.count; i++)
         heap_visit_object(heap, &heap->pinned.items[i]);
     visit_work(heap);
     strings_before_sweep(heap);
     for (size_t i = 0; i < SIZE_CLASSES; i++)
         class_sweep(heap, &heap->classes[i]);
-    large_sweep(heap);
+    class_sweep(heap, &heap->large);
     heap->threshold = 2 * heap->old_bytes;
     if (heap->threshold < THRESHOLD_MIN)
         heap->threshold = THRESHOLD_MIN;
@@ -407,77 +357,40 @@ static void major_collection(struct heap *heap)
         heap->threshold = heap->limit;
 }
 
-/* Each size class can waste the end of a block, and begins at most one block that it does not fill.
- */
-static bool reserve_for_minor(struct heap *heap)
-{
-    size_t used = (size_t)(heap->next - heap->young);
-    return pool_reserve(heap, used / (cells_size - SMALL_MAX) + SIZE_CLASSES) &&
-           list_reserve(&heap->work, used / SMALLEST_OBJECT);
-}
-
-bool heap_collect(struct heap *heap, bool is_major)
+void heap_collect(struct heap *heap, bool is_major)
 {
     if (heap->is_paused)
-        return true;
-    if (!reserve_for_minor(heap))
-        return false;
+        return;
     minor_collection(heap);
     if (is_major || heap->old_bytes >= heap->threshold ||
         (heap->is_stressed && heap->minor_count % STRESSED_MINORS == 0))
         major_collection(heap);
-    return true;
 }
 
 /* ---- Allocation ---- */
 
 static struct object *large_new(struct heap *heap, size_t size)
 {
-    if (!list_reserve(&heap->large, heap->large.count + 1))
-        return NULL;
-    struct object *object = calloc(1, size);
-    if (object == NULL)
-        return NULL;
-    heap->large.items[heap->large.count++] = object;
+    struct block *block = heap_zeroed(sizeof *block + size);
+    *block = (struct block){.next = heap->large.blocks, .cell_size = size, .cell_count = 1};
+    heap->large.blocks = block;
     heap->old_bytes += size;
-    return object;
+    return (struct object *)(void *)block->cells;
 }
 
 void *heap_new_old(struct heap *heap, enum kind kind, size_t size)
 {
-    size = (size + UNIT - 1) & ~(size_t)(UNIT - 1);
-    if (heap->is_stressed || size > heap->threshold || heap->old_bytes > heap->threshold - size) {
-        bool is_full = size > heap->threshold || heap->old_bytes > heap->threshold - size;
-        if (!heap_collect(heap, is_full))
-            return NULL;
-    }
+    size = rounded_size(size);
+    bool is_full = size > heap->threshold || heap->old_bytes > heap->threshold - size;
+    if (is_full || heap->is_stressed)
+        heap_collect(heap, is_full);
     if (!heap->is_paused && (size > heap->limit || heap->old_bytes > heap->limit - size))
         return NULL;
-    struct object *object = NULL;
-    if (size > SMALL_MAX)
-        object = large_new(heap, size);
-    else if (pool_reserve(heap, 1))
-        object = memset(cell_new(heap, size), 0, size);
-    if (object == NULL)
-        return NULL;
+    struct object *object =
+        size > SMALL_MAX ? large_new(heap, size) : memset(cell_new(heap, size), 0, size);
     object->kind = (uint8_t)kind;
     object->flags = FLAG_WATCHED;
     return object;
-}
-
-void heap_give_back(struct heap *heap, struct object *object)
-{
-    size_t size = rounded_size(object);
-    if (size > SMALL_MAX) {
-        heap->large.count--;
-        heap->old_bytes -= size;
-        free(object);
-        return;
-    }
-    struct size_class *class = &heap->classes[size / UNIT - 1];
-    cell_free(heap, object, size);
-    object->identity = class->free;
-    class->free = object;
 }
 
 void heap_pin(struct heap *heap, void *object) { list_push(&heap->pinned, object); }
@@ -491,13 +404,11 @@ void *heap_new_slow(struct heap *heap, enum kind kind, size_t size)
             heap_remember(heap, object);
         return object;
     }
-    if (!heap_collect(heap, false) || heap->old_bytes > heap->limit)
+    heap_collect(heap, false);
+    if (heap->old_bytes > heap->limit)
         return NULL;
     heap->end = heap->young + (heap->is_stressed ? size : heap->young_size);
-    struct object *object = (struct object *)(void *)heap->next;
-    heap->next += size;
-    *object = (struct object){.kind = (uint8_t)kind};
-    return object;
+    return heap_new(heap, kind, size);
 }
 
 void heap_remember(struct heap *heap, struct object *object)

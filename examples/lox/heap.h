@@ -14,11 +14,11 @@
  * C. An old object with a pointer to a young one is in the remembered set: heap_stored after every
  *    store of a value into an object that may be old. An object that heap_new returns needs no such
  *    call until the next allocation.
- * D. A collection cannot fail halfway: all the memory that it can need is reserved before it
- * begins. If that fails, there is no collection, and the allocation returns NULL.
+ * D. An allocation that would exceed the limit returns NULL, after a collection. While the heap is
+ *    paused there is no limit, so allocations succeed. Where the system has no more memory, the
+ *    process ends.
  *
- * Roots are found by callbacks. The interpreter has one; a compiler that keeps values in registers
- * and native frames adds one that walks these.
+ * Roots are found by a callback of the VM's.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -32,7 +32,6 @@ enum {
     SMALL_MAX = 1024, /* larger objects are allocated one by one */
     SIZE_CLASSES = SMALL_MAX / UNIT,
     BLOCK_SIZE = 32 * 1024,
-    ROOT_CALLBACKS_MAX = 4,
 };
 
 struct heap;
@@ -50,7 +49,7 @@ struct size_class {
 struct string_set {
     struct string **places;
     size_t capacity; /* a power of two, or 0 */
-    size_t used;     /* with places of removed strings */
+    size_t used;     /* at most half of them */
 };
 
 struct object_list {
@@ -75,9 +74,8 @@ struct heap {
     bool is_major;  /* what the collection that runs is */
 
     struct size_class classes[SIZE_CLASSES];
-    struct block *pool; /* empty blocks */
-    size_t pool_count;
-    struct object_list large;
+    struct block *pool;      /* empty blocks */
+    struct size_class large; /* only blocks, of one object each */
     size_t old_bytes;
     size_t threshold; /* old bytes at which a major collection begins */
     size_t limit;
@@ -86,18 +84,15 @@ struct heap {
     struct object_list work;   /* objects whose contents were not yet visited */
     struct object_list pinned; /* old objects that are kept to the end */
     struct string_set strings;
-    struct {
-        heap_roots *visit;
-        void *user;
-    } roots[ROOT_CALLBACKS_MAX];
-    size_t root_count;
+    heap_roots *visit_roots;
+    void *user; /* its argument */
     size_t minor_count;
     size_t major_count;
 };
 
-/* Returns false if there is not enough memory. */
-bool heap_init(struct heap *heap, const struct heap_options *options);
-void heap_add_roots(struct heap *heap, heap_roots *visit, void *user);
+/* Makes a heap that is paused. */
+void heap_init(struct heap *heap, const struct heap_options *options, heap_roots *visit_roots,
+               void *user);
 
 /* Visits a root. It is changed if the object moves. */
 void heap_visit(struct heap *heap, lox_value *root);
@@ -106,8 +101,7 @@ void heap_visit_values(struct heap *heap, lox_value *roots, size_t count);
 /* The same for a pointer to an object, or NULL. */
 void heap_visit_object(struct heap *heap, void *root);
 
-/* Collects. Returns false, and does nothing, if there is not enough memory for it (see D). */
-bool heap_collect(struct heap *heap, bool is_major);
+void heap_collect(struct heap *heap, bool is_major);
 
 void *heap_new_slow(struct heap *heap, enum kind kind, size_t size);
 void heap_remember(struct heap *heap, struct object *object);
@@ -115,22 +109,23 @@ void heap_remember(struct heap *heap, struct object *object);
 /* Returns a new object in the old generation, filled with zeros but for its header, or NULL. */
 void *heap_new_old(struct heap *heap, enum kind kind, size_t size);
 
-/* Frees an old object to which nothing refers. It must be the newest one. */
-void heap_give_back(struct heap *heap, struct object *object);
-
 /* Keeps an old object to the end: for addresses in inline caches. */
 void heap_pin(struct heap *heap, void *object);
 
-/* Returns pages of zeros, or NULL. Memory is used as far as they are touched. */
+/* End the process; the second one because the system has no more memory. */
+__attribute__((noreturn)) void fail(const char *message);
+__attribute__((noreturn)) void heap_exhausted(void);
+
+/* Return zeros: of calloc, or pages, of which those take memory that are touched. */
+void *heap_zeroed(size_t size);
 void *heap_map(size_t size);
 
-/* Ends the process: for memory that cannot be done without and that no Lox program asked for. */
-__attribute__((noreturn)) void heap_exhausted(void);
+static inline size_t rounded_size(size_t size) { return (size + UNIT - 1) & ~(size_t)(UNIT - 1); }
 
 /* Returns a new object, or NULL if there is no memory left. All but its header is unspecified. */
 static inline void *heap_new(struct heap *heap, enum kind kind, size_t size)
 {
-    size = (size + UNIT - 1) & ~(size_t)(UNIT - 1);
+    size = rounded_size(size);
     if (__builtin_expect(size > (size_t)(heap->end - heap->next) || size > SMALL_MAX, 0))
         return heap_new_slow(heap, kind, size);
     struct object *object = (struct object *)(void *)heap->next;

@@ -14,32 +14,16 @@
 #include "shape.h"
 #include "vm.h"
 
-#include <stdio.h>
-
 bool out_of_memory(struct vm *vm) { return runtime_error(vm, "Out of memory."); }
 
-/* ---- Arithmetic ---- */
-
-/* Notes in an instruction what its operands are, if they are not numbers. */
-static void note_operands(struct vm *vm, uint32_t seen)
-{
-    struct function *function = vm->frame->function;
-    instruction *word = &function->code[vm->frame->at - 1 - function->code];
-    *word = make_instruction(operation_of(*word), operand_of(*word) | seen);
-}
-
-static bool operands_error(struct vm *vm, const char *message)
-{
-    note_operands(vm, SEEN_OTHERS);
-    return runtime_error(vm, "%s", message);
-}
-
+/* Joins strings, and notes in the instruction that it does. */
 static bool add(struct vm *vm)
 {
     lox_value *operands = vm->top - 2;
     if (!is_kind(operands[0], KIND_STRING) || !is_kind(operands[1], KIND_STRING))
-        return operands_error(vm, "Operands must be two numbers or two strings.");
-    note_operands(vm, SEEN_STRINGS);
+        return runtime_error(vm, "Operands must be two numbers or two strings.");
+    struct function *function = vm->frame->function;
+    function->code[vm->frame->at - 1 - function->code] = make_instruction(OP_ADD, SEEN_STRINGS);
     const struct string *joined =
         string_join(&vm->heap, as_string(operands[0]), as_string(operands[1]));
     if (joined == NULL)
@@ -51,18 +35,12 @@ static bool add(struct vm *vm)
 
 /* ---- Closures and boxes ---- */
 
-static lox_value *captured(lox_value *slot)
-{
-    return is_kind(*slot, KIND_BOX) ? &as_box(*slot)->value : slot;
-}
-
 static void set_box(struct heap *heap, struct box *box, lox_value value)
 {
     box->value = value;
     heap_stored(heap, &box->object, value);
 }
 
-/* Puts the value of a slot into a box. */
 static bool box_slot(struct vm *vm, lox_value *slot)
 {
     if (is_kind(*slot, KIND_BOX))
@@ -129,8 +107,7 @@ static bool define_method(struct vm *vm, struct function *function)
     struct closure *method = make_closure(vm, function, true);
     if (!push_new(vm, method))
         return false;
-    bool has_memory = class_add_method(&vm->heap, as_class(vm->top[-2]), function->name, method,
-                                       function->is_initializer);
+    bool has_memory = class_add_method(&vm->heap, as_class(vm->top[-2]), method);
     vm->top--;
     return has_memory || out_of_memory(vm);
 }
@@ -171,16 +148,6 @@ static bool construct(struct vm *vm, uint32_t argument_count)
     return class->init == NULL || enter(vm, class->init, argument_count);
 }
 
-static bool call_native(struct vm *vm, const struct native *native, uint32_t argument_count)
-{
-    if (!accepts(vm, native->arity, argument_count))
-        return false;
-    lox_value result = native->call(vm, vm->top - argument_count);
-    vm->top -= argument_count;
-    vm->top[-1] = result;
-    return true;
-}
-
 static bool call_value(struct vm *vm, uint32_t argument_count)
 {
     lox_value *callee = vm->top - argument_count - 1;
@@ -192,7 +159,10 @@ static bool call_value(struct vm *vm, uint32_t argument_count)
         case KIND_CLASS:
             return construct(vm, argument_count);
         case KIND_NATIVE:
-            return call_native(vm, (struct native *)object, argument_count);
+            if (!accepts(vm, 0, argument_count))
+                return false;
+            *callee = ((struct native *)object)->call();
+            return true;
         case KIND_BOUND_METHOD:
             *callee = ((struct bound_method *)object)->receiver;
             return enter(vm, ((struct bound_method *)object)->method, argument_count);
@@ -203,8 +173,7 @@ static bool call_value(struct vm *vm, uint32_t argument_count)
     return runtime_error(vm, "Can only call functions and classes.");
 }
 
-/* Enters what is called in the feedback, if it is a function or a class that accepts the arguments.
- */
+/* Records what is called, if it is a function or a class that accepts the arguments. */
 static void note_callee(struct site *site, lox_value callee)
 {
     struct site_case seen = {.access = ACCESS_CALL};
@@ -247,12 +216,14 @@ static bool bind(struct vm *vm, struct closure *method)
     return true;
 }
 
+static bool is_call(const struct site *site) { return site->operation >= OP_CALL; }
+
 /* Records a case if it can be cached. For calls, the callee must accept the arguments. */
-static void note(struct site *site, const struct site_case *found, bool is_call)
+static void note(struct site *site, const struct site_case *found)
 {
     if (found->key == NO_KEY)
         site->is_megamorphic = true;
-    else if (!is_call || function_of(found->target)->arity == site->argument_count)
+    else if (!is_call(site) || function_of(found->target)->arity == site->argument_count)
         site_record(site, found);
 }
 
@@ -268,7 +239,7 @@ static bool get_property(struct vm *vm, struct site *site)
     else if (!property_find(shape_of(instance), site->name, &found))
         return undefined(vm, "property", site->name);
     else
-        note(site, &found, false);
+        note(site, &found);
     if (found.access == ACCESS_METHOD)
         return bind(vm, found.target);
     vm->top[-1] = field_get(instance, &found);
@@ -287,7 +258,7 @@ static bool set_property(struct vm *vm, struct site *site)
     else if (!property_find_store(&vm->heap, &operands[0], site->name, &found))
         return out_of_memory(vm);
     else
-        note(site, &found, false);
+        note(site, &found);
     if (!field_set(&vm->heap, &operands[0], &operands[1], &found))
         return out_of_memory(vm);
     operands[0] = operands[1];
@@ -309,12 +280,12 @@ static bool invoke(struct vm *vm, struct site *site)
         *receiver = field_get(as_instance(*receiver), &found);
         return call_value(vm, site->argument_count);
     }
-    note(site, &found, true);
+    note(site, &found);
     return enter(vm, found.target, site->argument_count);
 }
 
 /* Pops a superclass and finds a method of it, which is bound or called. */
-static bool access_super(struct vm *vm, struct site *site, bool is_call)
+static bool access_super(struct vm *vm, struct site *site)
 {
     lox_value superclass = *--vm->top;
     struct site_case found = {.key = as_object(superclass), .access = ACCESS_METHOD};
@@ -322,8 +293,8 @@ static bool access_super(struct vm *vm, struct site *site, bool is_call)
     if (found.target == NULL)
         return undefined(vm, "property", site->name);
     if (site_find(site, superclass) == NULL)
-        note(site, &found, is_call);
-    return is_call ? enter(vm, found.target, site->argument_count) : bind(vm, found.target);
+        note(site, &found);
+    return is_call(site) ? enter(vm, found.target, site->argument_count) : bind(vm, found.target);
 }
 
 /* ---- Operations that are not in line ---- */
@@ -344,11 +315,11 @@ bool run_slowly(struct vm *vm)
         return set_property(vm, &sites[index]);
     case OP_GET_SUPER:
     case OP_INVOKE_SUPER:
-        return access_super(vm, &sites[index], operation_of(word) == OP_INVOKE_SUPER);
+        return access_super(vm, &sites[index]);
     case OP_ADD:
         return add(vm);
     case OP_NEGATE:
-        return operands_error(vm, "Operand must be a number.");
+        return runtime_error(vm, "Operand must be a number.");
     case OP_PRINT:
         print_value(*--vm->top);
         return true;
@@ -367,7 +338,7 @@ bool run_slowly(struct vm *vm)
     case OP_END_CLASS:
         return class_end(&vm->heap, as_class(vm->top[-1]), index) || out_of_memory(vm);
     default:
-        return operands_error(vm, "Operands must be numbers.");
+        return runtime_error(vm, "Operands must be numbers.");
     }
 }
 
@@ -384,19 +355,24 @@ bool run_slowly(struct vm *vm)
     } while (false)
 #define OPERAND operand_of(word)
 
-/* Calls a function that does the operation, and goes on with what it has left. */
+/* Calls a function that does the operation, and goes on with what it has left, unless it has run
+ * the last frame to its end. */
 #define DO(call)                                                                                   \
     do {                                                                                           \
         SAVE();                                                                                    \
         if (!(call))                                                                               \
             return false;                                                                          \
+        if (vm->frame < last)                                                                      \
+            return true;                                                                           \
         LOAD();                                                                                    \
         NEXT();                                                                                    \
     } while (false)
 
-/* The right operand is popped, and the left one replaced by the result. */
-#define ARITHMETIC(expression, make)                                                               \
-    do {                                                                                           \
+/* An operation on two numbers. The right operand is popped, and the left one replaced by the
+ * result. */
+#define ARITHMETIC(name, expression, make)                                                         \
+    op_##name:                                                                                     \
+    {                                                                                              \
         lox_value left = top[-2];                                                                  \
         lox_value right = top[-1];                                                                 \
         if (__builtin_expect(!is_number(left) || !is_number(right), 0))                            \
@@ -406,7 +382,7 @@ bool run_slowly(struct vm *vm)
         top--;                                                                                     \
         top[-1] = make(expression);                                                                \
         NEXT();                                                                                    \
-    } while (false)
+    }
 
 /* Makes the frame for a callee that accepts the number of arguments. */
 #define ENTER(callee, argument_count)                                                              \
@@ -435,7 +411,7 @@ bool run_slowly(struct vm *vm)
 bool run(struct vm *vm, const struct frame *last)
 {
     static const void *const labels[] = {
-#define OPERATION(name, effect) &&op_##name,
+#define OPERATION(name, effect, emitter) &&op_##name,
         OPERATIONS(OPERATION)
 #undef OPERATION
     };
@@ -453,15 +429,6 @@ bool run(struct vm *vm, const struct frame *last)
 op_CONSTANT:
     *top++ = function->constants[OPERAND];
     NEXT();
-op_PUSH_NIL:
-    *top++ = NIL;
-    NEXT();
-op_PUSH_TRUE:
-    *top++ = TRUE;
-    NEXT();
-op_PUSH_FALSE:
-    *top++ = FALSE;
-    NEXT();
 op_POP:
     top -= OPERAND;
     NEXT();
@@ -473,7 +440,7 @@ op_SET_LOCAL:
     base[OPERAND] = top[-1];
     NEXT();
 op_GET_CAPTURED:
-    *top++ = *captured(&base[OPERAND]);
+    *top++ = is_kind(base[OPERAND], KIND_BOX) ? as_box(base[OPERAND])->value : base[OPERAND];
     NEXT();
 op_SET_CAPTURED:
     if (is_kind(base[OPERAND], KIND_BOX))
@@ -488,13 +455,11 @@ op_SET_BOX:
     set_box(&vm->heap, frame->closure->boxes[OPERAND], top[-1]);
     NEXT();
 
-op_GET_GLOBAL : {
-    lox_value value = vm->globals.values[OPERAND];
-    if (__builtin_expect(value == UNDEFINED, 0))
+op_GET_GLOBAL:
+    if (__builtin_expect(vm->globals.values[OPERAND] == UNDEFINED, 0))
         goto slow;
-    *top++ = value;
+    *top++ = vm->globals.values[OPERAND];
     NEXT();
-}
 op_SET_GLOBAL:
     if (__builtin_expect(vm->globals.values[OPERAND] == UNDEFINED, 0))
         goto slow;
@@ -507,16 +472,14 @@ op_DEFINE_GLOBAL:
     NEXT();
 
 op_GET_PROPERTY : {
-    struct site *site = &function->sites[OPERAND];
-    const struct site_case *seen = site_find(site, top[-1]);
+    const struct site_case *seen = site_find(&function->sites[OPERAND], top[-1]);
     if (__builtin_expect(seen == NULL || seen->access != ACCESS_INLINE, 0))
         goto slow;
     top[-1] = as_instance(top[-1])->values[seen->slot];
     NEXT();
 }
 op_SET_PROPERTY : {
-    struct site *site = &function->sites[OPERAND];
-    const struct site_case *seen = site_find(site, top[-2]);
+    const struct site_case *seen = site_find(&function->sites[OPERAND], top[-2]);
     if (__builtin_expect(seen == NULL || seen->access >= ACCESS_MORE, 0))
         goto slow;
     struct instance *instance = as_instance(top[-2]);
@@ -537,22 +500,14 @@ op_NOT_EQUAL:
     top--;
     top[-1] = bool_value(!values_equal(top[-1], top[0]));
     NEXT();
-op_LESS:
-    ARITHMETIC(a < b, bool_value);
-op_LESS_EQUAL:
-    ARITHMETIC(a <= b, bool_value);
-op_GREATER:
-    ARITHMETIC(a > b, bool_value);
-op_GREATER_EQUAL:
-    ARITHMETIC(a >= b, bool_value);
-op_ADD:
-    ARITHMETIC(a + b, number_value);
-op_SUBTRACT:
-    ARITHMETIC(a - b, number_value);
-op_MULTIPLY:
-    ARITHMETIC(a * b, number_value);
-op_DIVIDE:
-    ARITHMETIC(a / b, number_value);
+    ARITHMETIC(LESS, a < b, bool_value);
+    ARITHMETIC(LESS_EQUAL, a <= b, bool_value);
+    ARITHMETIC(GREATER, a > b, bool_value);
+    ARITHMETIC(GREATER_EQUAL, a >= b, bool_value);
+    ARITHMETIC(ADD, a + b, number_value);
+    ARITHMETIC(SUBTRACT, a - b, number_value);
+    ARITHMETIC(MULTIPLY, a * b, number_value);
+    ARITHMETIC(DIVIDE, a / b, number_value);
 op_NEGATE:
     if (__builtin_expect(!is_number(top[-1]), 0))
         goto slow;
@@ -579,14 +534,8 @@ op_POP_JUMP_IF_FALSE:
     NEXT();
 op_LOOP:
     at -= OPERAND;
-    if (__builtin_expect(++function->loop_count >= function->hot_loops, 0)) {
-        SAVE();
-        if (!jit_loop(vm))
-            return false;
-        if (vm->frame < last)
-            return true;
-        LOAD();
-    }
+    if (__builtin_expect(++function->loop_count >= function->hot_loops, 0))
+        DO(jit_loop(vm));
     NEXT();
 
 op_CALL : {
@@ -667,8 +616,5 @@ bool interpret(struct vm *vm, struct function *script)
     closure->object.identity = script;
     *vm->top++ = object_value(closure);
     struct frame *first = vm->frame + 1;
-    bool is_done = enter(vm, closure, 0) && (vm->frame < first || run(vm, first));
-    vm->top = vm->stack;
-    vm->frame = vm->frames;
-    return is_done;
+    return enter(vm, closure, 0) && (vm->frame < first || run(vm, first));
 }

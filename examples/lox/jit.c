@@ -23,8 +23,6 @@
 #include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
-#include <unistd.h>
 
 enum {
     HOT_INVOCATIONS = 8000, /* more calls than a hot loop makes, into which they are inlined */
@@ -50,7 +48,6 @@ static struct {
     uint64_t next_id;
     uint32_t compiled_count;
     uint32_t left_count;
-    double compile_seconds; /* of the processor */
 } jit;
 
 /* The function or loop that the queue compiles, one at a time: when it is installed, what is hot
@@ -59,20 +56,10 @@ static struct {
     bool is_running; /* until it is installed */
     sem_t has_ended;
     struct function *function;
-    uint32_t generation; /* of the function */
-    bool is_loop;
-    uint32_t header;
+    uint32_t start; /* of its new entry */
     LLVMMemoryBufferRef bitcode;
     compiled_code *code; /* NULL after an error */
-    double seconds;      /* of the processor */
 } job;
-
-static _Noreturn void fail(const char *message)
-{
-    fflush(stdout);
-    fprintf(stderr, "lox: %s\n", message);
-    _exit(70); /* LLVM may be at work in the queue's thread */
-}
 
 static void check(enum cairn_status status, const struct cairn_error *error)
 {
@@ -134,9 +121,7 @@ static void set_limits(struct function *function)
 
 void jit_add_function(struct function *function)
 {
-    function->compiled = calloc(1, sizeof *function->compiled);
-    if (function->compiled == NULL)
-        heap_exhausted();
+    function->compiled = heap_zeroed(sizeof *function->compiled);
     function->compiled->code = interpret_call;
     set_limits(function);
 }
@@ -165,20 +150,12 @@ static bool has_large_frame(const void *code)
            (found.record_count > 0 && found.stack_size > NATIVE_FRAME_MAX);
 }
 
-static double thread_seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 /* Called by the queue's thread. */
 static LLVMModuleRef read_module(LLVMContextRef context, void *user, struct cairn_error *error)
 {
     LLVMModuleRef module = NULL;
     (void)user;
     (void)error;
-    job.seconds = -thread_seconds();
     return LLVMParseBitcodeInContext2(context, job.bitcode, &module) == 0 ? module : NULL;
 }
 
@@ -188,20 +165,7 @@ static void end_job(const struct cairn_queue_result *result, void *user)
     if (!result->is_cancelled && result->error->status != CAIRN_OK)
         fprintf(stderr, "lox: %s\n", result->error->message);
     job.code = (compiled_code *)(uintptr_t)result->address;
-    job.seconds += thread_seconds();
     sem_post(&job.has_ended);
-}
-
-static void begin_job(const char *name)
-{
-    static const struct cairn_queue_options options = {
-        .engine = {.optimisation_level = 2, .enable_fast_isel = true, .passes = passes}};
-    const struct cairn_queue_job added = {.build = read_module, .done = end_job, .function = name};
-    struct cairn_error error;
-    if (jit.queue == NULL)
-        check(cairn_queue_create(jit.runtime, &options, &jit.queue, &error), &error);
-    check(cairn_queue_add(jit.queue, &added, NULL, &error), &error);
-    job.is_running = true;
 }
 
 static void refuse(struct function *function)
@@ -211,32 +175,35 @@ static void refuse(struct function *function)
 }
 
 /* Builds the IR and adds a job, or never compiles the function again. */
-static void compile_function(struct function *function, bool is_loop, uint32_t header)
+static void compile_function(struct function *function, uint32_t start)
 {
+    static const struct cairn_queue_options options = {
+        .engine = {.optimisation_level = 2, .enable_fast_isel = true, .passes = passes}};
     char name[64];
-    double start = thread_seconds();
     LLVMContextRef context = LLVMContextCreate();
     LLVMModuleRef module = NULL;
+    struct cairn_error error;
     snprintf(name, sizeof name, "%.48s#%u",
              function->name == NULL ? "script" : function->name->bytes, jit.compiled_count++);
-    const struct emit_input input = {jit.vm, function, is_loop,      header,
-                                     name,   jit.exit, &jit.next_id, assumption_of};
-    (void)heap_collect(&jit.vm->heap, false); /* old objects can be constants */
+    const struct emit_input input = {jit.vm,   function,     start,        name,
+                                     jit.exit, &jit.next_id, assumption_of};
+    const struct cairn_queue_job added = {.build = read_module, .done = end_job, .function = name};
+    heap_collect(&jit.vm->heap, false); /* old objects can be constants */
     if (++function->compiled->versions <= VERSIONS_MAX)
         module = emit_function(context, &input);
     if (module != NULL) {
         job.function = function;
-        job.generation = function->compiled->generation;
-        job.is_loop = is_loop;
-        job.header = header;
+        job.start = start;
         job.bitcode = LLVMWriteBitcodeToMemoryBuffer(module);
+        job.is_running = true;
         LLVMDisposeModule(module);
-        begin_job(name);
+        if (jit.queue == NULL)
+            check(cairn_queue_create(jit.runtime, &options, &jit.queue, &error), &error);
+        check(cairn_queue_add(jit.queue, &added, NULL, &error), &error);
     } else {
         refuse(function);
     }
     LLVMContextDispose(context);
-    jit.compile_seconds += thread_seconds() - start;
 }
 
 /* ---- Installing and freeing ---- */
@@ -266,44 +233,42 @@ static void free_retired(void)
     jit.has_retired = false;
 }
 
-/* Code that was compiled for a function that has been discarded since is not used. */
 static void install(void)
 {
     struct function *function = job.function;
     struct compiled *compiled = function->compiled;
-    bool is_small = job.code != NULL && !has_large_frame((const void *)(uintptr_t)job.code);
-    bool is_current = job.generation == compiled->generation;
-    if (is_current && !is_small)
+    if (job.code == NULL || has_large_frame((const void *)(uintptr_t)job.code)) {
         refuse(function);
-    if (job.code != NULL && (!is_current || !is_small)) {
-        retire(job.code);
-    } else if (is_small && job.is_loop) {
-        compiled->loop_entries[compiled->loop_entry_count++] =
-            (struct loop_entry){job.header, job.code};
-        function->hot_loops = 0;
-    } else if (is_small) {
+        if (job.code != NULL)
+            retire(job.code);
+        return;
+    }
+    compiled->entries =
+        array_grow(compiled->entries, compiled->entry_count, sizeof *compiled->entries);
+    compiled->entries[compiled->entry_count++] = (struct entry){job.start, job.code};
+    if (job.start == AT_CALL) {
         compiled->code = job.code;
-        compiled->is_compiled = true;
         function->hot_invocations = 0;
+    } else {
+        function->hot_loops = 0;
     }
 }
 
 /* Installs what is compiled, and begins to compile the function or its loop if it is not. */
-static void compile_hot(struct function *function, bool is_loop, uint32_t header)
+static void compile_hot(struct function *function, uint32_t start)
 {
     if (!job.is_running)
-        compile_function(function, is_loop, header);
+        compile_function(function, start);
     while (job.is_running && jit.mode != JIT_ON && sem_wait(&job.has_ended) != 0)
         continue;
     if (!job.is_running || (jit.mode == JIT_ON && sem_trywait(&job.has_ended) != 0))
         return;
     job.is_running = false;
-    jit.compile_seconds += job.seconds;
     LLVMDisposeMemoryBuffer(job.bitcode);
     install();
     free_retired();
     /* It may be inlined into that, and not be called any more. */
-    if (job.function != function && !is_loop)
+    if (job.function != function && start == AT_CALL)
         function->hot_invocations = function->invocation_count + HOT_INVOCATIONS;
 }
 
@@ -356,14 +321,10 @@ static void discard(struct function *function, uint32_t flags)
 {
     struct compiled *compiled = function->compiled;
     compiled->avoids_loop_types |= (flags & FRAME_IS_LOOP_TYPE) != 0;
-    if (compiled->is_compiled)
-        retire(compiled->code);
-    for (uint32_t i = 0; i < compiled->loop_entry_count; i++)
-        retire(compiled->loop_entries[i].code);
-    compiled->is_compiled = false;
+    for (uint32_t i = 0; i < compiled->entry_count; i++)
+        retire(compiled->entries[i].code);
     compiled->code = interpret_call;
-    compiled->loop_entry_count = 0;
-    compiled->generation++;
+    compiled->entry_count = 0;
     set_limits(function);
 }
 
@@ -406,34 +367,34 @@ static bool run_compiled(struct vm *vm, compiled_code *code)
     return true;
 }
 
-bool jit_enter(struct vm *vm)
+static compiled_code *find_entry(const struct compiled *compiled, uint32_t start)
+{
+    for (uint32_t i = 0; i < compiled->entry_count; i++)
+        if (compiled->entries[i].start == start)
+            return compiled->entries[i].code;
+    return NULL;
+}
+
+/* Runs the newest frame from `start` on if there is code for that, at the latest now. */
+static bool enter(struct vm *vm, uint32_t start)
 {
     struct function *function = vm->frame->function;
-    struct compiled *compiled = function->compiled;
-    if (!compiled->is_compiled)
-        compile_hot(function, false, 0);
-    return !compiled->is_compiled || run_compiled(vm, compiled->code);
+    if (find_entry(function->compiled, start) == NULL)
+        compile_hot(function, start);
+    compiled_code *code = find_entry(function->compiled, start);
+    return code == NULL || run_compiled(vm, code);
 }
+
+bool jit_enter(struct vm *vm) { return enter(vm, AT_CALL); }
 
 bool jit_loop(struct vm *vm)
 {
-    struct function *function = vm->frame->function;
-    struct compiled *compiled = function->compiled;
-    uint32_t header = (uint32_t)(vm->frame->at - function->code);
-    uint32_t i = 0;
-    while (i < compiled->loop_entry_count && compiled->loop_entries[i].header != header)
-        i++;
-    if (i == LOOP_ENTRIES_MAX)
-        return true;
-    if (i == compiled->loop_entry_count)
-        compile_hot(function, true, header);
-    return i >= compiled->loop_entry_count || compiled->loop_entries[i].header != header ||
-           run_compiled(vm, compiled->loop_entries[i].code);
+    return enter(vm, (uint32_t)(vm->frame->at - vm->frame->function->code));
 }
 
 /* ---- Set-up ---- */
 
-bool jit_init(struct vm *vm, enum jit_mode mode, bool names_code, const char *log_path)
+void jit_init(struct vm *vm, enum jit_mode mode, bool names_code, const char *log_path)
 {
     struct cairn_error error;
     const struct cairn_type result = CAIRN_INTEGER(64);
@@ -442,7 +403,7 @@ bool jit_init(struct vm *vm, enum jit_mode mode, bool names_code, const char *lo
     jit.mode = mode;
     compiled_vm = vm;
     if (mode == JIT_OFF)
-        return true;
+        return;
     check(cairn_runtime_create(NULL, &jit.runtime, &error), &error);
     const struct cairn_perf_options perf = {.format = CAIRN_PERF_BOTH};
     if (names_code)
@@ -458,7 +419,8 @@ bool jit_init(struct vm *vm, enum jit_mode mode, bool names_code, const char *lo
           &error);
     jit.next_id = 1;
     jit.assumptions = heap_map(GLOBALS_MAX * sizeof(cairn_assumption *));
-    return jit.assumptions != NULL && sem_init(&job.has_ended, 0, 0) == 0;
+    if (sem_init(&job.has_ended, 0, 0) != 0)
+        fail("no semaphore");
 }
 
 void jit_destroy(void)
@@ -479,9 +441,6 @@ void jit_print_statistics(void)
     struct cairn_runtime_statistics statistics = {0};
     if (jit.runtime != NULL)
         cairn_runtime_statistics(jit.runtime, &statistics);
-    fprintf(stderr,
-            "compiled: %u functions and loops in %.0f ms, of which are in memory: %u; guards that "
-            "failed: %u\n",
-            jit.compiled_count, 1e3 * jit.compile_seconds,
-            statistics.module_count + statistics.retired_count, jit.left_count);
+    fprintf(stderr, "compiled: %u versions, of which are in memory: %u; guards that failed: %u\n",
+            jit.compiled_count, statistics.module_count + statistics.retired_count, jit.left_count);
 }

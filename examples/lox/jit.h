@@ -23,38 +23,35 @@ enum jit_mode {
 typedef lox_value compiled_code(struct closure *closure, lox_value *base, struct frame *frame,
                                 lox_value slot_0, lox_value slot_1, lox_value slot_2);
 
-enum { LOOP_ENTRIES_MAX = 8 };
+#define AT_CALL UINT32_MAX
 
-/* A version of a function that begins at a loop, with the values that the interpreter has. */
-struct loop_entry {
-    uint32_t header;
+/* A version of a function that begins with a call of it, or at the head of a loop with the values
+ * that the interpreter has. */
+struct entry {
+    uint32_t start; /* AT_CALL, or an instruction */
     compiled_code *code;
 };
 
 /* What the compiler knows of a function. */
 struct compiled {
     compiled_code *code; /* called by compiled code; the interpreter's entry, if there is none */
-    bool is_compiled;
-    bool is_refused; /* never compile it again */
+    bool is_refused;     /* never compile it again */
     bool avoids_loop_types;
-    uint32_t versions;   /* how often it was compiled */
-    uint32_t generation; /* how often its code was discarded */
-    uint32_t loop_entry_count;
-    struct loop_entry loop_entries[LOOP_ENTRIES_MAX];
+    uint32_t versions; /* how often it was compiled */
+    uint32_t entry_count;
+    struct entry *entries;
 };
 
 #ifdef LOX_HAS_COMPILER
 
 #define JIT_DEFAULT JIT_ON
 
-/* Writes the names of compiled code for perf if `names_code` is set, and a log if
- * `log_path` is not NULL. Returns false if there is no
- * memory. */
-bool jit_init(struct vm *vm, enum jit_mode mode, bool names_code, const char *log_path);
+/* Writes the names of compiled code for perf if `names_code` is set, and a log if `log_path` is not
+ * NULL. */
+void jit_init(struct vm *vm, enum jit_mode mode, bool names_code, const char *log_path);
 void jit_destroy(void);
 void jit_print_statistics(void);
 
-/* Prepares a function of the compiler's. */
 void jit_add_function(struct function *function);
 
 /* Called for a new frame whose function is hot. May run it to its end: then its result is on the
@@ -72,7 +69,7 @@ void jit_redefined(struct vm *vm, uint32_t global);
 #define JIT_DEFAULT JIT_OFF
 
 #define jit_init(vm, mode, names_code, log_path)                                                   \
-    ((void)(vm), (void)(names_code), (void)(log_path), (mode) == JIT_OFF)
+    ((void)(vm), (void)(mode), (void)(names_code), (void)(log_path))
 #define jit_destroy() (void)0
 #define jit_print_statistics() (void)0
 #define jit_add_function(function) (void)(function)

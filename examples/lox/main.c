@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 enum { EXIT_USAGE = 64, EXIT_STATIC = 65, EXIT_RUN_TIME = 70, EXIT_FILE = 74 };
+enum { SOURCE_MAX = 1 << 30 }; /* bytes, so no string is too long */
 
 struct options {
     struct heap_options heap;
@@ -27,8 +28,7 @@ static const char usage[] =
     "  --gc-stress        collect garbage at each allocation\n"
     "  --heap-limit=MIB   memory for objects, at most\n"
     "  --young=KIB        size of the young generation\n"
-    "  --jit=MODE         off, on, always (compile at the first call), loops (at the first back "
-    "edge)\n"
+    "  --jit=MODE         off, on, always (at the first call), loops (at the first back edge)\n"
     "  --log=FILE         record what compiled code does, for cairn report\n"
     "  --perf             write the names of compiled code for Linux perf, in /tmp\n"
     "  --statistics       print figures of the heap at the end, on standard error\n";
@@ -94,25 +94,16 @@ static int run_source(struct vm *vm, const char *source, size_t size)
 
 static int run_file(struct vm *vm, const char *path)
 {
-    char *source = NULL;
-    size_t size = 0;
     FILE *file = fopen(path, "rb");
-    FILE *copy = open_memstream(&source, &size);
-    if (copy == NULL)
-        heap_exhausted();
-    char part[4096];
-    for (size_t count; file != NULL && (count = fread(part, 1, sizeof part, file)) > 0;)
-        fwrite(part, 1, count, copy);
-    bool is_read = file != NULL && !ferror(file);
+    char *source = heap_map(SOURCE_MAX);
+    size_t size = file != NULL ? fread(source, 1, SOURCE_MAX, file) : 0;
+    bool is_read = file != NULL && feof(file);
     if (file != NULL)
         fclose(file);
-    if (fclose(copy) != 0)
-        heap_exhausted();
-    if (!is_read)
-        fprintf(stderr, "Could not open file \"%s\".\n", path);
-    int status = is_read ? run_source(vm, source, size) : EXIT_FILE;
-    free(source);
-    return status;
+    if (is_read)
+        return run_source(vm, source, size);
+    fprintf(stderr, "Could not read file \"%s\".\n", path);
+    return EXIT_FILE;
 }
 
 /* Runs each line. Errors end the line, and not the session. */
@@ -126,7 +117,7 @@ static void run_lines(struct vm *vm)
             fputs("> ", stdout);
         fflush(stdout);
         ssize_t size = getline(&line, &capacity, stdin);
-        if (size < 0)
+        if (size < 0 || size > SOURCE_MAX)
             break;
         run_source(vm, line, (size_t)size);
     }
@@ -146,9 +137,8 @@ static void *run_all(void *argument)
     static struct vm vm;
     static int status;
     const struct options *options = argument;
-    if (!vm_init(&vm, &options->heap) ||
-        !jit_init(&vm, options->jit, options->names_code, options->log_path))
-        heap_exhausted();
+    vm_init(&vm, &options->heap);
+    jit_init(&vm, options->jit, options->names_code, options->log_path);
     if (options->path != NULL)
         status = run_file(&vm, options->path);
     else
@@ -174,7 +164,7 @@ int main(int argc, char **argv)
     pthread_attr_t attributes;
     void *status;
     void *stack = heap_map(stack_bytes);
-    if (stack == NULL || pthread_attr_init(&attributes) != 0 ||
+    if (pthread_attr_init(&attributes) != 0 ||
         pthread_attr_setstack(&attributes, stack, stack_bytes) != 0 ||
         pthread_create(&thread, &attributes, run_all, &options) != 0)
         heap_exhausted();

@@ -58,12 +58,11 @@ struct string {
 };
 
 struct function; /* code.h */
-struct vm;
 
+/* A function of C without parameters. */
 struct native {
     struct object object;
-    uint32_t arity;
-    lox_value (*call)(struct vm *vm, const lox_value *arguments);
+    lox_value (*call)(void);
 };
 
 /* A variable that closures share. A local variable that is captured is replaced by its box at the
@@ -159,6 +158,11 @@ static inline struct instance *as_instance(lox_value value)
 static inline struct shape *shape_of(const struct instance *instance)
 {
     return instance->object.identity;
+}
+
+static inline size_t instance_size(const struct shape *shape)
+{
+    return sizeof(struct instance) + shape->inline_capacity * sizeof(lox_value);
 }
 
 static inline struct function *function_of(const struct closure *closure)

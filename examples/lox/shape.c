@@ -106,10 +106,10 @@ static struct shape *shape_with(struct heap *heap, struct shape *shape, const st
     next->name = name;
     next->field_count = shape->field_count + 1;
     heap->is_paused = true; /* only the table will refer to it */
-    bool has_memory = table_set(heap, &shape->transitions, name, object_value(next));
+    table_set(heap, &shape->transitions, name, object_value(next));
     heap->is_paused = false;
     shape->class->shape_count++;
-    return has_memory ? next : NULL;
+    return next;
 }
 
 /* ---- Classes ---- */
@@ -124,7 +124,7 @@ struct class *class_new(struct heap *heap, struct string *name)
     heap->is_paused = true; /* nothing refers to the class yet */
     class->root = shape_new(heap, class, 0);
     heap->is_paused = false;
-    return class->root != NULL ? class : NULL;
+    return class;
 }
 
 bool class_inherit(struct heap *heap, struct class *class, const struct class *superclass)
@@ -137,12 +137,11 @@ bool class_inherit(struct heap *heap, struct class *class, const struct class *s
     return class->methods != NULL;
 }
 
-bool class_add_method(struct heap *heap, struct class *class, struct string *name,
-                      struct closure *method, bool is_init)
+bool class_add_method(struct heap *heap, struct class *class, struct closure *method)
 {
-    if (is_init)
+    if (function_of(method)->is_initializer)
         class->init = method;
-    return table_set(heap, &class->methods, name, object_value(method));
+    return table_set(heap, &class->methods, function_of(method)->name, object_value(method));
 }
 
 bool class_end(struct heap *heap, struct class *class, uint32_t field_count)
@@ -213,14 +212,13 @@ static struct shape *unique_with(struct heap *heap, struct shape *shape, const s
     struct shape *unique = shape;
     if (shape->fields == NULL)
         unique = shape_new(heap, shape->class, shape->inline_capacity);
-    bool has_memory = unique != NULL;
-    heap->is_paused = true; /* nothing refers to a new shape yet */
-    for (const struct shape *at = shape; has_memory && at->parent != NULL; at = at->parent)
-        has_memory = table_set(heap, &unique->fields, at->name, at->field_count - 1);
-    has_memory = has_memory && table_set(heap, &unique->fields, name, shape->field_count);
-    heap->is_paused = false;
-    if (!has_memory)
+    if (unique == NULL)
         return NULL;
+    heap->is_paused = true; /* nothing refers to a new shape yet */
+    for (const struct shape *at = shape; at->parent != NULL; at = at->parent)
+        table_set(heap, &unique->fields, at->name, at->field_count - 1);
+    table_set(heap, &unique->fields, name, shape->field_count);
+    heap->is_paused = false;
     unique->field_count = shape->field_count;
     return unique;
 }
@@ -230,13 +228,11 @@ bool property_find_store(struct heap *heap, lox_value *root, const struct string
 {
     struct shape *shape = shape_of(as_instance(*root));
     uint32_t slot = shape_slot(shape, name);
-    bool is_inline = slot < shape->inline_capacity;
     *found = (struct site_case){.key = shape, .target = shape, .slot = slot};
-    found->access = is_inline ? ACCESS_INLINE : ACCESS_MORE;
+    found->access = slot < shape->inline_capacity ? ACCESS_INLINE : ACCESS_MORE;
     if (slot < shape->field_count)
         return true;
-    found->access = is_inline ? ACCESS_ADD_INLINE : ACCESS_ADD_MORE;
-    if (!is_inline && !reserve_more(heap, root, slot - shape->inline_capacity))
+    if (found->access == ACCESS_MORE && !reserve_more(heap, root, slot - shape->inline_capacity))
         return false;
     if (shape->fields == NULL && shape->field_count < SHARED_FIELDS_MAX &&
         shape->class->shape_count < SHAPES_PER_CLASS_MAX) {
@@ -253,11 +249,11 @@ bool field_set(struct heap *heap, lox_value *root, const lox_value *value,
 {
     struct shape *shape = found->target;
     struct object *changed = as_object(*root);
-    if (found->access == ACCESS_INLINE || found->access == ACCESS_ADD_INLINE) {
+    if (found->access == ACCESS_INLINE) {
         as_instance(*root)->values[found->slot] = *value;
     } else {
         uint32_t place = found->slot - shape->inline_capacity;
-        if (found->access == ACCESS_ADD_MORE && !reserve_more(heap, root, place))
+        if (!reserve_more(heap, root, place))
             return false;
         as_instance(*root)->more->values[place] = *value;
         changed = &as_instance(*root)->more->object;

@@ -39,8 +39,7 @@ struct class *class_new(struct heap *heap, struct string *name);
 /* Copies the methods of the superclass to a class that has no methods. */
 bool class_inherit(struct heap *heap, struct class *class, const struct class *superclass);
 
-bool class_add_method(struct heap *heap, struct class *class, struct string *name,
-                      struct closure *method, bool is_init);
+bool class_add_method(struct heap *heap, struct class *class, struct closure *method);
 
 /* Ends a class: it can have instances, and their methods set `field_count` more fields than those
  * of the superclass. */
@@ -58,7 +57,6 @@ bool property_find(const struct shape *shape, const struct string *name, struct 
 bool property_find_store(struct heap *heap, lox_value *instance, const struct string *name,
                          struct site_case *found);
 
-/* Reads a field that was found. */
 lox_value field_get(const struct instance *instance, const struct site_case *found);
 
 /* Stores into a field that property_find_store found, for this instance or another one of the same
@@ -70,8 +68,7 @@ bool field_set(struct heap *heap, lox_value *instance, const lox_value *value,
 static inline struct instance *instance_new(struct heap *heap, const struct class *class)
 {
     struct shape *shape = class->root;
-    struct instance *instance = heap_new(
-        heap, KIND_INSTANCE, sizeof *instance + shape->inline_capacity * sizeof(lox_value));
+    struct instance *instance = heap_new(heap, KIND_INSTANCE, instance_size(shape));
     if (instance == NULL)
         return NULL;
     instance->object.identity = shape;

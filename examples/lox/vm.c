@@ -57,65 +57,49 @@ uint32_t global_number(struct vm *vm, struct string *name)
     if (known != NULL)
         return (uint32_t)*known;
     globals->names = array_grow(globals->names, globals->count, sizeof *globals->names);
-    if (globals->count == GLOBALS_MAX ||
-        !table_set(&vm->heap, &globals->numbers, name, globals->count))
+    if (globals->count == GLOBALS_MAX)
         heap_exhausted();
+    table_set(&vm->heap, &globals->numbers, name, globals->count);
     globals->values[globals->count] = UNDEFINED;
     globals->names[globals->count] = name;
     return globals->count++;
 }
 
-static lox_value clock_native(struct vm *vm, const lox_value *arguments)
-{
-    (void)vm;
-    (void)arguments;
-    return number_value((double)clock() / CLOCKS_PER_SEC);
-}
+static lox_value clock_native(void) { return number_value((double)clock() / CLOCKS_PER_SEC); }
 
 /* ---- Set-up ---- */
 
-bool vm_init(struct vm *vm, const struct heap_options *options)
+void vm_init(struct vm *vm, const struct heap_options *options)
 {
     *vm = (struct vm){.stack = heap_map((STACK_SLOTS + REGISTER_SLOTS) * sizeof *vm->stack),
                       .frames = heap_map((FRAMES_MAX + FRAMES_SPARE) * sizeof *vm->frames)};
     vm->globals.values = heap_map(GLOBALS_MAX * sizeof *vm->globals.values);
     vm->globals.are_assigned = heap_map(GLOBALS_MAX);
-    if (!heap_init(&vm->heap, options) || vm->stack == NULL || vm->frames == NULL ||
-        vm->globals.values == NULL || vm->globals.are_assigned == NULL)
-        return false;
-    vm->top = vm->stack;
-    vm->frame = vm->frames;
-    vm->frame->base = vm->stack;
-    heap_add_roots(&vm->heap, visit_roots, vm);
-    vm->heap.is_paused = true; /* not all of this is in a root yet */
+    heap_init(&vm->heap, options, visit_roots, vm);
     vm->init_name = string_intern(&vm->heap, "init", 4);
-    struct string *clock_name = string_intern(&vm->heap, "clock", 5);
     struct native *native = heap_new_old(&vm->heap, KIND_NATIVE, sizeof *native);
-    if (vm->init_name == NULL || clock_name == NULL || native == NULL)
-        return false;
-    native->call = clock_native; /* without parameters */
-    vm->globals.values[global_number(vm, clock_name)] = object_value(native);
-    vm->heap.is_paused = false;
-    return true;
+    native->call = clock_native;
+    uint32_t number = global_number(vm, string_intern(&vm->heap, "clock", 5));
+    vm->globals.values[number] = object_value(native);
 }
 
 /* ---- Errors ---- */
 
-/* Writes the frames of compiled code that waits. */
-static void complete_frames(struct vm *vm)
+struct frame *complete_frames(struct frame *frame)
 {
-    for (struct frame *frame = vm->frames; frame <= vm->frame; frame++) {
-        const struct waiting *waiting = waiting_of(frame);
-        if (waiting == NULL)
-            continue;
-        if (frame == vm->frame)
-            vm->frame += waiting->frame_count - 1;
-        struct closure *closure = frame->closure;
-        for (uint32_t i = 0; i < waiting->frame_count; i++)
-            frame[i] = (struct frame){closure, waiting->frames[i].function, waiting->frames[i].at,
-                                      frame->base};
-        frame += waiting->frame_count - 1;
+    const struct waiting *waiting = waiting_of(frame);
+    if (waiting == NULL)
+        return frame;
+    lox_value *base = frame->base;
+    for (uint32_t i = 0; i < waiting->frame_count; i++) {
+        struct closure *closure = waiting->frames[i].closure;
+        frame[i].base = base + waiting->frames[i].base;
+        if (i > 0)
+            frame[i].closure = closure != NULL ? closure : as_closure(*frame[i].base);
+        frame[i].function = waiting->frames[i].function;
+        frame[i].at = waiting->frames[i].at;
     }
+    return frame + waiting->frame_count - 1;
 }
 
 /* Prints the stack, innermost first, but not the middle of a very deep one. */
@@ -144,7 +128,11 @@ bool runtime_error(struct vm *vm, const char *format, ...)
     vfprintf(stderr, format, arguments);
     va_end(arguments);
     fputc('\n', stderr);
-    complete_frames(vm);
+    for (struct frame *frame = vm->frames; frame <= vm->frame; frame++) {
+        frame = complete_frames(frame);
+        if (frame > vm->frame)
+            vm->frame = frame;
+    }
     print_stack(vm);
     return false;
 }

@@ -30,12 +30,15 @@ struct frame {
 /* What is the same each time that compiled code waits at a certain call: which of its slots memory
  * has, and the frames of the function and of those inlined into it, which are then not written. */
 struct waiting {
-    struct waiting *next; /* in a list of all; see compiled.c */
+    struct waiting *next; /* in a list of all */
     uint32_t frame_count;
+    uint32_t height; /* of the stack, from the first frame's base */
     uint32_t slot_count;
     struct {
+        struct closure *closure; /* NULL: the first frame's own, or in slot `base` */
         struct function *function;
         const instruction *at;
+        uint32_t base;
     } frames[FRAMES_SPARE];
     uint32_t slots[]; /* from the first frame's base: those that can be objects that move */
 };
@@ -66,9 +69,12 @@ struct vm {
     struct heap heap;
 };
 
-/* Returns false if there is not enough memory. What a VM has is released by the end of the process.
- */
-bool vm_init(struct vm *vm, const struct heap_options *options);
+/* What a VM has is released by the end of the process. */
+void vm_init(struct vm *vm, const struct heap_options *options);
+
+/* Writes the frames of compiled code that waits, and returns the newest of them; for another frame,
+ * returns that. */
+struct frame *complete_frames(struct frame *frame);
 
 /* Returns the number of a global variable. */
 uint32_t global_number(struct vm *vm, struct string *name);
