@@ -469,11 +469,10 @@ static void reload(struct emitter *e)
  * they and the frames are. */
 static void wait(struct emitter *e, bool writes_all)
 {
-    static struct waiting *all; /* kept to the end */
     struct waiting *record = heap_zeroed(sizeof *record + e->height * sizeof *record->slots);
     uint32_t index = record->frame_count = e->depth + 1;
-    record->next = all;
-    all = record;
+    record->next = e->input->vm->records;
+    e->input->vm->records = record;
     record->height = e->height;
     for (const struct activation *a = e->top; a != NULL; a = a->parent) {
         record->frames[--index].closure = a->closure;

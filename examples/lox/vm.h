@@ -65,6 +65,7 @@ struct vm {
     lox_value *stack;
     struct globals globals;
     struct function *functions; /* all that were compiled */
+    struct waiting *records;    /* of compiled code that waits; kept to the end */
     struct string *init_name;
     struct heap heap;
 };
