@@ -62,7 +62,7 @@ cmp_ok share("$data.jit", qr/^fib#\d/), '>', 1, 'the dump names the Lox function
 (undef, $out) = run_with('/dev/null', $perf, 'script', '-i', "$data.jit", '-F', 'ip,sym');
 my @chains = grep { /^\s*[0-9a-f]+ fib#/ } split /\n\n+/, $out;
 my $deep = grep { my $count = () = /fib#/g; $count > 3 } @chains;
-my $whole = grep { /run_compiled|jit_enter/ } @chains;
+my $whole = grep { m{^\s*[0-9a-f]+ (?:run_compiled|enter|jit_enter)\b}m } @chains;
 cmp_ok scalar @chains, '>', 0, 'there are chains';
 cmp_ok $deep, '>', @chains / 2, 'chains go through compiled frames';
 cmp_ok $whole, '>', @chains / 2, 'chains reach the C function that called the code';
