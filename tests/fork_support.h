@@ -22,7 +22,8 @@ static inline bool fork_breaks_the_allocator(void)
 #endif
 }
 
-/* How many children a test forks that forks `usual` ones natively. An emulator takes a second for some. */
+/* How many children a test forks that forks `usual` ones natively. An emulator takes a second for
+ * some. */
 static inline int fork_rounds(int usual)
 {
     return getenv("CAIRN_TEST_EMULATED") != NULL ? (usual + 3) / 4 : usual;
