@@ -48,15 +48,15 @@ sub prints_all {
 
 sub prints { prints_all([@_]) }
 
-# Each call is the expected result, the function and its arguments. Under an emulator, where LLVM takes a second, each
-# is compiled at one level.
+# Each call is the expected result, the function and its arguments. Under an emulator, where LLVM takes a second, and in
+# repeated builds each is compiled at one level.
 sub prints_results {
     my ($file, @calls) = @_;
     my @levels = ('-O0', '-O2');
     prints_all(map {
         my $number = $_;
         map { [$calls[$number][0] . "\n", 'run', $file, $_, '--call', @{$calls[$number]}[1 .. $#{$calls[$number]}]] }
-            $emulator eq '' ? @levels : $levels[$number % 2];
+            $emulator . ($ENV{CAIRN_TEST_REPEATED} // '') eq '' ? @levels : $levels[$number % 2];
     } 0 .. $#calls);
 }
 
