@@ -1242,7 +1242,7 @@ subtest 'run: --target for this machine lists what the library makes of sites' =
     my $triple = $emulator =~ /aarch64/ ? 'aarch64-linux-gnu' : $emulator =~ /ppc64le/ ? 'powerpc64le-linux-gnu'
         : $is_word ? return : 'x86_64-linux-gnu';
     my ($pointer, $null) = $run_version < 15 ? ('i64*', 'i8* null') : ('ptr', 'ptr null');
-    for my $round (1 .. 8) {
+    for my $round (1 .. $emulator eq '' ? 8 : 3) {
         my $body = '';
         for my $id (1 .. 40) {
             my $size = int(rand 9) * ($is_word ? 4 : 1) + ($is_word ? 0 : int rand 16);
@@ -1378,7 +1378,7 @@ subtest 'run: an object is like the IR that it was made of' => sub {
         $text =~ s/^declare (void \@(?:callee|use|done|varied)\(.*\))/define $1 {\n  ret void\n}/mg;
         $text =~ s/^declare (([^\@]+) \@(?:outside|value|number|vector|__gxx_personality_v0)\(.*\))/define $1 {\n  ret $2 zeroinitializer\n}/mg;
         my $file = spit("$name-defined.ll", $text);
-        for my $level ('-O0', '-O2') {
+        for my $level ($emulator eq '' ? '-O0' : (), '-O2') {
             my ($status, $out, $err) = cairn('compile', $file, $level, '-o', "$folder/$name.o");
             if ($status != 0) {
                 my ($refused, $said, $why) = cairn('run', $file, $level, '--sites');
