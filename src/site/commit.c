@@ -96,16 +96,23 @@
  *      change is not superseded, it is written once more, with a new number and another barrier. It
  *      reads the count both before and after it is settled. So if it misses an undo, that undo
  *      finds it settled.
- *  (H) Between a change's store of `latest` and its store of the word, another change may do both.
- *      So a change reads `latest` after it has written the word, and repeats both stores if
- *      `latest` is another change's.
+ *  (H) Between two stores of a change, others may make all of theirs. So a change reads the numbers
+ *      after it has written the word, and repeats its stores if they are another change's. It
+ *      stores `latest` before `highest`, so whoever finds its number in `highest` finds that the
+ *      site has a change with a number, too. When the barrier has succeeded, all stores that were
+ *      made before are visible. Then a change is written again, with a new number and another
+ *      barrier, if the numbers do not tell an order: if it is the latest, but superseded, or the
+ *      site does not have its instruction; if it is not the latest, but no larger number was
+ *      written; if a change without a barrier was written later, but the site still has this one's
+ *      instruction; if another change was settled while this one was. For the same reason, a change
+ *      that fails also replaces its instruction if it finds it after one without a barrier.
  * So whichever changes fail while others wait for their barriers, the site finally does what the
- * last successful change requested. There are two exceptions. A change has no fence between its
- * stores and its check (H), and a change without a barrier makes no atomic read-modify-write,
- * because either would double the time of a change without a barrier. So the check misses a change
- * that is made while the stores wait in the core's store buffer. And if a change is settled between
- * two of the stores that settle or undo another change, the other change may write the settled
- * instruction after the settled change's own barrier.
+ * last successful change requested. There are two exceptions. A change without a barrier makes no
+ * atomic read-modify-write and has no fence between its stores and its check (H), because either
+ * would double its time. So if two of them are made in the same nanoseconds, `settled` may be the
+ * instruction of the other one, which a change that fails later then restores. And if a change is
+ * settled between two of the stores that settle or undo another change, the other change may write
+ * the settled instruction after the settled change's own barrier.
  *
  * No step waits for another thread. A signal handler may patch the site whose change it interrupts.
  *
@@ -262,14 +269,23 @@ static void note_number(struct change *change)
         store(&site->superseded, highest);
     if (reaches(highest, change->sequence))
         change->sequence = take_numbers(site, 1);
-    store(&site->highest, change->sequence);
     store(&site->latest, change->sequence);
+    store(&site->highest, change->sequence);
 }
 
 /* Whether no other change was written since (H). */
 static bool is_latest(const struct change *change)
 {
     return load(&change->site->latest) == change->sequence;
+}
+
+/* Whether the site has the change's instruction although one without a barrier was written since,
+ * which asked for another (H). */
+static bool has_overwritten(const struct change *change)
+{
+    const cairn_site *site = change->site;
+    return load(&site->latest) == 0 && settled(site) != change->bits &&
+           word_read_instruction(site) == change->bits;
 }
 
 static enum cairn_status write_changes(const struct change_list *list, struct cairn_error *error)
@@ -305,7 +321,7 @@ void commit_at_once(struct change *change)
         atomic_store_explicit(&site->settled, change->bits, memory_order_release);
         store(&site->latest, 0);
         store_instruction(change);
-    } while (load(&site->latest) != 0);
+    } while (load(&site->latest) != 0 || settled(site) != change->bits);
     plan_release(change);
 }
 
@@ -319,7 +335,8 @@ static bool next_undo(struct change *change, bool is_first)
     cairn_site *site = change->site;
     if (is_first)
         change->undo_from = change->undo_to = change->bits;
-    if (is_first ? !is_latest(change) : change->undo_from == change->undo_to)
+    if (is_first ? !is_latest(change) && !has_overwritten(change)
+                 : change->undo_from == change->undo_to)
         return false;
     atomic_fetch_add_explicit(&site->undone, 1, memory_order_seq_cst);
     atomic_fetch_add_explicit(code_space_undone(site->table->space), 1, memory_order_seq_cst);
@@ -364,7 +381,9 @@ static enum cairn_status undo_all(const struct change_list *list, struct cairn_e
 static bool is_superseded(const struct change *change)
 {
     const cairn_site *site = change->site;
-    return load(&site->latest) == 0 || reaches(load(&site->superseded), change->sequence);
+    uint32_t latest = load(&site->latest);
+    return latest == 0 ||
+           (latest != change->sequence && reaches(load(&site->superseded), change->sequence));
 }
 
 /* Whether the site's change was undone, or another one of the site, since it was written. */
@@ -373,14 +392,26 @@ static bool is_disturbed(const struct change *change)
     return load(&change->site->undone) != change->undone;
 }
 
-/* Settles the changes (G). `undone` is the count of the whole space before they were written. If it
- * is unchanged, which is the usual case, the sites need not be checked. Returns false if some of
- * the sites may have lost their new instruction. */
+/* Whether the site may have lost the change's instruction (G), or others that were written at the
+ * same moment have left numbers that do not tell the order (H). */
+static bool must_repeat(const struct change *change)
+{
+    const cairn_site *site = change->site;
+    if (is_latest(change))
+        return is_disturbed(change) || reaches(load(&site->superseded), change->sequence) ||
+               word_read_instruction(site) != change->bits;
+    if (is_superseded(change))
+        return has_overwritten(change);
+    return is_disturbed(change) || !reaches(load(&site->highest), change->sequence);
+}
+
+/* Settles the changes. Returns false if they must be written again. `undone` is the count of the
+ * whole space before they were written: if it is unchanged, which is the usual case, nothing was
+ * undone meanwhile (G). */
 static bool settle_all(struct code_space *space, const struct change_list *list, uint32_t undone)
 {
-    bool checks = load(code_space_undone(space)) != undone;
-    for (size_t i = 0; checks && i < list->count; i++)
-        if (is_disturbed(change_at(list, i)) && !is_superseded(change_at(list, i)))
+    for (size_t i = 0; i < list->count; i++)
+        if (must_repeat(change_at(list, i)))
             return false;
     for (size_t i = 0; i < list->count; i++) {
         struct change *change = change_at(list, i);
@@ -388,11 +419,13 @@ static bool settle_all(struct code_space *space, const struct change_list *list,
             continue;
         change->is_settled = true;
         atomic_store_explicit(&change->site->settled, change->bits, memory_order_release);
+        if (is_superseded(change)) /* and what was settled since may be lost */
+            return false;
         store(&change->site->superseded, change->sequence);
     }
     /* Undoing that begins after this fence finds the settled changes. */
     atomic_thread_fence(memory_order_seq_cst);
-    checks = load(code_space_undone(space)) != undone;
+    bool checks = load(code_space_undone(space)) != undone;
     for (size_t i = 0; checks && i < list->count; i++)
         if (change_at(list, i)->is_settled && is_disturbed(change_at(list, i)))
             return false;

@@ -1,0 +1,166 @@
+/*
+ * Changes of a site that are interrupted at each of their instructions by another change of the
+ * site, as by a signal handler, or by a thread that runs meanwhile. The processor's trap flag
+ * raises SIGTRAP after each instruction, and the handler makes the other change.
+ *
+ * Whichever of the two fail: afterwards the site does what one of those that succeeded has asked
+ * for, and a change that fails then leaves it so.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "tests/barrier_support.h"
+#include "tests/code_support.h"
+#include "tests/site_support.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <ucontext.h>
+
+enum { TRAP_FLAG = 0x100, MANY = 100000, STRIDE_REPEATED = 16 };
+
+/* ---- Changes ---- */
+
+/* What a site can be made to do, and what its function then returns. */
+enum deed { NOTHING, NEAR_ONE, NEAR_TWO, DEEDS };
+
+enum outcome { RELAXED, SUCCEEDS, FAILS, OUTCOMES };
+
+struct wanted {
+    enum deed deed;
+    enum outcome outcome;
+};
+
+static struct site_fixture fixture;
+
+static bool end_barrier(void *user)
+{
+    const enum outcome *outcome = user;
+    return *outcome == SUCCEEDS;
+}
+
+/* Returns whether the change has the outcome that is wanted. */
+static bool change(struct wanted wanted)
+{
+    static enum outcome outcomes[OUTCOMES] = {RELAXED, SUCCEEDS, FAILS};
+    const void *const targets[DEEDS] = {NULL, fixture.near_one, fixture.near_two};
+    enum cairn_strength strength = wanted.outcome == RELAXED ? CAIRN_RELAXED : CAIRN_SYNC;
+    support_set_barrier((struct support_barrier){end_barrier, &outcomes[wanted.outcome]});
+    enum cairn_status status =
+        wanted.deed == NOTHING
+            ? cairn_site_nop(fixture.site, strength, NULL)
+            : cairn_site_call(fixture.site, targets[wanted.deed], strength, NULL);
+    return status == (wanted.outcome == FAILS ? CAIRN_ERROR_SYSTEM : CAIRN_OK);
+}
+
+/* ---- Interrupting ---- */
+
+static struct {
+    struct wanted interrupted;
+    struct wanted interrupting;
+    int stop_at; /* after so many instructions */
+    int steps;
+    bool is_right;
+} now;
+
+/* The interrupted change has its own barrier then. */
+static void stepped(int signal, siginfo_t *info, void *context)
+{
+    static enum outcome outcome;
+    (void)signal;
+    (void)info;
+    if (now.steps++ < now.stop_at)
+        return;
+    ((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL] &= ~(greg_t)TRAP_FLAG;
+    now.is_right = change(now.interrupting);
+    outcome = now.interrupted.outcome;
+    support_set_barrier((struct support_barrier){end_barrier, &outcome});
+}
+
+/* Returns false if the change has ended before. */
+static bool change_interrupted(void)
+{
+    now.steps = 0;
+    __asm__ volatile("pushfq; orq $0x100, (%%rsp); popfq" ::: "memory", "cc");
+    bool is_right = change(now.interrupted);
+    __asm__ volatile("pushfq; andq $~0x100, (%%rsp); popfq" ::: "memory", "cc");
+    ck_assert(is_right);
+    if (now.steps <= now.stop_at)
+        return false;
+    ck_assert(now.is_right);
+    return true;
+}
+
+static bool may_do(enum deed found, enum deed before)
+{
+    bool first_succeeds = now.interrupted.outcome != FAILS;
+    bool second_succeeds = now.interrupting.outcome != FAILS;
+    return (first_succeeds && found == now.interrupted.deed) ||
+           (second_succeeds && found == now.interrupting.deed) ||
+           (!first_succeeds && !second_succeeds && found == before);
+}
+
+static void check_site(enum deed before)
+{
+    long found = fixture.function();
+    ck_assert(change((struct wanted){(enum deed)((found + 1) % DEEDS), FAILS}));
+    long left = fixture.function();
+    ck_assert_msg(
+        may_do((enum deed)found, before) && left == found,
+        "a change from %d to %d (outcome %d), interrupted after %d instructions by one to "
+        "%d (%d): %ld, and after one that failed %ld",
+        (int)before, (int)now.interrupted.deed, (int)now.interrupted.outcome, now.stop_at,
+        (int)now.interrupting.deed, (int)now.interrupting.outcome, found, left);
+}
+
+static void interrupt_everywhere(enum outcome interrupted, enum outcome interrupting,
+                                 uint64_t *random)
+{
+    int stride = getenv("CAIRN_TEST_REPEATED") != NULL ? STRIDE_REPEATED : 1;
+    now.stop_at = (int)(support_random(random) % (unsigned)stride);
+    for (; now.stop_at < MANY; now.stop_at += stride) {
+        uint64_t choice = support_random(random);
+        struct wanted before = {NOTHING, choice % 2 == 0 ? RELAXED : SUCCEEDS};
+        now.interrupted = (struct wanted){NEAR_ONE, interrupted};
+        now.interrupting = (struct wanted){choice / 2 % 4 == 0 ? NEAR_ONE : NEAR_TWO, interrupting};
+        ck_assert(change(before));
+        if (!change_interrupted())
+            return;
+        check_site(before.deed);
+    }
+    ck_abort_msg("the change does not end");
+}
+
+static void test_interrupting(enum outcome interrupted)
+{
+    static uint8_t region[SITE_REGION_MAX];
+    const struct site_shape shape = site_calling_patchpoint(region);
+    const struct sigaction action = {.sa_sigaction = stepped, .sa_flags = SA_SIGINFO};
+    uint64_t random = support_seed();
+    site_load(&fixture, CAIRN_CODE_MODE_DUAL, &shape);
+    sigaction(SIGTRAP, &action, NULL);
+    for (enum outcome interrupting = 0; interrupting < OUTCOMES; interrupting++)
+        interrupt_everywhere(interrupted, interrupting, &random);
+    support_set_barrier((struct support_barrier){0});
+    site_unload(&fixture);
+}
+
+START_TEST(a_change_without_a_barrier) { test_interrupting(RELAXED); }
+END_TEST
+
+START_TEST(a_change_whose_barrier_succeeds) { test_interrupting(SUCCEEDS); }
+END_TEST
+
+START_TEST(a_change_whose_barrier_fails) { test_interrupting(FAILS); }
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("changes interrupted at each instruction");
+    TCase *tests = tcase_create("interrupted");
+    tcase_set_timeout(tests, 120);
+    tcase_add_test(tests, a_change_without_a_barrier);
+    tcase_add_test(tests, a_change_whose_barrier_succeeds);
+    tcase_add_test(tests, a_change_whose_barrier_fails);
+    suite_add_tcase(suite, tests);
+    return site_main(suite);
+}
