@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <ucontext.h>
 
-enum { TRAP_FLAG = 0x100, MANY = 100000, STRIDE_REPEATED = 16 };
+enum { TRAP_FLAG = 0x100, MANY = 100000, STRIDE_REPEATED = 64 };
 
 /* ---- Changes ---- */
 
