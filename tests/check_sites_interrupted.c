@@ -1,10 +1,10 @@
 /*
- * Changes of a site that are interrupted at each of their instructions by another change of the
- * site, as by a signal handler, or by a thread that runs meanwhile. The processor's trap flag
- * raises SIGTRAP after each instruction, and the handler makes the other change.
+ * Changes of a site that are interrupted at each of their instructions by one to three other
+ * changes of the site, as by a signal handler, or by a thread that runs meanwhile. The processor's
+ * trap flag raises SIGTRAP after each instruction, and the handler makes the other changes.
  *
- * Whichever of the two fail: afterwards the site does what one of those that succeeded has asked
- * for, and a change that fails then leaves it so.
+ * Whichever of them fail: afterwards the site does what the interrupted change has asked for, or
+ * the last of the others that has succeeded, and a change that fails then leaves it so.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <ucontext.h>
 
-enum { TRAP_FLAG = 0x100, MANY = 100000, STRIDE_REPEATED = 64 };
+enum { TRAP_FLAG = 0x100, MANY = 100000, STRIDE_REPEATED = 64, OTHERS = 3 };
 
 /* ---- Changes ---- */
 
@@ -56,7 +56,8 @@ static bool change(struct wanted wanted)
 
 static struct {
     struct wanted interrupted;
-    struct wanted interrupting;
+    struct wanted others[OTHERS];
+    int other_count;
     int stop_at; /* after so many instructions */
     int steps;
     bool is_right;
@@ -71,7 +72,9 @@ static void stepped(int signal, siginfo_t *info, void *context)
     if (now.steps++ < now.stop_at)
         return;
     ((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL] &= ~(greg_t)TRAP_FLAG;
-    now.is_right = change(now.interrupting);
+    now.is_right = true;
+    for (int i = 0; i < now.other_count; i++)
+        now.is_right &= change(now.others[i]);
     outcome = now.interrupted.outcome;
     support_set_barrier((struct support_barrier){end_barrier, &outcome});
 }
@@ -90,13 +93,21 @@ static bool change_interrupted(void)
     return true;
 }
 
+/* Whether the site may do this afterwards. */
 static bool may_do(enum deed found, enum deed before)
 {
-    bool first_succeeds = now.interrupted.outcome != FAILS;
-    bool second_succeeds = now.interrupting.outcome != FAILS;
-    return (first_succeeds && found == now.interrupted.deed) ||
-           (second_succeeds && found == now.interrupting.deed) ||
-           (!first_succeeds && !second_succeeds && found == before);
+    bool interrupted_succeeds = now.interrupted.outcome != FAILS;
+    bool other_succeeds = false;
+    enum deed last = before;
+    for (int i = 0; i < now.other_count; i++) {
+        if (now.others[i].outcome == FAILS)
+            continue;
+        last = now.others[i].deed;
+        other_succeeds = true;
+    }
+    if (interrupted_succeeds && found == now.interrupted.deed)
+        return true;
+    return found == last && (other_succeeds || !interrupted_succeeds);
 }
 
 static void check_site(enum deed before)
@@ -104,24 +115,28 @@ static void check_site(enum deed before)
     long found = fixture.function();
     ck_assert(change((struct wanted){(enum deed)((found + 1) % DEEDS), FAILS}));
     long left = fixture.function();
-    ck_assert_msg(
-        may_do((enum deed)found, before) && left == found,
-        "a change from %d to %d (outcome %d), interrupted after %d instructions by one to "
-        "%d (%d): %ld, and after one that failed %ld",
-        (int)before, (int)now.interrupted.deed, (int)now.interrupted.outcome, now.stop_at,
-        (int)now.interrupting.deed, (int)now.interrupting.outcome, found, left);
+    ck_assert_msg(may_do((enum deed)found, before) && left == found,
+                  "a change from %d to %d (outcome %d), interrupted after %d instructions by %d to "
+                  "%d (%d), %d (%d), %d (%d): %ld, and after one that failed %ld",
+                  (int)before, (int)now.interrupted.deed, (int)now.interrupted.outcome, now.stop_at,
+                  now.other_count, (int)now.others[0].deed, (int)now.others[0].outcome,
+                  (int)now.others[1].deed, (int)now.others[1].outcome, (int)now.others[2].deed,
+                  (int)now.others[2].outcome, found, left);
 }
 
-static void interrupt_everywhere(enum outcome interrupted, enum outcome interrupting,
-                                 uint64_t *random)
+/* The first of the others has this outcome, further ones any. */
+static void interrupt_everywhere(enum outcome interrupted, enum outcome other, uint64_t *random)
 {
     int stride = getenv("CAIRN_TEST_REPEATED") != NULL ? STRIDE_REPEATED : 1;
     now.stop_at = (int)(support_random(random) % (unsigned)stride);
     for (; now.stop_at < MANY; now.stop_at += stride) {
-        uint64_t choice = support_random(random);
-        struct wanted before = {NOTHING, choice % 2 == 0 ? RELAXED : SUCCEEDS};
+        struct wanted before = {NOTHING, support_random(random) % 2 == 0 ? RELAXED : SUCCEEDS};
         now.interrupted = (struct wanted){NEAR_ONE, interrupted};
-        now.interrupting = (struct wanted){choice / 2 % 4 == 0 ? NEAR_ONE : NEAR_TWO, interrupting};
+        now.other_count = 1 + (int)(support_random(random) % OTHERS);
+        for (int i = 0; i < OTHERS; i++)
+            now.others[i] = (struct wanted){(enum deed)(support_random(random) % DEEDS),
+                                            (enum outcome)(support_random(random) % OUTCOMES)};
+        now.others[0].outcome = other;
         ck_assert(change(before));
         if (!change_interrupted())
             return;
@@ -138,8 +153,8 @@ static void test_interrupting(enum outcome interrupted)
     uint64_t random = support_seed();
     site_load(&fixture, CAIRN_CODE_MODE_DUAL, &shape);
     sigaction(SIGTRAP, &action, NULL);
-    for (enum outcome interrupting = 0; interrupting < OUTCOMES; interrupting++)
-        interrupt_everywhere(interrupted, interrupting, &random);
+    for (enum outcome other = 0; other < OUTCOMES; other++)
+        interrupt_everywhere(interrupted, other, &random);
     support_set_barrier((struct support_barrier){0});
     site_unload(&fixture);
 }
