@@ -425,9 +425,9 @@ struct code_watchers *code_space_watchers(struct code_space *space) { return &sp
 
 const struct cairn_arch *code_space_arch(const struct code_space *space) { return space->arch; }
 
-_Atomic uint32_t *code_space_undone(struct code_space *space) { return &space->undone; }
+_Atomic uint64_t *code_space_undone(struct code_space *space) { return &space->undone; }
 
-_Atomic uint32_t *code_space_sequence(struct code_space *space) { return &space->sequence; }
+_Atomic uint64_t *code_space_sequence(struct code_space *space) { return &space->sequence; }
 
 void code_space_statistics(struct code_space *space, struct cairn_runtime_statistics *statistics)
 {

@@ -164,9 +164,9 @@ enum cairn_status code_space_synchronise(struct code_space *space, struct cairn_
 bool code_space_can_synchronise(const struct code_space *space);
 
 /* Returns the counter of code changes that were undone; site/commit.c increments it. */
-_Atomic uint32_t *code_space_undone(struct code_space *space);
+_Atomic uint64_t *code_space_undone(struct code_space *space);
 /* Returns the counter that gives the next of these changes its number. */
-_Atomic uint32_t *code_space_sequence(struct code_space *space);
+_Atomic uint64_t *code_space_sequence(struct code_space *space);
 
 /* ---- From a PC to its owner: lock-free, async-signal-safe ----
  *

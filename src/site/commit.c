@@ -229,45 +229,34 @@ static enum cairn_status write_pages(const struct change_list *list, bool undoes
 
 /* ---- Changes ---- */
 
-static uint32_t load(const _Atomic uint32_t *number)
+static uint64_t load(const _Atomic uint64_t *number)
 {
     return atomic_load_explicit(number, memory_order_acquire);
 }
 
-static void store(_Atomic uint32_t *number, uint32_t value)
+static void store(_Atomic uint64_t *number, uint64_t value)
 {
     atomic_store_explicit(number, value, memory_order_release);
 }
 
-static uint64_t settled(const cairn_site *site)
-{
-    return atomic_load_explicit(&site->settled, memory_order_acquire);
-}
+static uint64_t settled(const cairn_site *site) { return load(&site->settled); }
 
-/* Takes `count` consecutive numbers (E). Returns the first. */
-static uint32_t take_numbers(const cairn_site *site, size_t count)
+/* Takes `count` consecutive numbers (E), from 1 on. Returns the first. */
+static uint64_t take_numbers(const cairn_site *site, size_t count)
 {
-    _Atomic uint32_t *sequence = code_space_sequence(site->table->space);
-    uint32_t taken = (uint32_t)count;
-    uint32_t first;
-    do
-        first = atomic_fetch_add_explicit(sequence, taken, memory_order_acq_rel);
-    while (first == 0 || first + taken < first);
-    return first;
+    return 1 + atomic_fetch_add_explicit(code_space_sequence(site->table->space), count,
+                                         memory_order_acq_rel);
 }
-
-/* Compares numbers, which wrap around to 1. */
-static bool reaches(uint32_t number, uint32_t other) { return (int32_t)(number - other) >= 0; }
 
 /* Gives a change its number, and updates the site's numbers (E). */
 static void note_number(struct change *change)
 {
     cairn_site *site = change->site;
-    uint32_t highest = load(&site->highest);
+    uint64_t highest = load(&site->highest);
     change->undone = load(&site->undone);
     if (load(&site->latest) == 0)
         store(&site->superseded, highest);
-    if (reaches(highest, change->sequence))
+    if (highest >= change->sequence)
         change->sequence = take_numbers(site, 1);
     store(&site->latest, change->sequence);
     store(&site->highest, change->sequence);
@@ -291,7 +280,7 @@ static bool has_overwritten(const struct change *change)
 static enum cairn_status write_changes(const struct change_list *list, struct cairn_error *error)
 {
     const bool dual = is_dual(list->first->site);
-    uint32_t number = take_numbers(list->first->site, list->count);
+    uint64_t number = take_numbers(list->first->site, list->count);
     for (size_t i = 0; i < list->count; i++) {
         struct change *change = change_at(list, i);
         change->sequence = number++;
@@ -318,7 +307,7 @@ void commit_at_once(struct change *change)
     cairn_site *site = change->site;
     plan_write_slot(change);
     do {
-        atomic_store_explicit(&site->settled, change->bits, memory_order_release);
+        store(&site->settled, change->bits);
         store(&site->latest, 0);
         store_instruction(change);
     } while (load(&site->latest) != 0 || settled(site) != change->bits);
@@ -381,9 +370,9 @@ static enum cairn_status undo_all(const struct change_list *list, struct cairn_e
 static bool is_superseded(const struct change *change)
 {
     const cairn_site *site = change->site;
-    uint32_t latest = load(&site->latest);
+    uint64_t latest = load(&site->latest);
     return latest == 0 ||
-           (latest != change->sequence && reaches(load(&site->superseded), change->sequence));
+           (latest != change->sequence && load(&site->superseded) >= change->sequence);
 }
 
 /* Whether the site's change was undone, or another one of the site, since it was written. */
@@ -398,17 +387,17 @@ static bool must_repeat(const struct change *change)
 {
     const cairn_site *site = change->site;
     if (is_latest(change))
-        return is_disturbed(change) || reaches(load(&site->superseded), change->sequence) ||
+        return is_disturbed(change) || load(&site->superseded) >= change->sequence ||
                word_read_instruction(site) != change->bits;
     if (is_superseded(change))
         return has_overwritten(change);
-    return is_disturbed(change) || !reaches(load(&site->highest), change->sequence);
+    return is_disturbed(change) || load(&site->highest) < change->sequence;
 }
 
 /* Settles the changes. Returns false if they must be written again. `undone` is the count of the
  * whole space before they were written: if it is unchanged, which is the usual case, nothing was
  * undone meanwhile (G). */
-static bool settle_all(struct code_space *space, const struct change_list *list, uint32_t undone)
+static bool settle_all(struct code_space *space, const struct change_list *list, uint64_t undone)
 {
     for (size_t i = 0; i < list->count; i++)
         if (must_repeat(change_at(list, i)))
@@ -418,7 +407,7 @@ static bool settle_all(struct code_space *space, const struct change_list *list,
         if (is_superseded(change))
             continue;
         change->is_settled = true;
-        atomic_store_explicit(&change->site->settled, change->bits, memory_order_release);
+        store(&change->site->settled, change->bits);
         if (is_superseded(change)) /* and what was settled since may be lost */
             return false;
         store(&change->site->superseded, change->sequence);
@@ -442,7 +431,7 @@ enum cairn_status commit_all(const struct change_list *list, enum cairn_strength
     }
     struct code_space *space = list->first->site->table->space;
     enum cairn_status status;
-    uint32_t undone;
+    uint64_t undone;
     do {
         struct cairn_error failure;
         undone = load(code_space_undone(space));

@@ -25,8 +25,8 @@ struct change {
     bool is_settled;    /* set by site/commit.c; planning sets it to false */
     /* Set by site/commit.c: the change's number, and the site's count of undone changes before
      * it. */
-    uint32_t sequence;
-    uint32_t undone;
+    uint64_t sequence;
+    uint64_t undone;
     /* Set by planning. */
     uint64_t bits;              /* the instruction */
     struct site_veneer *veneer; /* the veneer that it branches to, taken; NULL for a direct

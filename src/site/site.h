@@ -64,7 +64,7 @@ struct cairn_site {
         char *reason;                /* not live: the reason, or NULL */
     };
     _Atomic(struct site_veneer *) veneers; /* newest first (site/veneers.h) */
-    _Atomic uint32_t latest;
+    _Atomic uint64_t latest;
     uint8_t instruction_length; /* 0 if there is no space for a branch */
     uint8_t word_shift;         /* bit offset of the instruction in the patch word */
     _Atomic uint8_t form;       /* enum site_form */
@@ -75,9 +75,9 @@ struct cairn_site {
      * runtime's lock held. */
     bool is_broken;
     /* The rest. */
-    _Atomic uint32_t undone;
-    _Atomic uint32_t superseded;
-    _Atomic uint32_t highest;
+    _Atomic uint64_t undone;
+    _Atomic uint64_t superseded;
+    _Atomic uint64_t highest;
     uint64_t address; /* of the region */
     uint32_t instruction_offset;
     bool has_inline_space;   /* whether an inline cache may write the bytes after the patch word */
