@@ -5,7 +5,7 @@
  */
 #include "bench/generate_bbmap.h"
 #include "bench/report.h"
-#ifdef BENCH_BBADDRMAP
+#ifdef BENCH_STACKMAPPARSER
 #include "bench/peer_bbaddrmap.h"
 #endif
 
@@ -68,7 +68,7 @@ static double time_check(const struct cairn_section *section)
     return (bench_now_of_thread() - begin) / 1e6;
 }
 
-#ifdef BENCH_BBADDRMAP
+#ifdef BENCH_STACKMAPPARSER
 enum { HAS_PEER = 1 };
 static double time_peer(const struct generated_bbmap *made, uint64_t *sum)
 {

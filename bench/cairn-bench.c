@@ -9,7 +9,7 @@
 #include "bench/bench_stackmap.h"
 #include "bench/generate_stackmap.h"
 #include "bench/report.h"
-#ifdef WITH_LLVM
+#ifdef CAIRN_WITH_LLVM
 #include "bench/bench_mcjit.h"
 #endif
 
@@ -112,7 +112,7 @@ static int run(const struct arguments *arguments, const struct cairn_section *se
     }
     if (!bench_load(options) || !bench_patch(options) || !bench_entry(options))
         return 1;
-#ifdef WITH_LLVM
+#ifdef CAIRN_WITH_LLVM
     if (!bench_mcjit(options))
         return 1;
 #else

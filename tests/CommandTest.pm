@@ -31,9 +31,8 @@ sub llvm_version {
     return $found;
 }
 
-# The program and not libtool's script, which takes longer. Undefined if it was not built.
-our ($cairn) = map { abs_path($_) } grep { -x } '.libs/cairn', 'cairn';
-$ENV{LD_LIBRARY_PATH} = join ':', abs_path('.libs'), $ENV{LD_LIBRARY_PATH} // () if -d '.libs';
+# Undefined if it was not built.
+our ($cairn) = map { abs_path($_) } grep { -x && -f } 'cairn';
 
 our $seed = $ENV{CAIRN_TEST_SEED} // time;
 srand $seed;

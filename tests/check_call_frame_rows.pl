@@ -20,11 +20,6 @@ my $samples = ($ENV{srcdir} // '.') . '/tests/samples';
 my $folder = tempdir(CLEANUP => 1);
 $ENV{LC_ALL} = 'C';
 
-if (-x './tests/.libs/print_call_frames') {
-    $printer = './tests/.libs/print_call_frames';
-    $ENV{LD_LIBRARY_PATH} = join ':', '.libs', $ENV{LD_LIBRARY_PATH} // ();
-}
-
 sub in_path {
     my ($program) = @_;
     my ($found) = grep { -x } map { "$_/$program" } split /:/, $ENV{PATH};

@@ -12,7 +12,7 @@ use CommandTest;
 my $gdb = find_in_path('gdb');
 plan skip_all => 'gdb is not installed' if !defined $gdb;
 plan skip_all => 'gdb debugs this machine, and not the emulated one' if ($ENV{CAIRN_TEST_RUNNER} // '') ne '';
-my ($host) = map { abs_path($_) } grep { -x } 'tests/.libs/gdb_host', 'tests/gdb_host';
+my ($host) = map { abs_path($_) } grep { -x } 'tests/gdb_host';
 plan skip_all => 'tests/gdb_host is not built' if !defined $host;
 plan skip_all => 'the address sanitizer reports leaks under a debugger as errors' if ($ENV{CFLAGS} // '') =~ /sanitize/;
 

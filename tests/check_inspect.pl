@@ -20,7 +20,7 @@ use CommandTest;
 alarm 300; # a process that does not end must not hold up the others
 plan skip_all => 'an emulator is the process that the system sees' if ($ENV{CAIRN_TEST_RUNNER} // '') ne '';
 plan skip_all => 'cairn was not built' if !defined $cairn;
-my ($program) = map { abs_path($_) } grep { -x } 'tests/.libs/inspected', 'tests/inspected';
+my ($program) = map { abs_path($_) } grep { -x } 'tests/inspected';
 plan skip_all => 'tests/inspected was not built: there is no patching for this architecture' if !defined $program;
 
 sub inspect { return run_with('/dev/null', $cairn, 'inspect', @_) }
@@ -280,7 +280,7 @@ subtest 'a process that ends while it is inspected' => sub {
 # ---- Inline caches ----
 
 subtest 'a cache from empty to megamorphic' => sub {
-    my ($caches) = map { abs_path($_) } grep { -x } 'tests/.libs/inspected_cache', 'tests/inspected_cache';
+    my ($caches) = map { abs_path($_) } grep { -x } 'tests/inspected_cache';
     plan skip_all => 'tests/inspected_cache was not built: it needs LLVM' if !defined $caches;
     my $pid = open2(my $out, my $in, $caches);
     my $started = {pid => $pid, process => $pid, in => $in};

@@ -12,8 +12,8 @@ use CommandTest;
 my $perf = find_in_path('perf');
 plan skip_all => 'perf is not installed' if !defined $perf;
 plan skip_all => 'perf samples this machine, and not the emulated one' if ($ENV{CAIRN_TEST_RUNNER} // '') ne '';
-my ($lox) = map { abs_path($_) } grep { -x } 'examples/lox/.libs/lox', 'examples/lox/lox';
-my ($example) = map { abs_path($_) } grep { -x } 'examples/.libs/perf_map', 'examples/perf_map';
+my ($lox) = map { abs_path($_) } grep { -x } 'examples/lox/lox';
+my ($example) = map { abs_path($_) } grep { -x } 'examples/perf_map';
 plan skip_all => 'the examples are not built' if !defined $lox || !defined $example;
 
 # Samples by time, because virtual machines may have no counters.

@@ -18,7 +18,7 @@ plan skip_all => 'left to the first build'
 plan skip_all => 'the example decodes code of x86-64' if `uname -m` !~ /^x86_64$/;
 
 my $source = abs_path($ENV{srcdir} // '.');
-my $libraries = abs_path('.libs');
+my $libraries = abs_path('.');
 my @versions = grep { find_in_path("clang-$_") } 16, 19, 22;
 plan skip_all => 'no clang 16, 19 or 22' if !@versions;
 plan skip_all => 'no shared libcairn-sanmd' if !-f "$libraries/libcairn-sanmd.so";
@@ -32,7 +32,7 @@ my ($racy_line) = grep { (split /\n/, slurp($example))[$_ - 1] =~ /^\s+plain_tra
 sub compile {
     my ($version, @more) = @_;
     my ($status, undef, $complaints) = run_with('/dev/null', "clang-$version", '-O1', '-g', @more, "-I$source/include",
-        $example, "-L$libraries", '-lcairn-sanmd', '-lZydis', '-lpthread', '-ldl', '-o', $program);
+        $example, "-L$libraries", "-Wl,-rpath,$libraries", '-lcairn-sanmd', '-lZydis', '-lpthread', '-ldl', '-o', $program);
     is $status, 0, 'it is compiled' or diag $complaints;
 }
 

@@ -18,7 +18,7 @@ plan skip_all => 'left to the first build'
     if ($ENV{CAIRN_TEST_RUNNER} // '') ne '' || defined $ENV{CAIRN_TEST_REPEATED};
 
 my $source = abs_path($ENV{srcdir} // '.');
-my $libraries = abs_path('.libs');
+my $libraries = abs_path('.');
 my $metadata = '-fexperimental-sanitize-metadata=covered,atomics,uar';
 
 my @versions = grep { find_in_path("clang-$_") && find_in_path("clang++-$_") } 16, 19, 22;
@@ -94,7 +94,7 @@ sub compile {
         "-I$source/include", $metadata, '-o', "$folder/$output", @rest);
 }
 
-my @link = ("-L$libraries", '-lcairn-sanmd', '-lpthread', '-ldl', '-rdynamic');
+my @link = ("-L$libraries", "-Wl,-rpath,$libraries", '-lcairn-sanmd', '-lpthread', '-ldl', '-rdynamic');
 
 # Compiles a program and a library, with one clang for each and options for both.
 sub try_program {
@@ -142,7 +142,7 @@ subtest 'without the library' => sub {
     for my $version (@versions) {
         compile($version, 'alone', $main);
         succeeds('runs', "$folder/alone");
-        my @keep = ("-L$libraries", '-Wl,--no-as-needed', '-lcairn-sanmd');
+        my @keep = ("-L$libraries", "-Wl,-rpath,$libraries", '-Wl,--no-as-needed', '-lcairn-sanmd');
         compile($version, 'keeping', $main, @keep);
         like succeeds('a program that does not ask', 'readelf', '-dW', "$folder/keeping"),
             qr/NEEDED.*libcairn-sanmd/, 'keeps it as the header says';

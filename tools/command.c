@@ -1,31 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "tools/command.h"
 
-#include "base/utf8.h"
-
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-bool complain(const char *format, ...)
-{
-    static const char prefix[] = "cairn: ";
-    char line[2048];
-    size_t length = sizeof prefix - 1;
-    memcpy(line, prefix, length);
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(line + length, sizeof line - length - 1, format, arguments);
-    va_end(arguments);
-    utf8_clean(line);
-    length = strlen(line);
-    line[length++] = '\n';
-    fwrite(line, 1, length, stderr);
-    return false;
-}
 
 enum exit_status finish_output(struct output *output)
 {

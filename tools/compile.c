@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "tools/compile.h"
-#include "llvm/program.h"
+#include "tools/llvm_module.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -27,104 +27,7 @@ static const char help[] =
     "                   several times, in pairs, or with one schema for all\n"
     "  --help           print this text\n";
 
-/* ---- Error messages ---- */
-
-/* What was found wrong with a module. */
-struct findings {
-    const char *path; /* for error messages */
-    bool any;         /* whether an error message was printed */
-};
-
-static void complain_about_finding(const struct cairn_finding *finding, void *user)
-{
-    struct findings *findings = user;
-    complain("%s: %s", findings->path, finding->sentence);
-    findings->any = true;
-}
-
-/* Prints the error, and for an ID with two shapes the option that accepts it. Prints nothing if
- * LLVM has refused the module and findings, which are the same error, were printed. */
-static void complain_about(const struct findings *findings, const struct cairn_error *error)
-{
-    if (error->status == CAIRN_ERROR_CONFLICT)
-        complain("%s: %s: use '--id-conflicts renumber' or '--id-conflicts undeclared'",
-                 findings->path, error->message);
-    else if (error->status != CAIRN_ERROR_LLVM || !findings->any)
-        complain("%s: %s", findings->path, error->message);
-}
-
-static void complain_about_llvm(const char *reason)
-{
-    complain("LLVM cannot compile this: %s", reason);
-    _exit(EXIT_BAD_INPUT);
-}
-
-/* ---- Compiling ---- */
-
-/* Returns the number of sections. */
-static size_t list_captures(const struct wanted_sections *wanted, struct cairn_capture *captures)
-{
-    size_t count = wanted == NULL ? 0 : wanted->count;
-    for (size_t i = 0; i < count; i++)
-        captures[i] = (struct cairn_capture){.section = wanted->sections[i].name,
-                                             .has_schema = true,
-                                             .schema = wanted->sections[i].schema};
-    return count;
-}
-
-static enum cairn_status compile(struct program *program, const struct compile_options *options,
-                                 struct findings *findings, struct compiled *compiled,
-                                 struct cairn_error *error)
-{
-    const char *conflicts = options->id_conflicts;
-    struct cairn_capture captures[OPTION_VALUES_MAX];
-    struct program_options program_options = {
-        .optimisation_level = options->level == NULL ? 2 : (unsigned)(options->level[0] - '0'),
-        .cpu = options->cpu == NULL ? "" : options->cpu,
-        .features = options->features == NULL ? "" : options->features,
-        .passes = options->passes,
-        .finding = complain_about_finding,
-        .user = findings,
-        .captures = captures,
-        .capture_count = list_captures(options->pc_sections, captures),
-    };
-    if (conflicts != NULL)
-        program_options.id_conflicts = strcmp(conflicts, "renumber") == 0
-                                           ? CAIRN_ID_CONFLICTS_RENUMBERED
-                                           : CAIRN_ID_CONFLICTS_UNDECLARED;
-    enum cairn_status status = CAIRN_OK;
-    if (options->target != NULL)
-        status = program_set_target(program, options->target, error);
-    if (status == CAIRN_OK)
-        status = program_compile(program, &program_options, compiled, error);
-    return status;
-}
-
-enum exit_status compile_file(const char *path, const struct compile_options *options, void **bytes,
-                              size_t *size)
-{
-    struct findings findings = {.path = path};
-    struct program *program;
-    struct compiled compiled = {0};
-    struct cairn_error error;
-    program_on_fatal_error(complain_about_llvm);
-    if (program_read(path, &program, &error) != CAIRN_OK) {
-        complain("%s", error.message);
-        return EXIT_BAD_INPUT;
-    }
-    enum exit_status result = EXIT_BAD_INPUT;
-    if (compile(program, options, &findings, &compiled, &error) != CAIRN_OK)
-        complain_about(&findings, &error);
-    else if ((*bytes = malloc(compiled.size)) == NULL)
-        complain("%s: no memory for the object", path);
-    else
-        result = EXIT_DONE;
-    if (result == EXIT_DONE)
-        memcpy(*bytes, compiled.bytes, *size = compiled.size);
-    compiled_release(&compiled);
-    program_dispose(program);
-    return result;
-}
+/* ---- Options ---- */
 
 bool check_compile_options(const char *command, const struct compile_options *options)
 {
@@ -141,7 +44,19 @@ bool check_compile_options(const char *command, const struct compile_options *op
 
 bool is_host_triple(const char *triple)
 {
-    return program_find_architecture(triple) == cairn_architecture_host();
+    const struct llvm_functions *llvm = find_llvm(NULL);
+    return llvm != NULL && llvm->find_architecture(triple) == cairn_architecture_host();
+}
+
+enum exit_status compile_file(const char *path, const struct compile_options *options, void **bytes,
+                              size_t *size)
+{
+    struct cairn_error error;
+    const struct llvm_functions *llvm = find_llvm(&error);
+    if (llvm != NULL)
+        return llvm->compile_file(path, options, bytes, size);
+    complain("%s: this is not an object, and cannot be compiled: %s", path, error.message);
+    return EXIT_BAD_USAGE;
 }
 
 /* ---- The command ---- */
@@ -187,6 +102,11 @@ enum exit_status command_compile(int argc, char **argv)
     enum exit_status status;
     void *bytes;
     size_t size;
+    struct cairn_error error;
+    if (find_llvm(&error) == NULL) {
+        complain("compile: %s", error.message);
+        return EXIT_BAD_USAGE;
+    }
     if (!parse_command_line(argc, argv, &line, &status))
         return status;
     if (!check_compile_options("compile", &options) ||

@@ -9,6 +9,7 @@
 #include "tools/run_listing.h"
 
 #include <cairn/cairn.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -81,9 +82,19 @@ static void end_at_deoptimize(void)
     _exit(EXIT_BAD_INPUT);
 }
 
+/* Opens the libraries that compilers add to programs: of exceptions and 128-bit arithmetic, and of
+ * C++. */
+static void open_language_libraries(void)
+{
+    (void)!dlopen("libgcc_s.so.1", RTLD_NOW | RTLD_GLOBAL);
+    (void)!dlopen("libstdc++.so.6", RTLD_NOW | RTLD_GLOBAL);
+}
+
 static bool find_symbol(void *user, const char *name, uint64_t *address)
 {
     (void)user;
+    if (dlsym(RTLD_DEFAULT, name) == NULL)
+        open_language_libraries();
     *address = (uintptr_t)end_at_deoptimize;
     return strcmp(name, "__llvm_deoptimize") == 0;
 }

@@ -42,7 +42,7 @@ struct compiled {
     struct entry *entries;
 };
 
-#ifdef LOX_HAS_COMPILER
+#ifdef CAIRN_WITH_LLVM
 
 #define JIT_DEFAULT JIT_ON
 
