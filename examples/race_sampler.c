@@ -15,8 +15,8 @@
  * An access that is seen is therefore a data race, and there are no false reports.
  *
  * Accesses of other threads are seen by hardware watchpoints (perf_event_open, Linux 5.13), which
- * also tell the instruction. Where that is not permitted, the handler reads the value again, which
- * shows only writes that change it.
+ * also tell the instruction. Where they are not permitted, or never fire, as in some virtual
+ * machines, the handler reads the value again, which shows only writes that change it.
  *
  * Limits: x86-64; threads must call sampler_add_thread; without watchpoints, the handler reads the
  * address before the program does, and a wild pointer faults there.
@@ -52,6 +52,7 @@ enum {
     INTERVAL_NANOSECONDS = 10000000, /* between two samples of a thread */
     WATCH_NANOSECONDS = 200000,      /* how long an address is watched */
     RED_ZONE_BYTES = 128,
+    TRIAL_WRITES = 1000000, /* to an address that is watched as a trial */
     SKIPPED_STEPS_MAX = 16, /* a random number of steps before an access is chosen */
     STEPS_MAX = 64,         /* steps to an access */
     TRAP_FLAG = 1 << 8,     /* in the flags register: trap after the next instruction */
@@ -198,7 +199,8 @@ static atomic_uint race_count;
 
 static _Atomic pid_t threads[THREADS_MAX]; /* 0: free */
 static atomic_bool is_watching;            /* a lock: one address is watched at a time */
-static atomic_bool has_no_watchpoints;     /* the system does not permit them */
+/* Why values are read again; NULL while there are hardware watchpoints. */
+static const char *_Atomic lacks_watchpoints;
 static atomic_ulong sample_count, watch_count;
 
 /* What each thread was last seen to do, and in which watch: a signal may be delivered, or its
@@ -255,7 +257,7 @@ static int open_watchpoint(pid_t thread, const struct access *access, uint64_t w
 static unsigned open_watchpoints(const struct access *access, uint64_t watch, int *descriptors)
 {
     unsigned count = 0;
-    for (unsigned i = 0; i < THREADS_MAX && !has_no_watchpoints; i++) {
+    for (unsigned i = 0; i < THREADS_MAX && lacks_watchpoints == NULL; i++) {
         pid_t thread = threads[i];
         if (thread == 0 || thread == access->thread)
             continue;
@@ -263,7 +265,7 @@ static unsigned open_watchpoints(const struct access *access, uint64_t watch, in
         if (descriptor >= 0)
             descriptors[count++] = descriptor;
         else if (errno != ESRCH) /* the thread has ended */
-            has_no_watchpoints = true;
+            lacks_watchpoints = "the system permits no more of them";
     }
     return count;
 }
@@ -313,7 +315,7 @@ static void watch(const struct access *access)
     int descriptors[THREADS_MAX];
     uint64_t number = watch_count + 1;
     unsigned count = open_watchpoints(access, number, descriptors);
-    bool is_compared = has_no_watchpoints;
+    bool is_compared = lacks_watchpoints != NULL;
     uint64_t before = is_compared ? load(access->address, access->size) : 0;
     nanosleep(&moment, NULL);
     while (count > 0)
@@ -398,6 +400,26 @@ static void sampler_create(void)
     if (sigaction(SIGPROF, &timer, NULL) != 0 || sigaction(SIGTRAP, &trap, NULL) != 0)
         fail("sigaction");
     ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+}
+
+/* Watches a variable of its own, and writes to it. Some virtual machines accept watchpoints that
+ * never fire: without this trial, a program would seem to have no races there. */
+static void try_watchpoint(void)
+{
+    static volatile uint64_t watched;
+    const struct access access = {
+        .address = (uint64_t)(uintptr_t)&watched, .size = sizeof watched, .is_write = true};
+    const uint64_t trial = UINT64_MAX; /* the number of no other watch */
+    int descriptor = open_watchpoint((pid_t)syscall(SYS_gettid), &access, trial);
+    if (descriptor < 0) {
+        lacks_watchpoints = "the system does not permit hardware watchpoints";
+        return;
+    }
+    for (unsigned i = 0; i < TRIAL_WRITES && seen[thread_index].watch != trial; i++)
+        watched = i;
+    close(descriptor);
+    if (seen[thread_index].watch != trial)
+        lacks_watchpoints = "hardware watchpoints do not fire on this machine";
 }
 
 /* Adds the calling thread, which must call sampler_remove_thread before it ends. */
@@ -640,16 +662,21 @@ int main(int argc, char **argv)
              "-fexperimental-sanitize-metadata=covered,atomics");
         return 77;
     }
-    has_no_watchpoints = strcmp(argv[argc - 1], "--no-watchpoints") == 0;
     for (unsigned i = 0; i < ACCOUNTS; i++)
         pthread_mutex_init(&accounts[i].lock, NULL);
     sampler_create();
+    if (strcmp(argv[argc - 1], "--no-watchpoints") == 0)
+        lacks_watchpoints = "as the option says";
+    else
+        try_watchpoint();
     if (strcmp(mode, "atomic") != 0)
         is_good = run_program(false) && is_good;
     if (strcmp(mode, "plain") != 0)
         is_good = !run_program(true) && is_good;
     print_races();
-    printf("%lu samples, %lu addresses watched, by %s\n", sample_count, watch_count,
-           has_no_watchpoints ? "reading them again" : "hardware watchpoints");
+    const char *reason = lacks_watchpoints;
+    printf("%lu samples, %lu addresses watched, by %s%s\n", sample_count, watch_count,
+           reason == NULL ? "hardware watchpoints" : "reading them again: ",
+           reason == NULL ? "" : reason);
     return is_good ? 0 : 1;
 }
