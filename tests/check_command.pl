@@ -1419,6 +1419,26 @@ subtest 'compile: what an object of it contains' => sub {
     done_testing;
 };
 
+# On such a machine, the name of the CPU stands for a feature that the system has turned off.
+subtest 'compile: features are added to those of this CPU' => sub {
+    plan skip_all => 'built without LLVM' if !defined $run_version;
+    plan skip_all => 'the features are those of x86-64' if $emulator ne '' || `uname -m` !~ /x86_64/;
+    plan skip_all => 'nothing may be loaded before a sanitizer' if ($ENV{CFLAGS} // '') =~ /sanitize/;
+    my $machine = spit('machine.c', "#include <string.h>\nchar *LLVMGetHostCPUName(void) { return strdup(\"skylake\"); }\n"
+        . "char *LLVMGetHostCPUFeatures(void) { return strdup(\"-rdseed\"); }\n");
+    my ($status, undef, $complaints) = run('cc', '-w', '-shared', '-fPIC', $machine, '-o', "$folder/machine.so");
+    is $status, 0, 'functions in place of LLVM\'s are compiled' or diag $complaints;
+    my ($file, $object) = (sample('run', $run_version), "$folder/features.o");
+    local $ENV{LD_PRELOAD} = "$folder/machine.so";
+    for ([], ['--features', '+sha']) {
+        my @result = cairn('compile', $file, '-o', $object, '--cpu', 'host', @$_);
+        is "@result", '0  ', "compiled for this CPU @$_";
+        my $bytes = slurp($object);
+        ok $bytes =~ /\brdrnd\b/ && $bytes !~ /\brdseed\b/, 'with the features that it has';
+        is $bytes =~ /\bsha\b/ ? 1 : 0, scalar @$_ / 2, 'and those that are added';
+    }
+};
+
 subtest 'compile: PC sections are named in the manifest' => sub {
     plan skip_all => 'built without LLVM, or LLVM has no PC sections' if !defined $run_version || $run_version < 16;
     my $file = spit('pcs.ll', "define void \@f(ptr %p) {\n store atomic i64 1, ptr %p monotonic, align 8, !pcsections !0\n ret void\n}\n"

@@ -657,7 +657,8 @@ struct cairn_engine_options {
     LLVMCodeModel code_model;
     /** LLVM's names of a CPU and of features, such as "skylake" and "+avx2,-bmi", for functions
      * without the attributes "target-cpu" and "target-features". NULL means the architecture's
-     * oldest CPU. LLVMGetHostCPUName and LLVMGetHostCPUFeatures return the host's. */
+     * oldest CPU. For the host's, pass the results of both LLVMGetHostCPUName and
+     * LLVMGetHostCPUFeatures: the name stands for features that the system may have turned off. */
     const char *cpu;
     const char *features;
     /** Use FastISel above level 0, too. (Before LLVM 18, this needs MCJIT's target machine, whose

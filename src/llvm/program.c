@@ -172,6 +172,42 @@ enum cairn_status program_set_target(struct program *program, const char *triple
 
 /* ---- Compiling ---- */
 
+/* Returns the features of this machine's CPU, which `more` overrides, or NULL without memory. The
+ * name of a CPU stands for features that the system may have turned off, so it is never used
+ * without this list. */
+static char *list_host_features(const struct cairn_allocator *allocator, const char *more)
+{
+    char *host = LLVMGetHostCPUFeatures();
+    size_t size = strlen(host) + strlen(more) + 2;
+    char *list = memory_new(allocator, size, 1);
+    if (list != NULL)
+        snprintf(list, size, "%s%s%s", host, *host != '\0' && *more != '\0' ? "," : "", more);
+    LLVMDisposeMessage(host);
+    return list;
+}
+
+static enum cairn_status create_machine_for_host(const char *triple,
+                                                 const struct program_options *options,
+                                                 struct machine **machine,
+                                                 struct cairn_error *error)
+{
+    const struct cairn_allocator allocator = memory_allocator(NULL);
+    char *cpu = LLVMGetHostCPUName();
+    char *features = list_host_features(&allocator, options->features);
+    const struct cairn_engine_options engine = {
+        .optimisation_level = options->optimisation_level,
+        .cpu = cpu,
+        .features = features,
+    };
+    enum cairn_status status =
+        features == NULL
+            ? error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for features of the CPU")
+            : machine_create(&allocator, triple, &engine, machine, error);
+    memory_free_string(&allocator, features);
+    LLVMDisposeMessage(cpu);
+    return status;
+}
+
 /* Creates a machine for the module's triple; for the host's if it has none. */
 static enum cairn_status create_machine(LLVMModuleRef module, const struct program_options *options,
                                         struct machine **machine, struct cairn_error *error)
@@ -189,19 +225,14 @@ static enum cairn_status create_machine(LLVMModuleRef module, const struct progr
     enum cairn_status status = initialise_target(triple, error);
     if (status != CAIRN_OK)
         return status;
-    bool is_host = strcmp(options->cpu, "host") == 0;
-    char *cpu = is_host ? LLVMGetHostCPUName() : LLVMCreateMessage(options->cpu);
-    char *features = is_host && *options->features == '\0' ? LLVMGetHostCPUFeatures()
-                                                           : LLVMCreateMessage(options->features);
+    if (strcmp(options->cpu, "host") == 0)
+        return create_machine_for_host(triple, options, machine, error);
     const struct cairn_engine_options engine = {
         .optimisation_level = options->optimisation_level,
-        .cpu = cpu,
-        .features = features,
+        .cpu = options->cpu,
+        .features = options->features,
     };
-    status = machine_create(&allocator, triple, &engine, machine, error);
-    LLVMDisposeMessage(cpu);
-    LLVMDisposeMessage(features);
-    return status;
+    return machine_create(&allocator, triple, &engine, machine, error);
 }
 
 /* Sets the module's data layout; one that is not the machine's leads to wrong code. */

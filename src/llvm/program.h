@@ -36,7 +36,7 @@ enum cairn_status program_set_target(struct program *program, const char *triple
 struct program_options {
     unsigned optimisation_level; /* of the code generator: 0 to 3 */
     /* LLVM's names, for functions without attributes; "" is the architecture's oldest CPU, and the
-     * CPU "host" is this machine's, with its features. */
+     * CPU "host" is this machine's, with its features, which `features` adds to and overrides. */
     const char *cpu;
     const char *features;
     const char *passes; /* to run first, in the syntax of LLVM's command opt; NULL for none */
