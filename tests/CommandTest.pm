@@ -10,7 +10,7 @@ use Exporter qw(import);
 use File::Temp qw(tempdir);
 use Test::More;
 
-our @EXPORT = qw($cairn $folder $seed %llvm llvm_version find_in_path run_with run_all fails slurp spit);
+our @EXPORT = qw($cairn $folder $seed %llvm llvm_version find_in_path run_with run_all fails slurp spit skip_test);
 
 # Removed at the end.
 our $folder = tempdir(CLEANUP => 1);
@@ -39,6 +39,13 @@ srand $seed;
 diag "seed $seed (CAIRN_TEST_SEED repeats it)";
 delete $ENV{NO_COLOR};
 $ENV{LC_ALL} = 'C';
+
+# Ends a test that cannot run here, for the reason given. The exit status tells automake that it was skipped.
+sub skip_test {
+    my ($reason) = @_;
+    print "1..0 # SKIP $reason\n";
+    exit 77;
+}
 
 sub slurp {
     my ($path) = @_;

@@ -10,11 +10,11 @@ use File::Temp qw(tempdir);
 use FindBin;
 use Test::More;
 use lib $FindBin::Bin;
-use CommandTest qw(%llvm llvm_version);
+use CommandTest qw(%llvm llvm_version skip_test);
 
-plan skip_all => 'reads the same bytes on every host' if ($ENV{CAIRN_TEST_RUNNER} // '') ne '';
+skip_test 'reads the same bytes on every host' if ($ENV{CAIRN_TEST_RUNNER} // '') ne '';
 my $printer = './tests/print_call_frames';
-plan skip_all => 'no libelf, or no Check' if !-x $printer;
+skip_test 'no libelf, or no Check' if !-x $printer;
 
 my $samples = ($ENV{srcdir} // '.') . '/tests/samples';
 my $folder = tempdir(CLEANUP => 1);
@@ -27,7 +27,7 @@ sub in_path {
 }
 
 my $readelf = in_path('readelf');
-plan skip_all => 'no readelf' if !defined $readelf;
+skip_test 'no readelf' if !defined $readelf;
 
 # ---- Rows as text, sorted by address ----
 #

@@ -12,10 +12,10 @@ use Test::More;
 use lib $FindBin::Bin;
 use CommandTest;
 
-plan skip_all => 'left to the native build' if ($ENV{CAIRN_TEST_RUNNER} // '') ne '';
+skip_test 'left to the native build' if ($ENV{CAIRN_TEST_RUNNER} // '') ne '';
 
 my ($writer, $reader) = map { -x ? abs_path($_) : undef } 'examples/code_cache', 'examples/load_object';
-plan skip_all => 'the examples were not built' if !defined $writer || !defined $reader;
+skip_test 'the examples were not built' if !defined $writer || !defined $reader;
 my $object = "$folder/cached.o";
 
 sub run { return run_with('/dev/null', @_) }

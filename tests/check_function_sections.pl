@@ -13,12 +13,12 @@ use Test::More;
 use lib $FindBin::Bin;
 use CommandTest;
 
-plan skip_all => 'left to the first build'
+skip_test 'left to the first build'
     if ($ENV{CAIRN_TEST_RUNNER} // '') ne '' || defined $ENV{CAIRN_TEST_REPEATED};
-plan skip_all => 'there is no cairn' if !defined $cairn;
+skip_test 'there is no cairn' if !defined $cairn;
 
 my @versions = grep { -x "$llvm{$_}/clang" && -x "$llvm{$_}/llvm-readobj" } sort { $a <=> $b } keys %llvm;
-plan skip_all => 'no LLVM has both clang and llvm-readobj' if !@versions;
+skip_test 'no LLVM has both clang and llvm-readobj' if !@versions;
 my $newest = $versions[-1];
 
 sub run { return run_with('/dev/null', @_) }

@@ -10,11 +10,11 @@ use lib $FindBin::Bin;
 use CommandTest;
 
 my $gdb = find_in_path('gdb');
-plan skip_all => 'gdb is not installed' if !defined $gdb;
-plan skip_all => 'gdb debugs this machine, and not the emulated one' if ($ENV{CAIRN_TEST_RUNNER} // '') ne '';
+skip_test 'gdb is not installed' if !defined $gdb;
+skip_test 'gdb debugs this machine, and not the emulated one' if ($ENV{CAIRN_TEST_RUNNER} // '') ne '';
 my ($host) = map { abs_path($_) } grep { -x } 'tests/gdb_host';
-plan skip_all => 'tests/gdb_host is not built' if !defined $host;
-plan skip_all => 'the address sanitizer reports leaks under a debugger as errors' if ($ENV{CFLAGS} // '') =~ /sanitize/;
+skip_test 'tests/gdb_host is not built' if !defined $host;
+skip_test 'the address sanitizer reports leaks under a debugger as errors' if ($ENV{CFLAGS} // '') =~ /sanitize/;
 
 # Runs gdb with commands, and returns what it prints.
 sub debug {
@@ -27,7 +27,7 @@ sub debug {
 }
 
 my $text = debug([], 'run', 'print 1');
-plan skip_all => 'gdb may not trace processes here' if $text =~ /ptrace|Operation not permitted|not being run/
+skip_test 'gdb may not trace processes here' if $text =~ /ptrace|Operation not permitted|not being run/
     && $text !~ /SIGSEGV/;
 
 # Frames of a backtrace, without addresses and arguments.

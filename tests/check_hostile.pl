@@ -17,8 +17,8 @@ use Test::More;
 use lib $FindBin::Bin;
 use CommandTest;
 
-plan skip_all => 'the command is built natively only' if ($ENV{CAIRN_TEST_RUNNER} // '') ne '';
-plan skip_all => 'the command is not built' if !defined $cairn;
+skip_test 'the command is built natively only' if ($ENV{CAIRN_TEST_RUNNER} // '') ne '';
+skip_test 'the command is not built' if !defined $cairn;
 
 my $is_repeated = ($ENV{CAIRN_TEST_REPEATED} // '') ne '';
 my %type = (

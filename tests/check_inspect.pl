@@ -18,10 +18,10 @@ use lib $FindBin::Bin;
 use CommandTest;
 
 alarm 300; # a process that does not end must not hold up the others
-plan skip_all => 'an emulator is the process that the system sees' if ($ENV{CAIRN_TEST_RUNNER} // '') ne '';
-plan skip_all => 'cairn was not built' if !defined $cairn;
+skip_test 'an emulator is the process that the system sees' if ($ENV{CAIRN_TEST_RUNNER} // '') ne '';
+skip_test 'cairn was not built' if !defined $cairn;
 my ($program) = map { abs_path($_) } grep { -x } 'tests/inspected';
-plan skip_all => 'tests/inspected was not built: there is no patching for this architecture' if !defined $program;
+skip_test 'tests/inspected was not built: there is no patching for this architecture' if !defined $program;
 
 sub inspect { return run_with('/dev/null', $cairn, 'inspect', @_) }
 
@@ -62,9 +62,9 @@ sub look {
 
 # Whether processes can be read at all: a container may forbid it.
 my $first = begin('dual') // begin('single');
-plan skip_all => 'the system refuses a descriptor (memfd_create)' if !defined $first;
+skip_test 'the system refuses a descriptor (memfd_create)' if !defined $first;
 my ($can_read, undef, $why) = inspect($first->{process});
-plan skip_all => "this system does not let processes be read: $why" if $can_read != 0 && $why =~ /no permission|not permitted|not implemented/;
+skip_test "this system does not let processes be read: $why" if $can_read != 0 && $why =~ /no permission|not permitted|not implemented/;
 end($first);
 
 # ---- What is printed ----

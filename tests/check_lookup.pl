@@ -15,7 +15,7 @@ use Test::More;
 use lib $FindBin::Bin;
 use CommandTest;
 
-plan skip_all => 'reads the same bytes on every host' if ($ENV{CAIRN_TEST_RUNNER} // '') ne '';
+skip_test 'reads the same bytes on every host' if ($ENV{CAIRN_TEST_RUNNER} // '') ne '';
 
 my $is_first_build = ($ENV{CAIRN_TEST_REPEATED} // '') eq '';
 
@@ -33,8 +33,8 @@ sub versions_with {
 
 my $newest = llvm_version('llc', 16);
 my $linker_version = llvm_version('ld.lld');
-plan skip_all => 'no LLVM 16 or later' if !defined $newest;
-plan skip_all => 'no ld.lld' if !defined $linker_version;
+skip_test 'no LLVM 16 or later' if !defined $newest;
+skip_test 'no ld.lld' if !defined $linker_version;
 my $linker = "$llvm{$linker_version}/ld.lld";
 
 # ---- Running programs ----
@@ -85,7 +85,7 @@ sub write_source {
 
 my $source = write_source();
 my %map_option = (14 => '-fbasic-block-sections=labels', 16 => '-fbasic-block-sections=labels',
-    19 => '-fbasic-block-address-map');
+    19 => '-fbasic-block-address-map', 22 => '-fbasic-block-address-map');
 
 sub compile_source {
     my ($version, @options) = @_;
@@ -286,7 +286,7 @@ sub check_metadata {
     is $uncovered, 0, 'all functions are covered';
 }
 
-for my $version ($is_first_build ? versions_with('clang', 14, 16, 19) : ()) {
+for my $version ($is_first_build ? versions_with('clang', 14, 16, 19, 22) : ()) {
     for my $level ($version < 19 ? '-O2' : ('-O0', '-O2')) {
         subtest "files of clang $version, $level" => sub {
             my $whole = compile_source($version, $level);

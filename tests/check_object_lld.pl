@@ -21,9 +21,9 @@ use Test::More;
 my $source = $ENV{srcdir} // '.';
 my $rounds = $ENV{CAIRN_TEST_ROUNDS} // (($ENV{CAIRN_TEST_REPEATED} // '') eq '' ? 12 : 3);
 my $version = llvm_version('ld.lld');
-plan skip_all => 'ld.lld is not installed' if !defined $version;
+skip_test 'ld.lld is not installed' if !defined $version;
 my %tools = map { $_ => "$llvm{$version}/$_" } qw(ld.lld clang llc llvm-stress llvm-readelf);
-plan skip_all => "LLVM $version has no llc or llvm-readelf" if !-x $tools{llc} || !-x $tools{'llvm-readelf'};
+skip_test "LLVM $version has no llc or llvm-readelf" if !-x $tools{llc} || !-x $tools{'llvm-readelf'};
 
 # The target, ld.lld's emulation, the code models, the instruction set with other relocations, and the distance
 # from the start of the loader's table to its base.

@@ -10,16 +10,16 @@ use lib $FindBin::Bin;
 use CommandTest;
 
 my $perf = find_in_path('perf');
-plan skip_all => 'perf is not installed' if !defined $perf;
-plan skip_all => 'perf samples this machine, and not the emulated one' if ($ENV{CAIRN_TEST_RUNNER} // '') ne '';
+skip_test 'perf is not installed' if !defined $perf;
+skip_test 'perf samples this machine, and not the emulated one' if ($ENV{CAIRN_TEST_RUNNER} // '') ne '';
 my ($lox) = map { abs_path($_) } grep { -x } 'examples/lox/lox';
 my ($example) = map { abs_path($_) } grep { -x } 'examples/perf_map';
-plan skip_all => 'the examples are not built' if !defined $lox || !defined $example;
+skip_test 'the examples are not built' if !defined $lox || !defined $example;
 
 # Samples by time, because virtual machines may have no counters.
 my @record = ($perf, 'record', '-q', '-k', 'mono', '-e', 'cpu-clock:u', '--call-graph', 'fp');
 my ($status, $out, $err) = run_with('/dev/null', @record, '-o', "$folder/try", '--', 'true');
-plan skip_all => "perf may not take samples here: $err" if $status ne '0';
+skip_test "perf may not take samples here: $err" if $status ne '0';
 
 # Runs a program under perf; returns the path of the samples and the process.
 sub record {

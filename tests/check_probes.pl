@@ -21,8 +21,8 @@ sub find_library {
 
 my $readelf = find_in_path('readelf');
 my $library = find_library('libcairn');
-plan skip_all => 'there is no readelf' if !defined $readelf;
-plan skip_all => 'no shared library was built' if !defined $library;
+skip_test 'there is no readelf' if !defined $readelf;
+skip_test 'no shared library was built' if !defined $library;
 
 # Returns the number of arguments of each probe of a library.
 sub probes_of {
@@ -42,7 +42,7 @@ sub probes_of {
 }
 
 my $found = probes_of($library);
-plan skip_all => 'the library was built without sys/sdt.h' if !%$found;
+skip_test 'the library was built without sys/sdt.h' if !%$found;
 my $llvm = find_library('libcairn-llvm');
 %$found = (%$found, %{probes_of($llvm)}) if defined $llvm;
 

@@ -10,13 +10,13 @@ use Test::More;
 use lib $FindBin::Bin;
 use CommandTest;
 
-plan skip_all => 'reads the same bytes on every host' if ($ENV{CAIRN_TEST_RUNNER} // '') ne '';
-plan skip_all => 'the first build has it' if ($ENV{CAIRN_TEST_REPEATED} // '') ne '';
+skip_test 'reads the same bytes on every host' if ($ENV{CAIRN_TEST_RUNNER} // '') ne '';
+skip_test 'the first build has it' if ($ENV{CAIRN_TEST_REPEATED} // '') ne '';
 chomp(my $machine = `uname -m`);
-plan skip_all => "the program is compiled for x86-64, not $machine" if $machine ne 'x86_64';
-plan skip_all => 'no nm' if !defined find_in_path('nm');
+skip_test "the program is compiled for x86-64, not $machine" if $machine ne 'x86_64';
+skip_test 'no nm' if !defined find_in_path('nm');
 my $version = llvm_version('clang', 19);
-plan skip_all => 'no clang 19 or later' if !defined $version;
+skip_test 'no clang 19 or later' if !defined $version;
 my $bin = $llvm{$version};
 
 my $id = '0a1b2c3d4e5f60718293a4b5c6d7e8f901234567';

@@ -10,12 +10,12 @@ use Test::More;
 use lib $FindBin::Bin;
 use CommandTest;
 
-plan skip_all => 'reads the same bytes on every host' if ($ENV{CAIRN_TEST_RUNNER} // '') ne '';
-plan skip_all => 'the first build has it' if ($ENV{CAIRN_TEST_REPEATED} // '') ne '';
+skip_test 'reads the same bytes on every host' if ($ENV{CAIRN_TEST_RUNNER} // '') ne '';
+skip_test 'the first build has it' if ($ENV{CAIRN_TEST_REPEATED} // '') ne '';
 
 my ($clang) = grep { defined find_in_path($_) } qw(clang-19 clang-22);
-plan skip_all => 'no clang 19 or 22' if !defined $clang;
-plan skip_all => 'no nm' if !defined find_in_path('nm');
+skip_test 'no clang 19 or 22' if !defined $clang;
+skip_test 'no nm' if !defined find_in_path('nm');
 
 my $id = '0a1b2c3d4e5f60718293a4b5c6d7e8f901234567';
 my $other_id = 'ffffffffffffffffffffffffffffffff01234567';
@@ -26,7 +26,7 @@ C
 my $file = "$folder/program";
 my ($made, undef, $why) = run_with('/dev/null', find_in_path($clang), '-O1', '-fPIE', '-pie', "-Wl,--build-id=0x$id",
     '-fbasic-block-address-map', $source, '-o', $file);
-plan skip_all => "$clang cannot link: $why" if $made ne '0';
+skip_test "$clang cannot link: $why" if $made ne '0';
 
 my (undef, $symbols) = run_with('/dev/null', find_in_path('nm'), $file);
 my ($work) = map { hex } $symbols =~ /^(\w+) . work$/m;
@@ -60,7 +60,7 @@ sub offset_of {
     }
     return $address;
 }
-plan skip_all => 'no readelf' if !defined find_in_path('readelf');
+skip_test 'no readelf' if !defined find_in_path('readelf');
 
 sub sample { return sprintf " %x\n", $_[0] }
 

@@ -10,17 +10,17 @@ use Test::More;
 use lib $FindBin::Bin;
 use CommandTest;
 
-plan skip_all => 'reads the same bytes on every host' if ($ENV{CAIRN_TEST_RUNNER} // '') ne '';
-plan skip_all => 'the first build has it' if ($ENV{CAIRN_TEST_REPEATED} // '') ne '';
+skip_test 'reads the same bytes on every host' if ($ENV{CAIRN_TEST_RUNNER} // '') ne '';
+skip_test 'the first build has it' if ($ENV{CAIRN_TEST_REPEATED} // '') ne '';
 chomp(my $machine = `uname -m`);
-plan skip_all => "the program is compiled for x86-64, not $machine" if $machine ne 'x86_64';
-plan skip_all => 'no nm' if !defined find_in_path('nm');
+skip_test "the program is compiled for x86-64, not $machine" if $machine ne 'x86_64';
+skip_test 'no nm' if !defined find_in_path('nm');
 
 my %labels = (14 => '-fbasic-block-sections=labels', 16 => '-fbasic-block-sections=labels',
     19 => '-fbasic-block-address-map', 22 => '-fbasic-block-address-map');
 my @versions = grep { find_in_path("clang-$_") && -x "/usr/lib/llvm-$_/bin/ld.lld" && -x "/usr/lib/llvm-$_/bin/llvm-readobj" }
     sort keys %labels;
-plan skip_all => 'no clang that has lld and llvm-readobj of the same version' if !@versions;
+skip_test 'no clang that has lld and llvm-readobj of the same version' if !@versions;
 
 my $source = spit('program.c', <<'C');
 #include <stdio.h>

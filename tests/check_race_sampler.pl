@@ -13,15 +13,15 @@ use Test::More;
 use lib $FindBin::Bin;
 use CommandTest;
 
-plan skip_all => 'left to the first build'
+skip_test 'left to the first build'
     if ($ENV{CAIRN_TEST_RUNNER} // '') ne '' || defined $ENV{CAIRN_TEST_REPEATED};
-plan skip_all => 'the example decodes code of x86-64' if `uname -m` !~ /^x86_64$/;
+skip_test 'the example decodes code of x86-64' if `uname -m` !~ /^x86_64$/;
 
 my $source = abs_path($ENV{srcdir} // '.');
 my $libraries = abs_path('.');
 my @versions = grep { find_in_path("clang-$_") } 16, 19, 22;
-plan skip_all => 'no clang 16, 19 or 22' if !@versions;
-plan skip_all => 'no shared libcairn-sanmd' if !-f "$libraries/libcairn-sanmd.so";
+skip_test 'no clang 16, 19 or 22' if !@versions;
+skip_test 'no shared libcairn-sanmd' if !-f "$libraries/libcairn-sanmd.so";
 
 my $example = "$source/examples/race_sampler.c";
 my $program = "$folder/race_sampler";
