@@ -73,7 +73,6 @@ struct arch_cache_epilogue {
     uint8_t card_shift;
     uint8_t card;
     uint64_t cards;
-    uint64_t exit; /* address of the struct arch_exit to which the case then jumps; 0: none */
 };
 
 /* Invariants: `mask` and `key` have no bits beyond the width, and `key` has no bits outside `mask`.
@@ -92,8 +91,6 @@ struct arch_cache_case {
     uint64_t holder; /* of a load: the address that replaces the receiver, or 0 */
     struct arch_cache_elements elements; /* of a load or a store without a holder */
     struct arch_cache_epilogue epilogue; /* of a store */
-    bool passes_constant; /* a jump sets the general register `argument` to `constant` */
-    uint16_t argument;
     /* New value of the low 8 bytes of the register, or of the low `constant_width` bytes of a
      * vector register. PPC64's floating-point registers hold a float of 4 bytes as a double. */
     uint64_t constant;
@@ -150,24 +147,16 @@ struct arch_cache {
     uint64_t site_end;
     /* Return address of a call at the site, which exits get. */
     uint64_t return_address;
-    /* Whether flags are preserved even if that takes time. AArch64 and PPC64 always preserve
-     * them. */
-    bool keeps_flags;
     /* Whether cases may be distinguished without a branch for each one, where the architecture and
-     * the cases allow it. This may change the flags that `keeps_flags` is about. */
+     * the cases allow it. */
     bool may_select;
-    /* What the code searches after the last case. On x86-64, flags are not preserved then, and with
-     * keys of 8 bytes two words are pushed, the first of which is the site's return address. */
+    /* What the code searches after the last case. On x86-64, with keys of 8 bytes, two words are
+     * pushed, the first of which is the site's return address. */
     struct arch_cache_table table;
     /* Target after the last case: the code jumps to the struct arch_exit at this address, like an
      * exit's stub (`encode_exit`), as if the site had called it. The address may be anywhere. */
     uint64_t exit_data;
-    /* Or, if it is not 0, the pointer of the function to jump to instead; and whether it gets
-     * `constant` in the general register `argument`. */
-    uint64_t miss_target;
-    bool passes_constant;
-    uint16_t argument;
-    uint64_t constant;
+    uint64_t miss_target; /* or, if it is not 0, the pointer of the function to jump to instead */
 };
 
 /*

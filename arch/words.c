@@ -299,19 +299,11 @@ static void append_effect(const struct words_cache *encoder, struct words_code *
         encoder->epilogue(code, one);
 }
 
-static void append_argument(const struct words_cache *encoder, struct words_code *code,
-                            const struct arch_cache_case *one)
-{
-    if (one->passes_constant)
-        encoder->constant(code, one->argument, one->constant);
-}
-
 static void append_hit(const struct words_cache *encoder, struct words_code *code,
                        const struct arch_cache *cache, const struct arch_cache_case *one)
 {
     uint64_t bits = encoder->return_instruction;
     if (one->action == ARCH_CACHE_JUMP) {
-        append_argument(encoder, code, one);
         encoder->jump(code, cache, one->target);
         return;
     }
@@ -320,12 +312,6 @@ static void append_hit(const struct words_cache *encoder, struct words_code *cod
         return;
     }
     append_effect(encoder, code, one);
-    if (one->action == ARCH_CACHE_STORE && one->epilogue.exit != 0) {
-        if (encoder->leave != NULL)
-            encoder->leave(code, cache);
-        encoder->exit(code, cache, one->epilogue.exit);
-        return;
-    }
     bool is_encoded =
         cache->is_called || encode_return(code->arch, cache, code->address + code->size, &bits);
     assert(is_encoded);
@@ -425,8 +411,6 @@ bool words_encode_cache(const struct words_cache *encoder, const struct cairn_ar
         append_table(encoder, &written, cache);
     if (encoder->leave != NULL)
         encoder->leave(&written, cache);
-    if (cache->miss_target != 0 && cache->passes_constant)
-        encoder->constant(&written, cache->argument, cache->constant);
     if (cache->miss_target != 0)
         encoder->jump(&written, cache, cache->miss_target);
     else
@@ -457,7 +441,6 @@ static bool append_inline_hit(const struct words_cache *encoder, struct words_co
     if (encoder->leave != NULL)
         encoder->leave(code, cache);
     if (one->action == ARCH_CACHE_JUMP) {
-        append_argument(encoder, code, one);
         if (code->arch->calls_need_veneer ||
             !words_encode_branch(code->arch, ARCH_BRANCH_CALL, cache->site_end - WORDS_BYTES,
                                  one->target, WORDS_BYTES, &bits))
@@ -480,9 +463,8 @@ bool words_encode_inline(const struct words_cache *encoder, const struct cairn_a
     struct words_code head = {.arch = arch, .bytes = head_bytes, .address = inlined->address};
     size_t size = (size_t)(cache->site_end - inlined->address);
     assert(size <= ARCH_CACHE_INLINE_BYTES_MAX);
-    if (inlined->has_second || one->action == ARCH_CACHE_EXIT ||
-        (one->action == ARCH_CACHE_STORE && one->epilogue.exit != 0) ||
-        has_literal(encoder, arch, one) || !append_inline_hit(encoder, &hit, cache, one))
+    if (inlined->has_second || one->action == ARCH_CACHE_EXIT || has_literal(encoder, arch, one) ||
+        !append_inline_hit(encoder, &hit, cache, one))
         return false;
     if (encoder->begin != NULL)
         encoder->begin(&head, cache);

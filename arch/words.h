@@ -93,10 +93,8 @@ struct words_cache {
      * exit with this data. */
     void (*field)(struct words_code *code, const struct arch_cache_case *one);
     void (*result)(struct words_code *code, const struct arch_cache_case *one);
-    /* Appends what follows a store, except for the jump to an exit. */
+    /* Appends what follows a store. */
     void (*epilogue)(struct words_code *code, const struct arch_cache_case *one);
-    /* Loads a constant into a general register. */
-    void (*constant)(struct words_code *code, uint32_t to, uint64_t value);
     void (*jump)(struct words_code *code, const struct arch_cache *cache, uint64_t target);
     void (*exit)(struct words_code *code, const struct arch_cache *cache, uint64_t data);
     /* Appends the literal of a constant, after the hit. */

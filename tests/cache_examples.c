@@ -85,9 +85,6 @@ static const struct cache_example_code examples[EXAMPLE_COUNT] = {
     [EXAMPLE_FAR_OFFSETS] = {.cache = {.count = 2},
                              .cases = {{GUARD(4, INT32_MIN, 1), LOAD, FIELD(INT32_MAX, 8)},
                                        {GUARD(4, 0x12345, 1), LOAD, FIELD(-0x12345, 8)}}},
-    [EXAMPLE_KEEPS_FLAGS] = {.cache = {.count = 1, .keeps_flags = true},
-                             .cases = {{GUARD(4, 0, 1), LOAD, FIELD(8, 8),
-                                        .counter = UINT64_C(0x7D5566778800)}}},
     [EXAMPLE_EXIT] = {.cache = {.count = 1},
                       .cases = {{GUARD(4, 0, 1), .action = ARCH_CACHE_EXIT,
                                  .target = UINT64_C(0x7C99AABBCC40)}}},
@@ -320,18 +317,6 @@ const struct cache_example_lines cache_example_lines[EXAMPLE_COUNT] = {
                                       "jne 12\n"
                                       "movq -74565(%rdi), %rsi\n"
                                       "jmp 4054\n" JUMP_TO_EXIT("4047")},
-    [EXAMPLE_KEEPS_FLAGS] = {.lines = "leaq -128(%rsp), %rsp\n"
-                                      "pushfq\n"
-                                      "cmpl $1, (%rdi)\n"
-                                      "jne 31\n"
-                                      "movabsq $137805744801792, %r11\n"
-                                      "incq (%r11)\n"
-                                      "movq 8(%rdi), %rsi\n"
-                                      "popfq\n"
-                                      "leaq 128(%rsp), %rsp\n"
-                                      "jmp 4054\n"
-                                      "popfq\n"
-                                      "leaq 128(%rsp), %rsp\n" JUMP_TO_EXIT("4038")},
     [EXAMPLE_EXIT] = {.lines = "cmpl $1, (%rdi)\n"
                                "jne 25\n"
                                "leaq 4084(%rip), %r11\n"

@@ -633,8 +633,6 @@ static void expect_store(const struct arch_cache_case *of)
     if (epilogue->marks_card)
         *expected_place(epilogue->cards + (get_register(of->receiver) >> epilogue->card_shift)) =
             epilogue->card;
-    if (epilogue->exit != 0)
-        trial.expected_way = WAY_MISS;
 }
 
 static void expect_hit(const struct arch_cache_case *of)
@@ -654,8 +652,6 @@ static void expect_hit(const struct arch_cache_case *of)
         break;
     case ARCH_CACHE_JUMP:
         trial.expected_way = of->target == stub_function(0) ? 0 : 1;
-        if (of->passes_constant)
-            set_register(&trial.expected, of->argument, of->constant);
         break;
     case ARCH_CACHE_EXIT:
         trial.expected_way = WAY_MISS;
@@ -722,8 +718,6 @@ static void expect(void)
     if (expect_table())
         return;
     trial.expected_way = trial.cache.miss_target == 0 ? WAY_MISS : STUBS - 1;
-    if (trial.cache.miss_target != 0 && trial.cache.passes_constant)
-        set_register(&trial.expected, trial.cache.argument, trial.cache.constant);
     expect_function();
 }
 
@@ -749,9 +743,7 @@ static void compare_register(const struct registers *got, uint16_t dwarf, const 
 
 static void compare_registers(const struct registers *got, const char *when)
 {
-    uint64_t flags = registers_flags_mask();
-    if (!trial.cache.keeps_flags)
-        flags &= ~machine->changed_flags;
+    uint64_t flags = registers_flags_mask() & ~machine->changed_flags;
     for (uint16_t dwarf = 0; dwarf < numbers; dwarf++)
         compare_register(got, dwarf, when);
     ck_assert_msg(((got->flags ^ trial.expected.flags) & flags) == 0,
@@ -891,8 +883,6 @@ static void make_epilogue(struct arch_cache_case *of)
     epilogue->card = random_one_in(2) ? 0 : (uint8_t)random_u64();
     epilogue->cards = (uintptr_t)&world.cards[random_below(CARDS)] -
                       (middle_of(receiver, receiver_origins[receiver]) >> epilogue->card_shift);
-    if (random_one_in(4))
-        epilogue->exit = (uintptr_t)&data()->miss;
 }
 
 /* Adds further conditions and actions to one case in three. */
@@ -908,11 +898,6 @@ static void extend_case(struct arch_cache_case *of, size_t index)
         make_elements(of, index);
     if (of->action == ARCH_CACHE_STORE)
         make_epilogue(of);
-    if (of->action == ARCH_CACHE_JUMP) {
-        of->passes_constant = true;
-        of->argument = random_general();
-        of->constant = random_number();
-    }
 }
 
 static void make_action(struct arch_cache_case *of)
@@ -943,7 +928,7 @@ static void make_table(void)
 {
     struct arch_cache_table *table = &trial.cache.table;
     struct arch_cache_case *access = &table->access;
-    if (trial.cache.keeps_flags || random_one_in(2))
+    if (random_one_in(2))
         return;
     make_guard(access);
     make_action(access);
@@ -977,13 +962,9 @@ static void begin_cache(size_t count)
     trial.cache.cases = trial.cases;
     trial.cache.count = count;
     trial.cache.is_called = random_one_in(2);
-    trial.cache.keeps_flags = random_one_in(3);
     trial.cache.may_select = random_one_in(2);
     if (trial.cache.is_called && random_one_in(3))
         trial.cache.miss_target = stub_function(STUBS - 1);
-    trial.cache.passes_constant = random_one_in(2);
-    trial.cache.argument = random_general();
-    trial.cache.constant = random_number();
     make_world();
 }
 
@@ -1144,7 +1125,6 @@ START_TEST(random_caches_of_similar_cases_have_the_results_of_the_model)
     for (int round = 0; round < rounds(); round++) {
         begin_cache(2 + random_below(ARCH_CACHE_CASES_MAX - 1));
         trial.cache.may_select = !random_one_in(4);
-        trial.cache.keeps_flags = random_one_in(8);
         make_alike();
         move_fields();
         if (random_one_in(2))

@@ -305,8 +305,6 @@ START_TEST(options_that_differ_in_unused_bytes_are_equal)
     same.case_limit = 0;
     same.dispatch = reading.dispatch;
     same.counts_hits = false;
-    same.keeps_flags = false;
-    same.passes_user = false;
     same.has_table = false;
     struct ir ir = begin_module("padding");
     add_loop(&ir, "f");
@@ -325,9 +323,8 @@ END_TEST
 /* No property has this value. */
 static const int64_t leave = INT64_MIN;
 
-static int64_t read_or_leave(const struct object *object, void *user)
+static int64_t read_or_leave(const struct object *object)
 {
-    ck_assert_ptr_eq(user, &misses);
     return object->shape < 2 ? property_of(object) : leave;
 }
 
@@ -345,7 +342,6 @@ START_TEST(a_megamorphic_target_leaves_through_a_guard)
         .user = &misses,
         .case_limit = 1,
         .megamorphic_target = (const void *)(uintptr_t)read_or_leave,
-        .passes_user = true,
     };
     const struct object third = {2, {0, 0}};
     unsigned left = 0;

@@ -214,59 +214,6 @@ START_TEST(a_megamorphic_function_is_called_directly)
 }
 END_TEST
 
-static void *given_user;
-
-static int64_t getter_with_user(const void *receiver, int64_t integer, double number, void *user)
-{
-    given_user = user;
-    return getter(receiver, integer, number) + 1;
-}
-
-START_TEST(a_megamorphic_function_gets_the_user)
-{
-    struct object object = {.shape = 1};
-    struct ic_function function = calling(calling_conventions[_i], (struct cairn_type)INTEGER(64));
-    if (!has_convention(function.calling_convention))
-        return;
-    const struct cairn_ic_options options = {
-        .case_limit = 1,
-        .megamorphic_target = (const void *)(uintptr_t)getter_with_user,
-        .passes_user = true,
-    };
-    load_one(&function, options);
-    add_constant(1, 101);
-    add_constant(2, 102);
-    for (int i = 0; i < 2; i++) {
-        given_user = NULL;
-        run_call(&function, &object);
-        expect_called_with(&object);
-        ck_assert_uint_eq(read_bytes(access_0.result, 8), 3001);
-        ck_assert_ptr_eq(given_user, &seen);
-    }
-}
-END_TEST
-
-START_TEST(a_user_without_a_register_is_refused)
-{
-    struct cairn_ic_options options = {
-        .handler = missed,
-        .megamorphic_target = (const void *)(uintptr_t)getter_with_user,
-        .passes_user = true,
-    };
-    struct ic_function function = {
-        .calling_convention = C, .result = INTEGER(64), .operand_count = 8, .operands = {POINTER}};
-    struct cairn_error error = {0};
-    for (uint32_t i = 1; i < function.operand_count; i++)
-        function.operands[i] = (struct cairn_type)INTEGER(64);
-    load(&function, 1);
-    ck_assert_int_eq(cairn_ic_create(program.sites[0], &options, &ic, &error),
-                     CAIRN_ERROR_UNSUPPORTED);
-    ck_assert_msg(strstr(error.message, "user after its 8 arguments") != NULL, "%s", error.message);
-    options.passes_user = false;
-    ic_assert_done(cairn_ic_create(program.sites[0], &options, &ic, &error), error);
-}
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("calls of inline caches");
@@ -281,8 +228,6 @@ int main(void)
                         CALLING_CONVENTIONS);
     tcase_add_loop_test(tests, a_called_function_may_reach_the_site_again, 0, CALLING_CONVENTIONS);
     tcase_add_loop_test(tests, a_megamorphic_function_is_called_directly, 1, CALLING_CONVENTIONS);
-    tcase_add_loop_test(tests, a_megamorphic_function_gets_the_user, 1, CALLING_CONVENTIONS);
-    tcase_add_test(tests, a_user_without_a_register_is_refused);
     suite_add_tcase(suite, tests);
     return support_main(suite);
 }

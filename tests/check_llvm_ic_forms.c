@@ -217,75 +217,6 @@ START_TEST(a_store_marks_the_card_of_the_receiver)
 }
 END_TEST
 
-static struct {
-    unsigned count;
-    void *receiver;
-    uint64_t value;
-    void *user;
-} barred;
-
-static void bar(void *receiver, uint64_t value, void *user)
-{
-    barred.count++;
-    barred.receiver = receiver;
-    barred.value = value;
-    barred.user = user;
-}
-
-START_TEST(a_store_calls_a_barrier_and_keeps_all_registers)
-{
-    struct object object = {.shape = 1};
-    struct cairn_ic_case added = store_case(1);
-    struct ic_function function = variant(&set, _i);
-    function.keeps_operands = true;
-    function.kept_count = 4;
-    for (unsigned i = 0; i < function.kept_count; i++)
-        function.kept[i] = (struct cairn_type)INTEGER(64);
-    load_one(&function, no_options);
-    added.changes_key = true;
-    added.new_key = 2;
-    added.barrier =
-        (struct cairn_ic_barrier){.kind = CAIRN_IC_BARRIER_CALL, .function = bar, .user = &object};
-    add(&added);
-    memset(&barred, 0, sizeof barred);
-    ic_fill_kept(&function, &access_0, &random_state);
-    store_into(&object, 0x1234567890);
-    ic_check_kept(&function, &access_0, "a barrier");
-    ck_assert_uint_eq(object.fields[1], 0x1234567890);
-    ck_assert_uint_eq(object.shape, 2);
-    ck_assert_uint_eq(barred.count, 1);
-    ck_assert_ptr_eq(barred.receiver, &object);
-    ck_assert_uint_eq(barred.value, 0x1234567890);
-    ck_assert_ptr_eq(barred.user, &object);
-}
-END_TEST
-
-/* ---- Constant arguments ---- */
-
-static int64_t with_constant(const struct object *object, int64_t integer, uint64_t constant)
-{
-    return (int64_t)(object->fields[0] + (uint64_t)integer + constant);
-}
-
-START_TEST(a_call_passes_a_constant_after_the_arguments_of_the_site)
-{
-    const uint64_t constants[] = {100000, UINT64_C(0x123456789ABC0000)};
-    load_variant(&get, _i);
-    for (uint32_t i = 0; i < 2; i++) {
-        struct cairn_ic_case added = constant_case(1 + i, constants[i]);
-        added.action = CAIRN_IC_CALL;
-        added.passes_constant = true;
-        added.target = (const void *)(uintptr_t)with_constant;
-        add(&added);
-        struct cairn_value value = cairn_value_of_integer(64, 7);
-        ic_set_operand(&access_0, 1, &value);
-        expect_hit(1, 10 + 7 + constants[0]);
-        if (i == 1)
-            expect_hit(2, 10 + 7 + constants[1]);
-    }
-}
-END_TEST
-
 /* ---- Refusals ---- */
 
 static const struct object some_object;
@@ -323,9 +254,6 @@ static const struct refusal {
      false,
      "the key 0x100 has bits that the guard's mask 0xff does not have"},
     {{.action = CAIRN_IC_CONSTANT, .changes_key = true}, false, "only stores change the key"},
-    {{.action = CAIRN_IC_LOAD, .field = {.width = 8}, .passes_constant = true},
-     false,
-     "only calls pass a constant"},
     {{.action = CAIRN_IC_LOAD, .field = {.width = 8}, .barrier = {.kind = CAIRN_IC_BARRIER_CARD}},
      false,
      "only stores have a barrier"},
@@ -356,15 +284,9 @@ static const struct refusal {
       .barrier = {.kind = CAIRN_IC_BARRIER_CARD, .card_shift = 64}},
      true,
      "shifted left by 64 bits"},
-    {{.action = CAIRN_IC_STORE,
-      .operand = 1,
-      .field = {.width = 8},
-      .barrier = {.kind = CAIRN_IC_BARRIER_CALL}},
+    {{.action = CAIRN_IC_STORE, .operand = 1, .field = {.width = 8}, .barrier = {.kind = 2}},
      true,
-     "a barrier that calls needs a function"},
-    {{.action = CAIRN_IC_STORE, .operand = 1, .field = {.width = 8}, .barrier = {.kind = 3}},
-     true,
-     "there is no barrier number 3"},
+     "there is no barrier number 2"},
 };
 
 START_TEST(impossible_forms_are_refused)
@@ -392,24 +314,6 @@ START_TEST(impossible_forms_are_refused)
         ck_assert_msg(strstr(error.message, refusal->says) != NULL, "%zu: %s", i, error.message);
         ck_assert_uint_eq(ic_case_count(cache), 0);
     }
-}
-END_TEST
-
-START_TEST(a_constant_needs_a_register)
-{
-    struct ic_function function = {
-        .calling_convention = C, .result = INTEGER(64), .operand_count = 8, .operands = {POINTER}};
-    struct cairn_ic_case added = constant_case(1, 5);
-    struct cairn_error error = {0};
-    for (uint32_t i = 1; i < function.operand_count; i++)
-        function.operands[i] = (struct cairn_type)INTEGER(64);
-    load_one(&function, no_options);
-    added.action = CAIRN_IC_CALL;
-    added.passes_constant = true;
-    added.target = (const void *)(uintptr_t)with_constant;
-    ck_assert_int_eq(cairn_ic_add(ic, &added, CAIRN_RELAXED, &error), CAIRN_ERROR_UNSUPPORTED);
-    ck_assert_msg(strstr(error.message, "no register for a constant after its 8 arguments") != NULL,
-                  "%s", error.message);
 }
 END_TEST
 
@@ -451,10 +355,7 @@ int main(void)
                         LOOPS);
     tcase_add_loop_test(tests, a_store_that_adds_a_property_changes_the_shape, 0, LOOPS);
     tcase_add_loop_test(tests, a_store_marks_the_card_of_the_receiver, 0, LOOPS);
-    tcase_add_loop_test(tests, a_store_calls_a_barrier_and_keeps_all_registers, 0, LOOPS);
-    tcase_add_loop_test(tests, a_call_passes_a_constant_after_the_arguments_of_the_site, 0, LOOPS);
     tcase_add_test(tests, impossible_forms_are_refused);
-    tcase_add_test(tests, a_constant_needs_a_register);
     tcase_add_test(tests, reports_name_everything_that_a_case_does);
     suite_add_tcase(suite, tests);
     return support_main(suite);

@@ -339,16 +339,6 @@ START_TEST(a_light_handler_may_destroy_its_cache)
 }
 END_TEST
 
-START_TEST(caches_that_keep_flags_call_only_the_handler)
-{
-    struct cairn_ic_options options = lightly;
-    options.keeps_flags = true;
-    load_one(getters[_i], options);
-    expect_miss(1);
-    ck_assert_uint_eq(light_misses, 0);
-}
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("light handlers of inline caches");
@@ -367,7 +357,6 @@ int main(void)
     tcase_add_loop_test(tests, a_light_handler_may_reach_the_same_site, 0, 2);
     tcase_add_loop_test(tests, the_stack_can_be_walked_from_a_light_handler, 0, 2);
     tcase_add_loop_test(tests, a_light_handler_may_destroy_its_cache, 0, 2);
-    tcase_add_loop_test(tests, caches_that_keep_flags_call_only_the_handler, 0, 2);
     suite_add_tcase(suite, tests);
     return support_main(suite);
 }

@@ -469,7 +469,6 @@ static void create(const struct ic_function *function, uint32_t index)
         .case_limit = SHAPES + 3,
         .dispatch = (enum cairn_ic_dispatch)below(2),
         .counts_hits = below(3) == 0,
-        .keeps_flags = below(3) == 0,
     };
     ic_assert_done(cairn_ic_create(program.sites[index], &options, &ic, &error), error);
 }

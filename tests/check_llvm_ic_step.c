@@ -39,17 +39,16 @@ static const uint32_t shapes_of[DEEDS][LIMIT + 1] = {
  * again, so calls need a new site for each call of the function. */
 static enum forms { CONSTANTS, CALLS, READS, WRITES } forms;
 
-/* Stores to different fields, some of which change the shape, mark a card or call a barrier. What
- * the function returns is then the state of the object, its card and the barrier. */
+/* Stores to different fields, some of which change the shape or mark a card. What the function
+ * returns is then the state of the object and its card. */
 enum { CARD_SHIFT = 9, STORED = 900, INDEX = 4 };
 static unsigned char card;
-static unsigned barrier_calls;
 
 static bool changes_shape(enum deed deed) { return deed == ONE || deed == TWO; }
 
-static uint64_t written_state(uint32_t shape, unsigned fields, bool is_marked, unsigned calls)
+static uint64_t written_state(uint32_t shape, unsigned fields, bool is_marked)
 {
-    return shape + 100 * fields + (is_marked ? 10000 : 0) + 100000 * calls;
+    return shape + 100 * fields + (is_marked ? 10000 : 0);
 }
 
 static uint64_t result_of(enum deed deed, uint32_t shape)
@@ -58,9 +57,8 @@ static uint64_t result_of(enum deed deed, uint32_t shape)
     for (uint32_t i = 0; deed != MEGAMORPHIC && i < LIMIT; i++)
         hits |= shapes_of[deed][i] == shape;
     if (forms == WRITES)
-        return hits ? written_state(shape + (changes_shape(deed) ? 10 : 0), 1U << deed, deed == TWO,
-                                    deed == OTHERS)
-                    : written_state(shape, 0, false, 0);
+        return hits ? written_state(shape + (changes_shape(deed) ? 10 : 0), 1U << deed, deed == TWO)
+                    : written_state(shape, 0, false);
     if (!hits)
         return ANSWER;
     if (forms == READS && deed == TWO)
@@ -90,12 +88,6 @@ static struct cairn_ic_case make_read(enum deed deed, uint32_t shape)
     return made;
 }
 
-static void count_barrier(void *receiver, uint64_t value, void *user)
-{
-    (void)receiver;
-    barrier_calls += value == STORED && user == &card;
-}
-
 static struct cairn_ic_case make_write(const struct object *object, enum deed deed, uint32_t shape)
 {
     struct cairn_ic_case made = load_case(shape, (unsigned)deed);
@@ -110,9 +102,6 @@ static struct cairn_ic_case make_write(const struct object *object, enum deed de
             .card = 1,
             .cards = (uintptr_t)&card - ((uintptr_t)object >> CARD_SHIFT),
         };
-    if (deed == OTHERS)
-        made.barrier = (struct cairn_ic_barrier){
-            .kind = CAIRN_IC_BARRIER_CALL, .function = count_barrier, .user = &card};
     return made;
 }
 
@@ -207,7 +196,6 @@ static void make_object(uint32_t shape)
     const struct cairn_value index = cairn_value_of_integer(64, forms == WRITES ? STORED : INDEX);
     object = (struct object){.shape = shape, .flags = FIELDS, .fields = {10, 11, 12, 13, 14, 15}};
     card = 0;
-    barrier_calls = 0;
     ic_set_operand(&access_0, 1, &index);
 }
 
@@ -217,7 +205,7 @@ static uint64_t effect(uint64_t result)
     unsigned fields = 0;
     for (unsigned i = 0; i < FIELDS; i++)
         fields |= object.fields[i] == STORED ? 1U << i : 0;
-    return forms == WRITES ? written_state(object.shape, fields, card == 1, barrier_calls) : result;
+    return forms == WRITES ? written_state(object.shape, fields, card == 1) : result;
 }
 
 static uint64_t run_once(uint32_t shape)

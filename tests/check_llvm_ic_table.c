@@ -342,12 +342,11 @@ START_TEST(cases_of_other_forms_miss)
 }
 END_TEST
 
-START_TEST(caches_without_a_table_and_those_that_count_or_keep_flags_take_no_cases)
+START_TEST(caches_without_a_table_and_those_that_count_take_no_cases)
 {
     static const struct cairn_ic_options options[] = {
         {.case_limit = 1},
         {.case_limit = 1, .has_table = true, .counts_hits = true},
-        {.case_limit = 1, .has_table = true, .keeps_flags = true},
     };
     const struct form *form = &forms[0];
     const struct ic_function function = function_of(form);
@@ -518,8 +517,7 @@ int main(void)
     tcase_add_loop_test(tests, random_changes_match_a_model, 0, FORMS);
     tcase_add_loop_test(tests, words_that_differ_from_a_key_in_any_bit_miss, 0, 2);
     tcase_add_test(tests, cases_of_other_forms_miss);
-    tcase_add_loop_test(
-        tests, caches_without_a_table_and_those_that_count_or_keep_flags_take_no_cases, 0, 3);
+    tcase_add_loop_test(tests, caches_without_a_table_and_those_that_count_take_no_cases, 0, 2);
     tcase_add_loop_test(tests, keys_that_are_not_in_the_table_reach_the_megamorphic_target, 4, 6);
     tcase_add_test(tests, a_change_without_memory_changes_nothing);
     tcase_add_loop_test(tests, threads_read_while_a_table_changes, 0, 2);

@@ -3,8 +3,8 @@
  *
  * The code uses x16 and x17 for all intermediate values: the ABI reserves them for code between
  * caller and callee, and LLVM keeps no values in them at patch points, not even with anyregcc. NZCV
- * is preserved at no cost, because keys are compared by `sub` or `eor` and CBNZ. So `keeps_flags`
- * has no effect here. `may_select` has no effect either: cases are tested one by one.
+ * is preserved at no cost, because keys are compared by `sub` or `eor` and CBNZ.
+ * `may_select` has no effect: cases are tested one by one.
  *
  * The site branches to the code directly, which needs no landing pad. The code branches to
  * functions through x16 and to exits through x17, as veneers and exits' stubs do.
@@ -393,7 +393,6 @@ static const struct words_cache encoder = {
     .field = append_field,
     .result = append_result,
     .epilogue = append_epilogue,
-    .constant = append_constant,
     .jump = append_jump,
     .exit = append_exit,
     .is_free = is_free,

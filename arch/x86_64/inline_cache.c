@@ -457,23 +457,6 @@ static unsigned put_bounds(struct writer *writer, const struct arch_cache_case *
     return JBE;
 }
 
-/* ---- Flags ---- */
-
-/* Flags are saved on the stack, below the red zone: lea -RED_ZONE_BYTES(%rsp), %rsp; pushfq. */
-static const uint8_t save_flags[] = {0x48, 0x8D, 0x64, 0x24, (uint8_t)-RED_ZONE_BYTES, 0x9C};
-
-static void put_restore_flags(struct writer *writer)
-{
-    static const uint8_t bytes[] = {0x9D,                                             /* popfq */
-                                    0x48, 0x8D, 0xA4, 0x24, RED_ZONE_BYTES, 0, 0, 0}; /* lea */
-    put_bytes(writer, bytes, sizeof bytes);
-}
-
-static bool saves_flags(const struct arch_cache *cache)
-{
-    return cache->keeps_flags && cache->count > 0;
-}
-
 /* ---- Exits ---- */
 
 static const uint8_t push_r11[] = {0x41, 0x53};
@@ -617,12 +600,6 @@ static void put_effect(struct writer *writer, const struct arch_cache_case *hit)
         put_epilogue(writer, hit);
 }
 
-static void put_argument(struct writer *writer, const struct arch_cache_case *hit)
-{
-    if (hit->passes_constant)
-        put_constant(writer, general(hit->argument), hit->constant);
-}
-
 static void put_hit(struct writer *writer, const struct arch_cache *cache,
                     const struct arch_cache_case *hit)
 {
@@ -630,16 +607,11 @@ static void put_hit(struct writer *writer, const struct arch_cache *cache,
     put_count(writer, hit);
     if (has_effect)
         put_effect(writer, hit);
-    if (saves_flags(cache))
-        put_restore_flags(writer);
     if (hit->action == ARCH_CACHE_JUMP) {
-        put_argument(writer, hit);
         put_return_address(writer, cache);
         put_jump(writer, hit->target);
     } else if (hit->action == ARCH_CACHE_EXIT) {
         put_exit(writer, cache, hit->target);
-    } else if (hit->action == ARCH_CACHE_STORE && hit->epilogue.exit != 0) {
-        put_exit(writer, cache, hit->epilogue.exit);
     } else {
         put_return(writer, cache);
     }
@@ -672,8 +644,7 @@ static size_t put_long_skip(struct writer *writer, unsigned opcode)
 static bool is_extended(const struct arch_cache_case *one)
 {
     return one->second.width != 0 || one->elements.length_width != 0 ||
-           one->epilogue.key_width != 0 || one->epilogue.marks_card || one->epilogue.exit != 0 ||
-           one->holder != 0;
+           one->epilogue.key_width != 0 || one->epilogue.marks_card || one->holder != 0;
 }
 
 /* Writes a case with further conditions, or with a longer action. */
@@ -708,7 +679,6 @@ static void put_case(struct writer *writer, const struct cairn_arch *arch,
     }
     put_guard(writer, one);
     if (one->action == ARCH_CACHE_JUMP && one->counter == 0 && cache->is_called &&
-        !one->passes_constant && !saves_flags(cache) &&
         reaches(writer, one->target, CONDITIONAL_BYTES)) {
         put(writer, 0x840F, 2); /* je */
         put_relative(writer, one->target);
@@ -745,7 +715,7 @@ static enum selection selection_of(const struct arch_cache *cache)
     const struct arch_cache_case *first = &cache->cases[0];
     bool are_immediate = true;
     bool are_of_one_word = true;
-    if (!cache->may_select || cache->keeps_flags || cache->count < SELECTED_CASES_MIN)
+    if (!cache->may_select || cache->count < SELECTED_CASES_MIN)
         return SELECTION_NONE;
     for (size_t i = 0; i < cache->count; i++) {
         const struct arch_cache_case *from = &cache->cases[i];
@@ -946,8 +916,6 @@ static bool encode_cache(const struct cairn_arch *arch, const struct arch_cache 
 {
     struct writer writer = {.code = code, .address = address, .literal_bytes = LITERAL_BYTES_MAX};
     assert(cache->count <= ARCH_CACHE_CASES_MAX);
-    if (saves_flags(cache))
-        put_bytes(&writer, save_flags, sizeof save_flags);
     switch (selection_of(cache)) {
     case SELECTION_NONE:
         for (size_t i = 0; i < cache->count; i++)
@@ -962,13 +930,9 @@ static bool encode_cache(const struct cairn_arch *arch, const struct arch_cache 
     }
     size_t cases_end = writer.bytes;
     size_t case_literals = writer.literal_count;
-    if (saves_flags(cache))
-        put_restore_flags(&writer);
     if (cache->table.address != 0)
         put_table(&writer, cache);
     if (cache->miss_target != 0) {
-        if (cache->passes_constant)
-            put_constant(&writer, general(cache->argument), cache->constant);
         put_return_address(&writer, cache);
         put_jump(&writer, cache->miss_target);
     } else {
@@ -1080,13 +1044,6 @@ static void put_last_call(struct writer *writer, const struct cairn_arch *arch, 
     put_relative(writer, target);
 }
 
-/* Whether the site's own bytes can have the case. */
-static bool can_be_inline(const struct arch_cache_case *one)
-{
-    bool calls_barrier = one->action == ARCH_CACHE_STORE && one->epilogue.exit != 0;
-    return one->action != ARCH_CACHE_EXIT && !calls_barrier;
-}
-
 /* Writes the first one of two cases, which jumps to the end of the site, and what makes the branch
  * that a miss of the second one takes be in one word. No thread executes that. */
 static bool put_first_of_two(struct writer *writer, const struct arch_cache_case *first,
@@ -1094,7 +1051,7 @@ static bool put_first_of_two(struct writer *writer, const struct arch_cache_case
 {
     uint8_t bytes[ARCH_CACHE_CASE_BYTES_MAX];
     if (is_extended(first) || first->action == ARCH_CACHE_JUMP ||
-        second->action == ARCH_CACHE_JUMP || !can_be_inline(second))
+        second->action == ARCH_CACHE_JUMP || second->action == ARCH_CACHE_EXIT)
         return false;
     put_guard(writer, first);
     size_t skip = put_skip(writer, JNE);
@@ -1123,7 +1080,7 @@ static bool encode_inline(const struct cairn_arch *arch, const struct arch_cache
     struct writer writer = {.code = bytes, .address = inlined->address};
     size_t size = (size_t)(cache->site_end - inlined->address);
     assert(size <= ARCH_CACHE_INLINE_BYTES_MAX);
-    if (saves_flags(cache) || !can_be_inline(&cache->cases[0]))
+    if (cache->cases[0].action == ARCH_CACHE_EXIT)
         return false;
     if (!inlined->has_second)
         put_padding(&writer, arch, last);
@@ -1134,7 +1091,6 @@ static bool encode_inline(const struct cairn_arch *arch, const struct arch_cache
     put_miss(&writer, miss, inlined->miss);
     put_count(&writer, last);
     if (last->action == ARCH_CACHE_JUMP) {
-        put_argument(&writer, last);
         put_last_call(&writer, arch, last->target, size);
     } else {
         put_effect(&writer, last);

@@ -42,11 +42,9 @@
  *     a constant and a call only test the guard, for example that no prototype has a setter.
  *   - TRANSITIONS. A store that adds a property stores the value and then the new key into the word
  *     that the guard has compared. The two stores are not ordered for other threads.
- *   - WRITE BARRIERS. A store marks the card of the receiver, or calls a function with the receiver
- *     and the value.
+ *   - WRITE BARRIERS. A store marks the card of the receiver.
  *   - ELEMENTS. The field is an element of an array, whose index is an operand. The length is in
  *     the receiver. An index that is not less than the length misses.
- *   - ARGUMENTS. A call passes a constant after the site's arguments, for example the method.
  *
  * Each of them takes a few instructions more, and space in the site's own bytes: 64 bytes on x86-64
  * and AArch64 and 112 bytes on PPC64 are enough for most cases.
@@ -61,7 +59,7 @@
  * differ from each other only in the key and in the field's offset, which is not negative. The
  * guards compare 4 or 8 bytes without a mask. Keys of 8 bytes are less than 2^48, and their
  * fields' offsets less than 65,536: addresses of shapes, for example. Other cases are not taken,
- * and those that count hits or keep flags have no table. A table grows to 2^11 words of 8 bytes. If
+ * and caches that count hits have no table. A table grows to 2^11 words of 8 bytes. If
  * two keys have the same place even then, the newer case replaces the older one. So an access may
  * miss although its case was added, and a handler that always adds the case adds it again.
  *
@@ -88,8 +86,8 @@
  *   - for loads, stores and constants, and for functions that code can call itself (CALLING
  *     CONVENTIONS) and that are in reach of a direct call;
  *   - unless another case is such a function; or all cases are
- *     distinguished without branches (CAIRN_IC_DISPATCH_AUTOMATIC); or on x86-64 `keeps_flags` is
- *     set or the constant is a floating-point number.
+ *     distinguished without branches (CAIRN_IC_DISPATCH_AUTOMATIC); or on x86-64 the constant is a
+ *     floating-point number.
  *
  * On x86-64, the second case may follow it there: if both are loads, stores or constants, the first
  * one has no holder, elements, transition or barrier, and there is space for both, for which 64
@@ -118,9 +116,8 @@
  * keeps nothing across a patch point: r11 on x86-64; x16 and x17 on AArch64; r11, r12, CTR and LR
  * on PPC64. It writes nothing below the stack pointer, except for 16 bytes on x86-64 if it searches
  * a table by keys of 8 bytes, and changes no vector register except the result's. Flags are
- * preserved on AArch64 and PPC64. On x86-64 the arithmetic flags change. LLVM assumes that every
- * patch point changes them; a host whose own code generator does not assume this sets
- * `keeps_flags`. A case that calls changes what the site's calling convention lets a call change.
+ * preserved on AArch64 and PPC64. On x86-64 the arithmetic flags change, as LLVM assumes of every
+ * patch point. A case that calls changes what the site's calling convention lets a call change.
  *
  * CALLING CONVENTIONS. With anyregcc, operands and result are in any registers, which the record
  * names. All other registers are preserved, also while the handler runs, which finds vector
@@ -140,7 +137,7 @@
  *     before it about as much as a guard.
  *   - A transition and a load of a holder's field in the site's own bytes also take as long as the
  *     same code in the compiled function; an element takes 0.3 ns more than that.
- *   - A barrier that marks a card takes four instructions; one that calls takes as long as a miss.
+ *   - A barrier takes four instructions.
  *   - A miss takes 80 to 100 ns, 40 times as long as a call of a lookup in a hash table, and the
  *     time of the handler, because all registers are saved and restored, and the frame is found.
  *     With code compiled for AVX-512 on an Intel Sapphire Rapids it takes 400 to 450 ns.
@@ -252,14 +249,8 @@ struct cairn_ic_elements {
 enum cairn_ic_barrier_kind {
     CAIRN_IC_BARRIER_NONE = 0,
     /** Sets the byte at `cards` + (address of the receiver >> `card_shift`) to `card`. */
-    CAIRN_IC_BARRIER_CARD = 1,
-    /** Calls `function`. Takes less time than a miss, because no frame is found. */
-    CAIRN_IC_BARRIER_CALL = 2
+    CAIRN_IC_BARRIER_CARD = 1
 };
-
-/** Called after a store, on the thread that has stored. `value` holds the bits of the stored
- *  operand, zero-extended. Must return, and must not change caches of a retired module. */
-typedef void cairn_ic_barrier_function(void *receiver, uint64_t value, void *user);
 
 struct cairn_ic_barrier {
     enum cairn_ic_barrier_kind kind;
@@ -268,8 +259,6 @@ struct cairn_ic_barrier {
     /** Address of the card of address 0: address of the first card - (address of the heap >>
      *  `card_shift`). Must be less than 2^63 when it is shifted left by `card_shift`. */
     uint64_t cards;
-    cairn_ic_barrier_function *function;
-    void *user;
 };
 
 enum cairn_ic_action {
@@ -289,11 +278,9 @@ struct cairn_ic_case {
     uint64_t constant;  /**< bits of the constant; of a float or a narrow integer the lower
                          *   bits */
     const void *target; /**< of a call: a function pointer, to C or compiled code */
-    /** Whether a call passes `constant` as a last argument, of 64 bits, after those of the site. */
-    bool passes_constant;
-    bool changes_key; /**< whether a store also stores `new_key` into the word of the guard, which
-                       *   must have no mask */
-    uint64_t new_key; /**< has only bits of the guard's width */
+    bool changes_key;   /**< whether a store also stores `new_key` into the word of the guard, which
+                         *   must have no mask */
+    uint64_t new_key;   /**< has only bits of the guard's width */
     struct cairn_ic_holder holder;
     struct cairn_ic_elements elements; /**< of a load without a holder, or a store */
     struct cairn_ic_barrier barrier;   /**< of a store */
@@ -322,8 +309,8 @@ struct cairn_ic_miss {
  *
  * It is an ordinary function for the compiled code: it may call anything, also code that reaches
  * the same site, and the thread's stack can be walked. It is called only if all operands and the
- * result are integers, pointers, doubles or, except on PPC64, floats, in registers, and
- * without `keeps_flags`. Otherwise only the other handler is called.
+ * result are integers, pointers, doubles or, except on PPC64, floats, in registers. Otherwise only
+ * the other handler is called.
  */
 typedef bool cairn_ic_light_handler(const uint64_t *operands, uint64_t *result, void *user);
 
@@ -381,10 +368,6 @@ struct cairn_ic_options {
     /** Counts hits of each case, and misses. Counts may be lost if several threads hit one case at
      *  the same time, but not with one thread. */
     bool counts_hits;
-    /** Preserves all flags on x86-64, which makes hits several times slower there. */
-    bool keeps_flags;
-    /** Whether the megamorphic target gets `user` as a last argument, after those of the site. */
-    bool passes_user;
     /** Whether the cache has a table while it is megamorphic (TABLES). */
     bool has_table;
 };
@@ -404,8 +387,7 @@ struct cairn_ic_options {
  * ARGUMENT: there is no site or no handler; the limit is too large; there is a megamorphic target
  * but sites with this calling convention cannot call it.
  * UNSUPPORTED: another calling convention; more than CAIRN_IC_OPERANDS_MAX operands; an operand or
- * result of a type that handlers cannot have; there is no register in which a megamorphic target
- * could get `user`; Cairn cannot save all registers of this machine.
+ * result of a type that handlers cannot have; Cairn cannot save all registers of this machine.
  * CORRUPT: the record does not have what its declaration says.
  * STATE: the module is retired, or a visitor calls.
  * FULL, MEMORY, SYSTEM.
@@ -435,10 +417,10 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_ic_destroy(cairn_ic *ic,
  * Errors, after which the cache is unchanged:
  * ARGUMENT: there is no such operand; a width is invalid; the key has bits outside the mask or the
  * width; the field is wider than the value; the site's result or operands do not allow the action;
- * the action has no holder, elements, new key, barrier or argument of the kind that is given; a
+ * the action has no holder, elements, new key or barrier of the kind that is given; a
  * card's address is not representable. The message gives the reason.
  * UNSUPPORTED: an operand or the result is not in a register, or has a type that only handlers and
- * calls support; a call with such types; there is no register for a constant argument.
+ * calls support; a call with such types.
  * STATE: the cache is destroyed, its module is retired, or a visitor calls.
  * RANGE, FULL, MEMORY, SYSTEM and the errors of a strength, as for cairn_site_call.
  */

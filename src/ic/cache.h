@@ -43,9 +43,8 @@ struct ic_value {
     uint16_t dwarf; /* the whole register that holds it, or IC_NO_REGISTER */
 };
 
-/* A call that Cairn makes for a case, of its target or of the function of its barrier: `exit` is
- * what the case's code branches to. Its memory must stay valid as long as the code that contains
- * the case. */
+/* A call of a case's target that Cairn makes: `exit` is what the case's code branches to. Its
+ * memory must stay valid as long as the code that contains the case. */
 struct ic_call {
     struct grace_entry retired;
     struct arch_exit exit;
@@ -101,12 +100,7 @@ struct cairn_ic {
     /* Data of these exits, and the function that frees it. */
     void *slow_path;
     void (*destroy_slow_path)(void *slow_path, const struct cairn_allocator *allocator);
-    /* Handlers of the exits of cases that call, and of those with a barrier that does. */
-    arch_exit_handler *call_handler;
-    arch_exit_handler *barrier_handler;
-    /* Register of a constant argument after the site's arguments, or IC_NO_REGISTER. Also that of
-     * the megamorphic target's. */
-    uint16_t constant_argument;
+    arch_exit_handler *call_handler; /* of the exits of cases that call */
 
     struct ic_code code;
     struct ic_table *table; /* of a megamorphic cache that has one; otherwise NULL */

@@ -39,19 +39,17 @@ static void retire_calls(struct cache_set *set, const struct ic_case *cases, uin
 
 static bool needs_call(const cairn_ic *ic, const struct cairn_ic_case *public)
 {
-    return (public->action == CAIRN_IC_CALL && !ic->calls_straight) ||
-           public->barrier.kind == CAIRN_IC_BARRIER_CALL;
+    return public->action == CAIRN_IC_CALL && !ic->calls_straight;
 }
 
 static enum cairn_status make_call(cairn_ic *ic, const struct cairn_ic_case *public,
                                    struct ic_call **call, struct cairn_error *error)
 {
-    arch_exit_handler *handler =
-        public->action == CAIRN_IC_CALL ? ic->call_handler : ic->barrier_handler;
     struct ic_call *made = memory_new(&ic->set->allocator, 1, sizeof *made);
     if (made == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a case that calls");
-    enum cairn_status status = arch_exit_init(&made->exit, handler, made, ic->level, error);
+    enum cairn_status status =
+        arch_exit_init(&made->exit, ic->call_handler, made, ic->level, error);
     if (status != CAIRN_OK) {
         memory_free(&ic->set->allocator, made, sizeof *made);
         return status;
@@ -139,8 +137,7 @@ static bool same_elements(const struct cairn_ic_elements *left,
 static bool same_barrier(const struct cairn_ic_barrier *left, const struct cairn_ic_barrier *right)
 {
     return left->kind == right->kind && left->card_shift == right->card_shift &&
-           left->card == right->card && left->cards == right->cards &&
-           left->function == right->function && left->user == right->user;
+           left->card == right->card && left->cards == right->cards;
 }
 
 bool ic_same_action(const struct cairn_ic_case *left, const struct cairn_ic_case *right)
@@ -152,7 +149,6 @@ bool ic_same_action(const struct cairn_ic_case *left, const struct cairn_ic_case
            field->offset == other->offset && field->width == other->width &&
            field->is_signed == other->is_signed && field->is_out_of_line == other->is_out_of_line &&
            field->pointer_offset == other->pointer_offset &&
-           left->passes_constant == right->passes_constant &&
            left->changes_key == right->changes_key && left->new_key == right->new_key &&
            same_holder(&left->holder, &right->holder) &&
            same_elements(&left->elements, &right->elements) &&

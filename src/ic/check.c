@@ -185,10 +185,6 @@ static enum cairn_status check_barrier(const cairn_ic *ic, const struct cairn_ic
                          "site %llu: the cards at 0x%llx, shifted left by %u bits, are not less "
                          "than 2^63",
                          id_of(ic), (unsigned long long)barrier->cards, barrier->card_shift);
-    case CAIRN_IC_BARRIER_CALL:
-        return barrier->function != NULL
-                   ? CAIRN_OK
-                   : refuse(ic, "a barrier that calls needs a function", error);
     }
     return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "site %llu: there is no barrier number %u",
                      id_of(ic), (unsigned)barrier->kind);
@@ -227,11 +223,7 @@ static enum cairn_status check_call(const cairn_ic *ic, const struct cairn_ic_ca
     if (!ic->calls_straight && ic->calls_refused != NULL)
         return error_set(error, CAIRN_ERROR_UNSUPPORTED, ic->calls_refused->offset,
                          "site %llu cannot call: %s", id_of(ic), ic->calls_refused->message);
-    if (!checked->passes_constant || ic->constant_argument != IC_NO_REGISTER)
-        return CAIRN_OK;
-    return error_set(error, CAIRN_ERROR_UNSUPPORTED, ic->site->address,
-                     "site %llu has no register for a constant after its %u arguments", id_of(ic),
-                     ic->operand_count);
+    return CAIRN_OK;
 }
 
 /* Refuses what belongs to other actions. */
@@ -239,8 +231,6 @@ static enum cairn_status check_extensions(const cairn_ic *ic, struct cairn_ic_ca
                                           struct cairn_error *error)
 {
     bool accesses = checked->action == CAIRN_IC_LOAD || checked->action == CAIRN_IC_STORE;
-    if (checked->passes_constant && checked->action != CAIRN_IC_CALL)
-        return refuse(ic, "only calls pass a constant", error);
     if (checked->elements.length_width != 0 && !accesses)
         return refuse(ic, "only loads and stores access elements", error);
     if (checked->changes_key && checked->action != CAIRN_IC_STORE)

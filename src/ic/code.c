@@ -41,9 +41,8 @@ static struct arch_cache_elements describe_elements(const cairn_ic *ic,
     };
 }
 
-static struct arch_cache_epilogue describe_epilogue(const struct ic_case *entry)
+static struct arch_cache_epilogue describe_epilogue(const struct cairn_ic_case *wanted)
 {
-    const struct cairn_ic_case *wanted = &entry->public;
     const struct cairn_ic_barrier *barrier = &wanted->barrier;
     return (struct arch_cache_epilogue){
         .key_width = wanted->changes_key ? wanted->guard.width : 0,
@@ -52,7 +51,6 @@ static struct arch_cache_epilogue describe_epilogue(const struct ic_case *entry)
         .card_shift = barrier->card_shift,
         .card = barrier->card,
         .cards = barrier->cards,
-        .exit = barrier->kind == CAIRN_IC_BARRIER_CALL ? (uintptr_t)&entry->call->exit : 0,
     };
 }
 
@@ -87,9 +85,8 @@ static struct arch_cache_case describe_case(const cairn_ic *ic, const struct ic_
                   .pointer_offset = wanted->field.pointer_offset},
         .holder = has_holder ? (uintptr_t)wanted->holder.object : 0,
         .elements = describe_elements(ic, &wanted->elements),
-        .epilogue = stores ? describe_epilogue(entry) : (struct arch_cache_epilogue){.exit = 0},
-        .passes_constant = wanted->passes_constant && !exits,
-        .argument = ic->constant_argument,
+        .epilogue =
+            stores ? describe_epilogue(wanted) : (struct arch_cache_epilogue){.key_width = 0},
         .constant = wanted->constant,
         .constant_width = ic->result.type.kind == CAIRN_TYPE_FLOAT ? sizeof(float) : sizeof(double),
         .target = (uintptr_t)target,
@@ -132,14 +129,10 @@ static struct arch_cache describe(const struct ic_change *change, struct descrip
         .is_called = is_called,
         .site_end = site->address + site->byte_count,
         .return_address = site->address + (ic->may_inline ? site->byte_count : site->return_offset),
-        .keeps_flags = ic->options.keeps_flags,
         .may_select = ic->options.dispatch == CAIRN_IC_DISPATCH_AUTOMATIC,
         .table = describe_table(change),
         .exit_data = (uintptr_t)exit,
         .miss_target = (uintptr_t)target,
-        .passes_constant = ic->options.passes_user,
-        .argument = ic->constant_argument,
-        .constant = (uintptr_t)ic->options.user,
     };
 }
 

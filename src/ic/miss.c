@@ -34,8 +34,6 @@ struct slow_path {
      * which calls are refused, or OK. */
     cairn_signature *signature;
     struct cairn_error refused;
-    /* The same with one more argument, an i64; NULL if there cannot be one. */
-    cairn_signature *longer;
     struct cairn_location locations[CAIRN_IC_OPERANDS_MAX];
     /* For the light handler: offsets in a context of the operands and of the result. */
     uint16_t offsets[CAIRN_IC_OPERANDS_MAX];
@@ -46,7 +44,6 @@ static void destroy_slow_path(void *destroyed, const struct cairn_allocator *all
 {
     struct slow_path *slow = destroyed;
     cairn_signature_destroy(slow->signature);
-    cairn_signature_destroy(slow->longer);
     memory_free(allocator, slow, sizeof *slow);
 }
 
@@ -166,24 +163,6 @@ static void handle_megamorphic(struct cairn_context *context, void *user)
     miss(ic, ic->options.megamorphic_handler, context);
 }
 
-/* Calls the function of a case's barrier. The stored operand is in a register, so reading it cannot
- * fail. */
-static void handle_barrier(struct cairn_context *context, void *user)
-{
-    const struct ic_call *called = user;
-    const struct cairn_ic_case *made_for = &called->made_for;
-    struct cairn_exit_call call;
-    struct cairn_value operands[CAIRN_IC_OPERANDS_MAX];
-    uint64_t bits = 0;
-    void *receiver;
-    arrive(called->ic, context, &call, operands);
-    const struct cairn_value *stored = &operands[made_for->operand];
-    value_copy_low(&bits, sizeof bits, stored->bytes, stored->size);
-    memcpy(&receiver, operands[made_for->guard.operand].bytes, sizeof receiver);
-    made_for->barrier.function(receiver, bits, made_for->barrier.user);
-    exit_leave(&call);
-}
-
 /* Calls a case's function with the operands. */
 static void handle_call(struct cairn_context *context, void *user)
 {
@@ -191,14 +170,11 @@ static void handle_call(struct cairn_context *context, void *user)
     const cairn_ic *ic = called->ic;
     const struct slow_path *slow = ic->slow_path;
     struct cairn_exit_call call;
-    struct cairn_value operands[CAIRN_IC_OPERANDS_MAX + 1];
+    struct cairn_value operands[CAIRN_IC_OPERANDS_MAX];
     struct cairn_value result;
-    bool is_longer = called->made_for.passes_constant;
     arrive(ic, context, &call, operands);
-    operands[ic->operand_count] = cairn_value_of_integer(64, (int64_t)called->made_for.constant);
-    enum cairn_status status =
-        cairn_call(is_longer ? slow->longer : slow->signature, called->made_for.target, operands,
-                   ic->operand_count + is_longer, &result, NULL);
+    enum cairn_status status = cairn_call(slow->signature, called->made_for.target, operands,
+                                          ic->operand_count, &result, NULL);
     if (status == CAIRN_OK && ic->result.type.kind != CAIRN_TYPE_VOID)
         status = cairn_exit_continue(&call, &result, NULL);
     (void)status; /* cannot fail: the types are the declaration's */
@@ -321,39 +297,6 @@ static enum cairn_status place_by_signature(cairn_ic *ic, struct cairn_error *er
     return CAIRN_OK;
 }
 
-/* ---- A constant argument ---- */
-
-/* Finds the register of an additional argument, if the signature has a place for it in one. The
- * longer signature is only for calls that Cairn makes. MEMORY. */
-static enum cairn_status place_constant(cairn_ic *ic, struct slow_path *slow,
-                                        struct cairn_error *error)
-{
-    struct cairn_type types[CAIRN_IC_OPERANDS_MAX + 1];
-    struct cairn_error refused;
-    ic->constant_argument = IC_NO_REGISTER;
-    if (ic->calls_refused != NULL)
-        return CAIRN_OK;
-    for (uint32_t i = 0; i < ic->operand_count; i++)
-        types[i] = ic->operands[i].type;
-    types[ic->operand_count] = CAIRN_INTEGER(64);
-    enum cairn_status status =
-        cairn_signature_create(&slow->runtime->allocator, &ic->result.type,
-                               ic->result.type.kind == CAIRN_TYPE_VOID ? 0 : 1, types,
-                               ic->operand_count + 1, &slow->longer, &refused);
-    if (status == CAIRN_ERROR_MEMORY)
-        return error_set(error, status, 0, "%s", refused.message);
-    if (status != CAIRN_OK)
-        return CAIRN_OK;
-    struct cairn_location place =
-        location_at(slow->longer->arguments[ic->operand_count].offset, WORD_BYTES);
-    ic->constant_argument = register_of(place);
-    if (ic->calls_straight) {
-        cairn_signature_destroy(slow->longer);
-        slow->longer = NULL;
-    }
-    return CAIRN_OK;
-}
-
 /* ---- The light exit ---- */
 
 /* Returns the offset in a context of the word whose low bytes are the value; 0 if the value is
@@ -366,14 +309,12 @@ static uint16_t scalar_offset(const struct ic_value *value)
     return is_there ? layout->offsets[value->dwarf] : 0;
 }
 
-/* Whether misses can call a light handler: all values are scalars in registers. Light exits change
- * the flags on x86-64. */
+/* Whether misses can call a light handler: all values are scalars in registers. */
 static bool find_offsets(const cairn_ic *ic, struct slow_path *slow)
 {
     bool has_result = ic->result.type.kind != CAIRN_TYPE_VOID;
-    bool is_found = !ic->options.keeps_flags;
     slow->result_offset = has_result ? scalar_offset(&ic->result) : 0;
-    is_found &= !has_result || slow->result_offset != 0;
+    bool is_found = !has_result || slow->result_offset != 0;
     for (uint32_t i = 0; i < ic->operand_count; i++) {
         slow->offsets[i] = scalar_offset(&ic->operands[i]);
         is_found &= slow->offsets[i] != 0;
@@ -473,12 +414,7 @@ static enum cairn_status check_target(const cairn_ic *ic, uint32_t convention,
                          "of a target",
                          (unsigned long long)site_id(ic->site), convention,
                          convention == CAIRN_CALLING_CONVENTION_ANYREG ? " (anyregcc)" : "");
-    if (!ic->options.passes_user || ic->constant_argument != IC_NO_REGISTER)
-        return CAIRN_OK;
-    return error_set(error, CAIRN_ERROR_UNSUPPORTED, ic->operand_count,
-                     "site %llu has no register for the megamorphic target's user after its %u "
-                     "arguments",
-                     (unsigned long long)site_id(ic->site), ic->operand_count);
+    return CAIRN_OK;
 }
 
 /* Prepares the slow path. On an error, ic_free frees what exists of it. */
@@ -500,13 +436,10 @@ static enum cairn_status make_slow_path(cairn_ic *ic, cairn_runtime *runtime,
     ic->slow_path = slow;
     ic->destroy_slow_path = destroy_slow_path;
     ic->call_handler = handle_call;
-    ic->barrier_handler = handle_barrier;
     ic->level = &runtime->saved_level;
     enum cairn_status status = take_types(ic, slow, error);
     if (status == CAIRN_OK)
         status = place(ic, error);
-    if (status == CAIRN_OK)
-        status = place_constant(ic, slow, error);
     if (status == CAIRN_OK)
         status = enter_prepare(runtime, error);
     if (status == CAIRN_OK && ic->options.megamorphic_target != NULL)

@@ -196,10 +196,6 @@ static void print_more(struct output *output, const struct cairn_ic_case *descri
     if (barrier->kind == CAIRN_IC_BARRIER_CARD)
         print(output, ", card 0x%x at 0x%" PRIx64 " + address >> %u", barrier->card, barrier->cards,
               barrier->card_shift);
-    if (barrier->kind == CAIRN_IC_BARRIER_CALL)
-        print(output, ", then call 0x%" PRIxPTR, (uintptr_t)barrier->function);
-    if (described->passes_constant)
-        print(output, " with 0x%" PRIx64, described->constant);
 }
 
 static void print_case(struct output *output, const struct cairn_ic_case *described)

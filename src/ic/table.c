@@ -186,8 +186,8 @@ static bool is_tabular(const cairn_ic *ic, const struct cairn_ic_case *one)
     bool is_whole = guard->width >= sizeof(uint32_t) && guard->mask == ic_all_bits(guard->width);
     bool fits = field->offset >= 0 &&
                 (!is_wide || (guard->key >> WIDE_KEY_BITS == 0 && field->offset <= UINT16_MAX));
-    return ic->options.has_table && !ic->options.counts_hits && !ic->options.keeps_flags &&
-           is_access && is_plain && is_whole && !field->is_out_of_line && fits;
+    return ic->options.has_table && !ic->options.counts_hits && is_access && is_plain && is_whole &&
+           !field->is_out_of_line && fits;
 }
 
 static bool has_form(const struct ic_table *table, const struct cairn_ic_guard *guard)
@@ -204,7 +204,6 @@ static bool is_similar(const struct ic_table *table, const struct cairn_ic_case 
     same.field.offset = one->field.offset;
     same.constant = one->constant; /* without meaning for accesses */
     same.target = one->target;
-    same.passes_constant = one->passes_constant;
     if (one->action == CAIRN_IC_LOAD)
         same.operand = one->operand;
     return has_form(table, &one->guard) && ic_same_action(&same, one);

@@ -64,8 +64,6 @@ void bindings_add_cache(LLVMValueRef function, uint64_t id, const struct cairn_i
     copy.case_limit = options->case_limit;
     copy.dispatch = options->dispatch;
     copy.counts_hits = options->counts_hits;
-    copy.keeps_flags = options->keeps_flags;
-    copy.passes_user = options->passes_user;
     copy.has_table = options->has_table;
     add(function, id, BOUND_TO_CACHE, &copy, sizeof copy);
 }
