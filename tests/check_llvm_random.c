@@ -485,8 +485,7 @@ static unsigned refused;
 
 static void try_level(LLVMModuleRef module, unsigned level, uint64_t seed)
 {
-    enum cairn_liveness liveness = one_in(4) ? CAIRN_LIVENESS_KEEP : CAIRN_LIVENESS_OFF;
-    struct cairn_check_options options = {.optimisation_level = level, .liveness = liveness};
+    struct cairn_check_options options = {.optimisation_level = level};
     struct cairn_error error = {0};
     enum cairn_status status = cairn_check_module(module, &options, &error);
     if (status != CAIRN_OK) {
@@ -495,7 +494,7 @@ static void try_level(LLVMModuleRef module, unsigned level, uint64_t seed)
         refused++;
         return;
     }
-    struct support_compilation compilation = {.optimisation_level = level, .liveness = liveness};
+    struct support_compilation compilation = {.optimisation_level = level};
     if (support_compile(module, &compilation) != SUPPORT_COMPILED) {
         LLVMDumpModule(module);
         ck_abort_msg("LLVM %d crashes at -O%u; CAIRN_TEST_SEED=%" PRIu64, LLVM_VERSION_MAJOR, level,

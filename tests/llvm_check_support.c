@@ -33,7 +33,6 @@ enum support_outcome compile(LLVMModuleRef module, const struct judgement *judge
 {
     struct support_compilation compilation = {.triple = judgement->triple,
                                               .optimisation_level = judgement->optimisation_level,
-                                              .liveness = judgement->liveness,
                                               .uses_fast_isel = judgement->uses_fast_isel,
                                               .is_confined = judgement->fills_memory};
     return support_compile(module, &compilation);
@@ -42,8 +41,7 @@ enum support_outcome compile(LLVMModuleRef module, const struct judgement *judge
 enum cairn_status check(LLVMModuleRef module, const struct judgement *judgement,
                         struct cairn_error *error)
 {
-    struct cairn_check_options options = {.liveness = judgement->liveness,
-                                          .enable_fast_isel = judgement->uses_fast_isel,
+    struct cairn_check_options options = {.enable_fast_isel = judgement->uses_fast_isel,
                                           .optimisation_level = judgement->optimisation_level};
     return cairn_check_module(module, &options, error);
 }

@@ -20,7 +20,6 @@ int check_main(const char *name, void (*add_tests)(TCase *tests));
 struct judgement {
     const char *triple;
     unsigned optimisation_level;
-    enum cairn_liveness liveness;
     bool fills_memory;
     bool uses_fast_isel;
 };

@@ -245,7 +245,7 @@ static void compile_before_forking(unsigned optimisation_level)
     /* The default liveness would change an option of LLVM for all tests. */
     const struct cairn_engine_options options = {.optimisation_level = optimisation_level,
                                                  .enable_fast_isel = optimisation_level == 0,
-                                                 .liveness = CAIRN_LIVENESS_KEEP};
+                                                 .liveness = CAIRN_LIVENESS_OFF_BY_HOST};
     LLVMContextRef context = LLVMContextCreate();
     cairn_engine *engine;
     if (cairn_engine_create(NULL, support_parse(context, text), &options, &engine, NULL) ==

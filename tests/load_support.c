@@ -36,7 +36,7 @@ int load_main(const char *name, void (*add_tests)(TCase *tests))
 LLVMMemoryBufferRef compile(const char *text)
 {
     const struct support_compilation compilation = {.optimisation_level = 1,
-                                                    .liveness = CAIRN_LIVENESS_KEEP};
+                                                    .liveness = CAIRN_LIVENESS_OFF_BY_HOST};
     LLVMInitializeNativeAsmParser();
     LLVMContextRef context = LLVMContextCreate();
     LLVMModuleRef ir = support_parse_valid(context, text);

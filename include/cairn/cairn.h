@@ -41,7 +41,6 @@
 #include <cairn/frame_state.h>
 #include <cairn/ic.h>
 #include <cairn/invalidation.h>
-#include <cairn/liveout.h>
 #include <cairn/load.h>
 #include <cairn/log.h>
 #include <cairn/module.h>

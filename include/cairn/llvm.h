@@ -316,16 +316,15 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_scan_module(LLVMModuleRef mod
                                                                cairn_declarations *declarations,
                                                                struct cairn_error *error);
 
-/** What to do about LLVM's liveness of patch points: which registers are live across each. */
+/** How LLVM's liveness of patch points (which registers are live across each) is turned off. */
 enum cairn_liveness {
-    /** Turn it off for the process (LLVM's option -enable-patchpoint-liveness=false), once, because
-     * LLVM 14 to 22 crash on ordinary code with it. Records then have no live-outs, so every
-     * register counts as live. On PPC64, also set -disable-ppc-vsx-swap-removal, because LLVM would
-     * keep vectors in another order than records say, and -disable-ppc-ctrloops, because LLVM 14
-     * and 15 would keep loop counters in CTR across patch points, which change it. */
+    /** Cairn turns it off for the process (LLVM's option -enable-patchpoint-liveness=false), once,
+     * because LLVM 14 to 22 crash on ordinary code with it. Records then have no live-outs, so
+     * every register counts as live. On PPC64, also set -disable-ppc-vsx-swap-removal, because LLVM
+     * would keep vectors in another order than records say, and -disable-ppc-ctrloops, because LLVM
+     * 14 and 15 would keep loop counters in CTR across patch points, which change it. */
     CAIRN_LIVENESS_OFF = 0,
-    CAIRN_LIVENESS_OFF_BY_HOST = 1, /**< the host has set these options */
-    CAIRN_LIVENESS_KEEP = 2         /**< keep it; checks reject modules that would crash */
+    CAIRN_LIVENESS_OFF_BY_HOST = 1 /**< the host has set these options */
 };
 
 /** A construct that crashes the LLVM in use. All members are valid only during the callback. */
@@ -340,7 +339,6 @@ struct cairn_finding {
 };
 
 struct cairn_check_options {
-    enum cairn_liveness liveness;
     unsigned optimisation_level; /**< 0 to 3, at which the module will be compiled */
     bool enable_fast_isel;       /**< EnableFastISel: LLVM will use FastISel above level 0, too */
     /** Whether the host has run LLVM's verifier, and has not changed the module since. */
@@ -568,7 +566,7 @@ typedef struct cairn_orc cairn_orc;
 
 struct cairn_orc_options {
     /** As for memory managers. The name's default is "orc". IDs may conflict only within a module.
-     *  `liveness` is ignored: that of `check` counts. */
+     */
     struct cairn_memory_manager_options loading;
     /** For cairn_orc_transform. What it points to must be valid as long as the connection. */
     struct cairn_check_options check;

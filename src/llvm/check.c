@@ -53,7 +53,6 @@ struct checker {
     enum cairn_architecture architecture;
     uint32_t minimum_bytes; /* of patch points with a target */
     LLVMValueRef function;  /* the function that is being checked */
-    bool has_checked_liveness;
     bool has_checked_selection;
     bool is_left_to_dag;   /* whether SelectionDAG compiles the function; if it was checked */
     bool is_anyreg;        /* whether the call has the calling convention anyregcc */
@@ -405,26 +404,6 @@ static void check_bundles(struct checker *checker)
     report(checker, why, "the same without it");
 }
 
-/* ---- Liveness (llvm-project #53828, #85828) ---- */
-
-/* Checks each function that has patch points once, at one of them. */
-static void check_liveness(struct checker *checker)
-{
-    static const struct problem of_x86_64 = {
-        "with patch point liveness on, LLVM crashes on calls and floating point after it",
-        "neither in this function, or leave liveness off (CAIRN_LIVENESS_OFF)"};
-    static const struct problem of_others = {
-        "with patch point liveness on, LLVM crashes on floating point after it",
-        "none in this function, or leave liveness off (CAIRN_LIVENESS_OFF)"};
-    if (checker->options->liveness != CAIRN_LIVENESS_KEEP ||
-        checker->call.kind != CAIRN_RECORD_PATCHPOINT || checker->has_checked_liveness)
-        return;
-    checker->has_checked_liveness = true;
-    if (liveness_find_culprit(checker->function, checker->architecture) != NULL)
-        report_problem(checker, checker->architecture == CAIRN_ARCHITECTURE_X86_64 ? &of_x86_64
-                                                                                   : &of_others);
-}
-
 /* ---- Calls with a "deopt" bundle ---- */
 
 /* Checks for statepoints that must be tail calls: they have code after the call, so LLVM makes an
@@ -476,7 +455,6 @@ static enum cairn_status check_instruction(struct checker *checker, LLVMValueRef
         check_registers(checker);
         check_result(checker);
         check_bundles(checker);
-        check_liveness(checker);
         status = check_deopt_call(checker);
     } else {
         call->call = instruction;
@@ -493,7 +471,6 @@ static enum cairn_status check_function(struct checker *checker, LLVMValueRef fu
 {
     enum cairn_status status = CAIRN_OK;
     checker->function = function;
-    checker->has_checked_liveness = false;
     checker->has_checked_selection = false;
     for (LLVMValueRef instruction = NULL;
          status == CAIRN_OK &&

@@ -48,11 +48,6 @@ enum cairn_status selection_leaves_to_dag(LLVMValueRef function, bool *leaves,
  * makes no record of a "deopt" bundle. */
 bool selection_may_replace(LLVMValueRef call);
 
-/* Returns an instruction at which LLVM crashes if the function has patch points and their liveness
- * is on; NULL if there is no such instruction. All instructions of the function count, because the
- * code generator may move any of them after a patch point. */
-LLVMValueRef liveness_find_culprit(LLVMValueRef function, enum cairn_architecture architecture);
-
 /* Runs LLVM's verifier. LLVM if it refuses the module, or would end the process because of the GC
  * strategy of a function. */
 enum cairn_status verify_module(LLVMModuleRef module, const struct cairn_check_options *options,

@@ -216,8 +216,7 @@ enum cairn_status cairn_engine_create(cairn_runtime *runtime, LLVMModuleRef modu
         .scope = created,
         .allocator = *allocator,
         .options = *options,
-        .check = {.liveness = options->liveness,
-                  .optimisation_level = options->optimisation_level,
+        .check = {.optimisation_level = options->optimisation_level,
                   .enable_fast_isel = options->enable_fast_isel,
                   /* Passes run after the verifier, and leave a module valid. */
                   .is_verified = options->is_verified || options->passes != NULL,

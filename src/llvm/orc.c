@@ -294,9 +294,7 @@ enum cairn_status cairn_orc_create(cairn_runtime *runtime, const struct cairn_or
     atomic_init(&created->references, 1);
     pthread_mutex_init(&created->lock, NULL);
     cairn_runtime_retain(runtime);
-    struct cairn_memory_manager_options loading = options->loading;
-    loading.liveness = options->check.liveness;
-    enum cairn_status status = dyld_init(&created->dyld, runtime, &loading, "orc", error);
+    enum cairn_status status = dyld_init(&created->dyld, runtime, &options->loading, "orc", error);
     if (status == CAIRN_OK)
         *orc = created;
     else

@@ -39,8 +39,6 @@
     (LLVM_VERSION_MAJOR < 15 ? 1U << 23 : LLVM_VERSION_MAJOR < 20 ? 128U : 64U)
 /* Whether a personality may be an alias of a function. Before 16, LLVM emits only functions. */
 #define LLVM_HAS_GLOBALS_AS_PERSONALITIES (LLVM_VERSION_MAJOR >= 16)
-/* Whether instructions read AArch64's floating-point control register, so that it may be live. */
-#define LLVM_HAS_LIVE_FPCR (LLVM_VERSION_MAJOR >= 16)
 /* Whether RISC-V has stack maps, patch points and statepoints. */
 #define LLVM_HAS_RISCV_STACKMAPS (LLVM_VERSION_MAJOR >= 18)
 /* Whether big-endian PPC64 has AltiVec's vectors by default. */
