@@ -3,6 +3,8 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "tests/runtime_support.h"
+
 #include "tests/ic_fixture.h"
 
 #include <string.h>
@@ -298,11 +300,12 @@ END_TEST
 
 static void set_up_small(void)
 {
-    const struct cairn_runtime_options options = {
-        .allocator = support_counting(&allocations), .slab_size = 1 << 20, .slab_limit = 1};
+    const struct cairn_runtime_options options = {.allocator = support_counting(&allocations),
+                                                  .slab_size = 1 << 20};
     set_up();
     cairn_runtime_destroy(runtime);
     ck_assert_ok(cairn_runtime_create(&options, &runtime, NULL));
+    support_limit_slabs(runtime, 1);
 }
 
 START_TEST(code_memory_ends_without_quiescent_points_and_the_cache_is_unchanged)

@@ -156,10 +156,6 @@ START_TEST(the_callback_comes_before_the_process)
     const struct cairn_load_options options = {.find_symbol = find_host_function, .user = &calls};
     ck_assert_int_eq(call(load(text, NULL), "f", -5), 5);
     ck_assert_int_eq(call(load(text, &options), "f", -5), 95);
-    cairn_module *module;
-    ck_assert_int_eq(
-        load_ir(text, &(struct cairn_load_options){.ignores_process = true}, &module, NULL),
-        CAIRN_ERROR_NOT_FOUND);
 }
 END_TEST
 

@@ -206,11 +206,12 @@ static const void *other_far_target(void)
 
 static cairn_runtime *create_runtime_of_one_slab(enum cairn_code_mode mode, size_t pages)
 {
-    const struct cairn_runtime_options options = {
-        .code_mode = mode, .slab_size = pages * page_bytes(), .slab_limit = 1};
+    const struct cairn_runtime_options options = {.code_mode = mode,
+                                                  .slab_size = pages * page_bytes()};
     struct cairn_error error;
     cairn_runtime *runtime;
     ck_assert_done(cairn_runtime_create(&options, &runtime, &error), error);
+    support_limit_slabs(runtime, 1);
     return runtime;
 }
 

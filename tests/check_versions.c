@@ -313,12 +313,13 @@ START_TEST(a_slab_without_space_is_reported)
 {
     enum { ENTRIES_MAX = 100000 };
     static cairn_entry *entries[ENTRIES_MAX];
-    const struct cairn_runtime_options options = {.slab_size = 65536, .slab_limit = 1};
+    const struct cairn_runtime_options options = {.slab_size = 65536};
     cairn_runtime *small;
     struct cairn_error error = {0};
     enum cairn_status status = CAIRN_OK;
     size_t count = 0;
     ck_assert_ok(cairn_runtime_create(&options, &small, NULL));
+    support_limit_slabs(small, 1);
     while (count < ENTRIES_MAX &&
            (status = cairn_entry_create(small, "f", NULL, versions[count % VERSION_COUNT],
                                         &entries[count], &error)) == CAIRN_OK)

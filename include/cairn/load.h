@@ -103,8 +103,6 @@ struct cairn_load_options {
     const void *scope;
     /** Whether definitions of other modules are not used. */
     bool ignores_modules;
-    /** Whether symbols of the process are not used. */
-    bool ignores_process;
     /** Whether the unwind tables are registered with the process's unwinder (UNWINDING above). */
     bool registers_unwind_tables;
     /** PC sections: names and schemas; the other members are ignored. Loaded sections with other

@@ -106,10 +106,8 @@ struct cairn_runtime_options {
     /** The bytes of address space of a slab; DUAL reserves as many again for the writable view. 0
      *  means the architecture's default. Rounded up to a page; at most the reach of the
      *  architecture's direct call. A module is in one slab. A module of up to half a slab can
-     * always be loaded while slabs may be added; a larger one, of up to a slab, may fail. */
+     *  always be loaded; a larger one, of up to a slab, may fail. */
     size_t slab_size;
-    /** The maximum number of slabs; 0 means no limit. */
-    uint32_t slab_limit;
     enum cairn_code_mode code_mode;
     /** Whether a memory protection key makes the writable view accessible only to a thread that is
      *  writing to it, and only while it writes; a signal handler that interrupts it has no access.

@@ -170,8 +170,6 @@ static bool find_symbol(void *user, const char *name, uint64_t *address)
     write_key_close(key, rights);
     if (is_found)
         return true;
-    if (options->ignores_process)
-        return false;
     const void *found = dlsym(RTLD_DEFAULT, name);
     *address = (uintptr_t)found;
     return found != NULL;

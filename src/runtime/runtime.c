@@ -42,7 +42,6 @@ enum cairn_status cairn_runtime_create(const struct cairn_runtime_options *optio
         .arch = arch,
         .allocator = allocator,
         .slab_size = options->slab_size,
-        .slab_limit = options->slab_limit,
         .mode = options->code_mode,
         .protects_writes = options->protects_writes,
     };
