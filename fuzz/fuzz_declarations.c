@@ -7,6 +7,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "base/adapter.h"
 #include "fuzz/fuzz.h"
 
 #include <cairn/declaration.h>

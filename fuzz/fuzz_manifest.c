@@ -4,6 +4,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "base/adapter.h"
 #include "base/memory.h"
 #include "format/manifest.h"
 #include "fuzz/fuzz.h"

@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "base/adapter.h"
 #include "record/declarations.h"
 #include "section_writer.h"
 #include "stackmap_support.h"

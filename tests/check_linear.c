@@ -5,6 +5,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "base/adapter.h"
 #include "frame_writer.h"
 #include "runtime_support.h"
 #include "stackmap_support.h"

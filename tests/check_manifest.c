@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "base/adapter.h"
 #include "base/memory.h"
 #include "format/manifest.h"
 #include "stackmap_support.h"

@@ -7,6 +7,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "base/adapter.h"
 #include "code_support.h"
 #include "machine.h"
 #include "record/declarations.h"

@@ -73,8 +73,8 @@ struct cairn_declaration {
     struct cairn_results function_results;
 };
 
-/** A set of declarations, with one for each ID. Not thread-safe while declarations are added or
- *  removed; otherwise any number of threads may query it. */
+/** A set of declarations, with one for each ID. Not thread-safe while declarations are added;
+ *  otherwise any number of threads may query it. */
 typedef struct cairn_declarations cairn_declarations;
 
 /** Creates an empty set. `allocator` NULL means malloc. The caller owns `*declarations`. Errors:
@@ -103,22 +103,10 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_declarations_add(
     cairn_declarations *declarations, const struct cairn_declaration *declaration,
     struct cairn_error *error);
 
-/** Removes all IDs except the first `count` that were added. An ID that has become undeclared stays
- *  undeclared. */
-CAIRN_API void cairn_declarations_truncate(cairn_declarations *declarations, size_t count);
-
 /** Returns the declaration of an ID, valid as long as the set; NULL if the ID has none or is
  *  undeclared. Takes expected O(1) time. */
 CAIRN_API const struct cairn_declaration *cairn_declarations_find(
     const cairn_declarations *declarations, uint64_t id);
-
-/** Returns the number of different IDs that were added, including undeclared ones. */
-CAIRN_API size_t cairn_declarations_count(const cairn_declarations *declarations);
-
-/** Returns declaration number `index`, in the order in which IDs were added; NULL if there are no
- *  more. An undeclared ID has a declaration of kind CAIRN_RECORD_UNDECLARED. */
-CAIRN_API const struct cairn_declaration *cairn_declarations_at(
-    const cairn_declarations *declarations, size_t index);
 
 #ifdef __cplusplus
 }

@@ -135,11 +135,6 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_loader_add_object(
  *  one. Lock-free and async-signal-safe; takes O(log n) time for n definitions. */
 CAIRN_API void *cairn_module_find_symbol(const cairn_module *module, const char *name);
 
-/** Finds a definition in the published modules, as a module with this scope sees them. Returns what
- *  cairn_module_find_symbol returns. Takes O(1) time, and longer if many scopes define the name. */
-CAIRN_API void *cairn_runtime_find_symbol(cairn_runtime *runtime, const void *scope,
-                                          const char *name);
-
 /**
  * Runs the constructors of the module's objects, in the calling thread, as a C library does for a
  * shared library: `.init_array` and `.ctors`, by their priorities. Has no effect if they have been

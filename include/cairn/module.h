@@ -150,10 +150,6 @@ CAIRN_API void cairn_module_release(cairn_module *module);
 /** Returns the name of the module's loader. */
 CAIRN_API const char *cairn_module_name(const cairn_module *module);
 
-/** Returns the module's number: above 0, and of no other module of the runtime, not even after the
- *  module was freed. So what is known about a module can be kept without a reference to it. */
-CAIRN_API uint64_t cairn_module_number(const cairn_module *module);
-
 /** Returns the module's records: an empty table, not NULL, if it has no stack map. */
 CAIRN_API const cairn_table *cairn_module_table(const cairn_module *module);
 

@@ -142,9 +142,6 @@ CAIRN_API void cairn_runtime_destroy(cairn_runtime *runtime);
 /** Adds a reference to the runtime, which cairn_runtime_destroy removes. */
 CAIRN_API void cairn_runtime_retain(cairn_runtime *runtime);
 
-/** Returns the allocator of the runtime: that of its options, or one that uses malloc. */
-CAIRN_API const struct cairn_allocator *cairn_runtime_allocator(const cairn_runtime *runtime);
-
 /** The state of a runtime. */
 struct cairn_runtime_statistics {
     uint32_t slab_count;

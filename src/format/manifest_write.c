@@ -1,6 +1,7 @@
 /* Writes manifests. SPDX-License-Identifier: MIT */
 #include "format/manifest.h"
 
+#include "base/adapter.h"
 #include "base/array.h"
 #include "base/error.h"
 #include "base/memory.h"

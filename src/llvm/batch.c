@@ -13,6 +13,7 @@
  */
 #include "llvm/batch.h"
 
+#include "base/adapter.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "llvm/compilation.h"

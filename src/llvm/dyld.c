@@ -8,6 +8,7 @@
  */
 #include "llvm/dyld.h"
 
+#include "base/adapter.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "format/manifest.h"

@@ -1,6 +1,7 @@
 /* Adds manifests to modules. SPDX-License-Identifier: MIT */
 #include "llvm/embed.h"
 
+#include "base/adapter.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "llvm/bindings.h"

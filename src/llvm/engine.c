@@ -11,6 +11,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "llvm/engine.h"
+#include "base/adapter.h"
 #include "base/array.h"
 #include "base/error.h"
 #include "llvm/bindings.h"

@@ -8,6 +8,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "base/adapter.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "llvm/bindings.h"

@@ -8,6 +8,7 @@
  */
 #include "llvm/scan.h"
 
+#include "base/adapter.h"
 #include "base/error.h"
 #include "base/memory.h"
 

@@ -5,6 +5,7 @@
  */
 #include "llvm/scan.h"
 
+#include "base/adapter.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "llvm/bindings.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "record/declarations.h"
 
+#include "base/adapter.h"
 #include "base/array.h"
 #include "base/error.h"
 #include "base/type.h"

@@ -10,6 +10,7 @@
  */
 #include "runtime/loader.h"
 #include "arch/arch.h"
+#include "base/adapter.h"
 #include "base/array.h"
 #include "base/error.h"
 #include "base/memory.h"

@@ -5,6 +5,7 @@
  */
 #include "runtime/module.h"
 
+#include "base/adapter.h"
 #include "base/error.h"
 #include "base/inspect.h"
 #include "object/kept_object.h"

@@ -9,6 +9,7 @@
 #include "runtime/runtime.h"
 
 #include "arch/arch.h"
+#include "base/adapter.h"
 #include "base/error.h"
 #include "log/event.h"
 #include "runtime/inspect.h"
