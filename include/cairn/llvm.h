@@ -727,9 +727,9 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_engine_add_module(cairn_engin
 
 /**
  * Compiles, loads and publishes all modules that were added since the last call, as one module, and
- * disposes of them. Then returns the address of a function or variable of the engine's modules, that
- * of the newest one if several define it; NULL on failure. If no module was added, and the last one
- * could not be loaded, the errors are the same again.
+ * disposes of them. Then returns the address of a function or variable of the engine's modules,
+ * that of the newest one if several define it; NULL on failure. If no module was added, and the
+ * last one could not be loaded, the errors are the same again.
  *
  * Errors: NOT_FOUND (not defined, or hidden, or only in a module that was retired or could not be
  * loaded), and, unless it was loaded before: LLVM (an error that LLVM reported, with its text), and
