@@ -44,11 +44,6 @@ enum cairn_architecture cairn_architecture_host(void)
 #endif
 }
 
-enum cairn_byte_order cairn_byte_order_host(void)
-{
-    return __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? CAIRN_BIG_ENDIAN : CAIRN_LITTLE_ENDIAN;
-}
-
 uint16_t registers_whole(const struct arch_registers *registers, uint16_t dwarf)
 {
     unsigned half = (unsigned)dwarf - registers->lower_halves;

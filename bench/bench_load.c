@@ -80,7 +80,7 @@ static bool declare(cairn_loader *loader, enum cairn_record_kind kind)
 /* Returns the time of building a table from the section, in milliseconds. */
 static double time_table(const struct section *section)
 {
-    const struct cairn_section wanted = {section->bytes, section->size, cairn_byte_order_host()};
+    const struct cairn_section wanted = {section->bytes, section->size, CAIRN_BYTE_ORDER_NATIVE};
     cairn_table *table = NULL;
     double start = bench_now_of_thread();
     enum cairn_status status = cairn_table_create(&wanted, 1, NULL, &table, NULL);

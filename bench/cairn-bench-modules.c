@@ -331,7 +331,7 @@ static void bench_find_pc(const struct modules *modules)
     size_t size;
     uint8_t *bytes =
         generate_stackmap(MODULES, GENERATED_IDS_ASCENDING, UINT64_C(0x7F0000000000), &size);
-    const struct cairn_section section = {bytes, size, cairn_byte_order_host()};
+    const struct cairn_section section = {bytes, size, CAIRN_BYTE_ORDER_NATIVE};
     if (bytes == NULL || cairn_table_create(&section, 1, NULL, &table, NULL) != CAIRN_OK)
         abort();
     for (uint32_t i = 0; i < LOOKUPS; i++) {

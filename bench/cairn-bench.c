@@ -178,7 +178,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "cairn-bench: %s: %s\n", what, strerror(errno == 0 ? ENOMEM : errno));
         return 1;
     }
-    const struct cairn_section section = {bytes, size, cairn_byte_order_host()};
+    const struct cairn_section section = {bytes, size, CAIRN_BYTE_ORDER_NATIVE};
     int status = check_section(what, &section);
     if (status == 0)
         status = arguments.output != NULL ? write_file(arguments.output, bytes, size)

@@ -165,7 +165,7 @@ bool one_function_create(struct one_function *object)
     struct elf_file file = {.machine = machine->machine,
                             .type = ET_REL,
                             .flags = machine->flags,
-                            .byte_order = cairn_byte_order_host()};
+                            .byte_order = CAIRN_BYTE_ORDER_NATIVE};
     add_sections(&file, machine);
     object->size = elf_write(&file, object->bytes);
     write_stackmap(stackmap, file.byte_order);

@@ -35,7 +35,7 @@ static void print_frame(const struct cairn_frame *frame, struct cairn_record rec
 {
     struct cairn_value value;
     if (cairn_frame_value(frame, record, 0, &value, NULL) == CAIRN_OK)
-        printf("line %u:", (unsigned)cairn_value_unsigned(&value));
+        printf("line %u:", (unsigned)cairn_value_bits(&value));
     for (uint32_t i = 1; i < cairn_record_live_value_count(record); i++)
         if (cairn_frame_value(frame, record, i, &value, NULL) == CAIRN_OK)
             variables += printf(" %ld", (long)cairn_value_signed(&value)) > 0;

@@ -8,6 +8,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "fuzz/fuzz.h"
+#include "value/representation.h"
 
 #include <cairn/value.h>
 
@@ -26,7 +27,7 @@ static void check_elements(const struct cairn_value *value)
     size_t size = count == 0 ? 0 : value->size / count;
     for (uint32_t i = 0; i < count; i++) {
         const unsigned char *bytes = value->bytes + i * size;
-        require(cairn_value_of_bytes(type, bytes, size, &element, NULL) == CAIRN_OK);
+        require(value_of_bytes(type, bytes, size, &element, NULL) == CAIRN_OK);
         check_rest(&element);
         require(memcmp(element.bytes, bytes, size) == 0);
     }
@@ -46,11 +47,11 @@ static void check_type(struct fuzz_input *input)
     require(cairn_type_format(type, text, sizeof text) == cairn_type_format(type, NULL, 0));
     for (size_t i = 0; i < size; i++)
         bytes[i] = fuzz_u8(input);
-    require(cairn_value_of_bytes(type, bytes, size + 1, &value, NULL) ==
+    require(value_of_bytes(type, bytes, size + 1, &value, NULL) ==
             (size == 0 ? CAIRN_ERROR_UNSUPPORTED : CAIRN_ERROR_RANGE));
     if (size == 0)
         return;
-    require(cairn_value_of_bytes(type, bytes, size, &value, NULL) == CAIRN_OK);
+    require(value_of_bytes(type, bytes, size, &value, NULL) == CAIRN_OK);
     check_rest(&value);
     check_elements(&value);
     (void)cairn_value_signed(&value);
@@ -67,7 +68,7 @@ static void check_integer(struct fuzz_input *input)
     uint64_t extended = is_negative && bits < 64 ? low | UINT64_MAX << bits : low;
     struct cairn_value value = cairn_value_of_integer(bits, (int64_t)number);
     check_rest(&value);
-    require(cairn_value_unsigned(&value) == low);
+    require(value_unsigned(&value) == low);
     require((uint64_t)cairn_value_signed(&value) == extended);
     require(cairn_value_pointer(&value) == NULL);
 }

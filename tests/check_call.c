@@ -7,6 +7,7 @@
 #include "allocator_support.h"
 #include "base/type.h"
 #include "stackmap_support.h"
+#include "value/representation.h"
 
 #include <cairn/cairn.h>
 #include <pthread.h>
@@ -32,7 +33,7 @@ static struct cairn_type four_integers(void) { return cairn_type_vector(of_bits(
 static struct cairn_value value_of(struct cairn_type type, const void *bytes)
 {
     struct cairn_value value;
-    ck_assert_ok(cairn_value_of_bytes(type, bytes, cairn_type_size(type), &value, NULL));
+    ck_assert_ok(value_of_bytes(type, bytes, cairn_type_size(type), &value, NULL));
     return value;
 }
 
@@ -297,7 +298,7 @@ START_TEST(a_c_function_returns_scalars_of_every_kind)
     cairn_signature_destroy(signature);
     signature = signature_for(of_bits(32), &arguments[2], 1);
     result = call(signature, (void (*)(void))as_seen, &arguments[2], 1);
-    ck_assert_uint_eq(cairn_value_unsigned(&result), UINT32_MAX);
+    ck_assert_uint_eq(value_unsigned(&result), UINT32_MAX);
     ck_assert_uint_eq(result.size, 4);
     cairn_signature_destroy(signature);
     signature = signature_for(CAIRN_FLOAT, &arguments[3], 1);

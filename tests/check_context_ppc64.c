@@ -121,7 +121,7 @@ START_TEST(scalar_is_the_first_doubleword)
     const double scalar = 2.5;
     double found;
     double lanes[2];
-    size_t first = cairn_byte_order_host() == CAIRN_BIG_ENDIAN ? 0 : 1;
+    size_t first = CAIRN_BYTE_ORDER_NATIVE == CAIRN_BIG_ENDIAN ? 0 : 1;
     static const uint16_t registers[] = {F0 + 2, V0 + 2};
     if (!has_vsx())
         return;

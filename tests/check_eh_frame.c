@@ -378,7 +378,7 @@ START_TEST(functions_of_this_program_are_those_of_the_linkers_table)
     uintptr_t base = (uintptr_t)own.header;
     uintptr_t begin =
         base + offsetof(struct header, frame) + (uintptr_t)(intptr_t)own.header->frame;
-    struct eh_frame frame = {{(const uint8_t *)begin, own.end - begin, cairn_byte_order_host()},
+    struct eh_frame frame = {{(const uint8_t *)begin, own.end - begin, CAIRN_BYTE_ORDER_NATIVE},
                              begin};
     struct eh_frame_function *found = calloc(own.header->count, sizeof *found);
     struct eh_frame_description description = {0};
@@ -414,7 +414,7 @@ static void set_up_functions(void)
                                    .record_count = 3,
                                    .functions = with_records,
                                    .records = sample_records};
-    struct sample_section section = {.byte_order = cairn_byte_order_host()};
+    struct sample_section section = {.byte_order = CAIRN_BYTE_ORDER_NATIVE};
     section_put_map(&section, &map);
     const struct cairn_section bytes = {section.bytes, section.size, section.byte_order};
     ck_assert_ok(cairn_table_create(&bytes, 1, NULL, &records, NULL));

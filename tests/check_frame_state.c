@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "stackmap_support.h"
+#include "value/representation.h"
 
 #include "arch/arch.h"
 #include "base/type.h"
@@ -226,10 +227,10 @@ START_TEST(a_value_listed_twice_is_read_as_each_slot_says)
     put_two_frames();
     ck_assert_ok(read_all());
     struct cairn_value value = local_of(0, 0);
-    ck_assert_uint_eq(cairn_value_unsigned(&value), 0x11223344AABBCCDD);
+    ck_assert_uint_eq(value_unsigned(&value), 0x11223344AABBCCDD);
     value = local_of(1, 0);
     ck_assert_uint_eq(value.type.bits, 32);
-    ck_assert_uint_eq(cairn_value_unsigned(&value), 0xAABBCCDD);
+    ck_assert_uint_eq(value_unsigned(&value), 0xAABBCCDD);
 }
 END_TEST
 
@@ -360,7 +361,7 @@ START_TEST(frames_are_written_as_raw_slots_and_as_typed_values)
     ck_assert_uint_eq(interpreter.locals[0][1], DEAD_SLOT);
     ck_assert_uint_eq(interpreter.locals[0][2], 0);
     ck_assert_uint_eq(interpreter.stacks[0][0], 0xFD); /* -3 as an i8 */
-    ck_assert_uint_eq(cairn_value_unsigned(&interpreter.values[0]), 0xAABBCCDD);
+    ck_assert_uint_eq(value_unsigned(&interpreter.values[0]), 0xAABBCCDD);
     ck_assert_double_eq(cairn_value_double(&interpreter.values[1]), 2.5);
     ck_assert_uint_eq(interpreter.values[2].type.element_count, 4);
 }
@@ -676,7 +677,7 @@ static uint64_t random_bytes_slot(struct cairn_value *value)
         size_t begin = i - i % element_size;
         bytes[is_little ? i : begin + element_size - 1 - i % element_size] = byte;
     }
-    ck_assert_ok(cairn_value_of_bytes(type, bytes, size, value, NULL));
+    ck_assert_ok(value_of_bytes(type, bytes, size, value, NULL));
     return reference(BYTES, type, first);
 }
 

@@ -5,6 +5,7 @@
  */
 #include "base/adapter.h"
 #include "llvm_support.h"
+#include "llvm/scan.h"
 #include "llvm/version.h"
 
 #include <stdio.h>
@@ -69,7 +70,7 @@ static cairn_declarations *finish(void)
     cairn_declarations *set;
     struct cairn_error error = {0};
     ck_assert_ok(cairn_declarations_create(NULL, &set, NULL));
-    enum cairn_status status = cairn_scan_module(module, set, &error);
+    enum cairn_status status = scan_module(module, false, set, &error);
     ck_assert_msg(status == CAIRN_OK, "%s", error.message);
     return set;
 }
@@ -158,7 +159,7 @@ START_TEST(foreign_metadata_is_ignored)
     LLVMModuleRef parsed = support_parse_valid(context, text);
     cairn_declarations *set;
     ck_assert_ok(cairn_declarations_create(NULL, &set, NULL));
-    ck_assert_ok(cairn_scan_module(parsed, set, NULL));
+    ck_assert_ok(scan_module(parsed, false, set, NULL));
     assert_type(cairn_declarations_find(set, 1)->types[0], "i32");
     cairn_declarations_destroy(set);
     LLVMDisposeModule(parsed);

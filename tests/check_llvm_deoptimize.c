@@ -6,6 +6,8 @@
  */
 #include "base/adapter.h"
 #include "llvm_support.h"
+#include "value/representation.h"
+#include "llvm/scan.h"
 
 #include "llvm/version.h"
 
@@ -127,7 +129,7 @@ START_TEST(deoptimize_leaves_to_a_handler_that_reads_typed_values)
     ck_assert_uint_eq(seen.values[2].type.bits, 32);
     ck_assert_int_eq(cairn_value_signed(&seen.values[2]), -3);
     ck_assert_int_eq(seen.values[3].type.kind, CAIRN_TYPE_POINTER);
-    ck_assert_uint_eq(cairn_value_unsigned(&seen.values[3]), (uintptr_t)&there);
+    ck_assert_uint_eq(value_unsigned(&seen.values[3]), (uintptr_t)&there);
     ck_assert_int_eq(cairn_value_signed(&seen.values[4]), 0);
 }
 END_TEST
@@ -354,7 +356,7 @@ static void scan_one(const char *text, struct cairn_declaration *declaration)
     cairn_declarations *declarations;
     LLVMModuleRef module = support_parse_valid(context, text);
     ck_assert_ok(cairn_declarations_create(NULL, &declarations, NULL));
-    enum cairn_status status = cairn_scan_module(module, declarations, &error);
+    enum cairn_status status = scan_module(module, false, declarations, &error);
     ck_assert_msg(status == CAIRN_OK, "%s", error.message);
     ck_assert_uint_eq(cairn_declarations_count(declarations), 1);
     *declaration = *cairn_declarations_at(declarations, 0);
@@ -414,7 +416,7 @@ START_TEST(other_bundles_and_other_calls_declare_nothing)
                  "  call void asm sideeffect \"\", \"\"() [ \"deopt\"(i64 %x) ]\n"
                  "  ret void\n}\n");
     ck_assert_ok(cairn_declarations_create(NULL, &declarations, NULL));
-    ck_assert_ok(cairn_scan_module(module, declarations, NULL));
+    ck_assert_ok(scan_module(module, false, declarations, NULL));
     ck_assert_uint_eq(cairn_declarations_count(declarations), 0);
     cairn_declarations_destroy(declarations);
     LLVMDisposeModule(module);
@@ -437,7 +439,7 @@ START_TEST(calls_with_a_deopt_bundle_are_numbered)
     support_verify(module);
     cairn_declarations *declarations;
     ck_assert_ok(cairn_declarations_create(NULL, &declarations, NULL));
-    ck_assert_ok(cairn_scan_module(module, declarations, NULL));
+    ck_assert_ok(scan_module(module, false, declarations, NULL));
     ck_assert_uint_eq(cairn_declarations_find(declarations, 100)->live_value_count, 1);
     ck_assert_uint_eq(cairn_declarations_find(declarations, 101)->live_value_count, 2);
     ck_assert_uint_eq(cairn_declarations_find(declarations, 102)->types[0].bits, 16);

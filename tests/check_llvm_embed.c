@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "llvm_support.h"
+#include "llvm/scan.h"
 
 #include "arch/features.h"
 #include "base/memory.h"
@@ -105,7 +106,7 @@ static void embed(LLVMModuleRef module)
 {
     cairn_declarations *declarations;
     ck_assert_ok(cairn_declarations_create(NULL, &declarations, NULL));
-    ck_assert_ok(cairn_scan_module(module, declarations, NULL));
+    ck_assert_ok(scan_module(module, false, declarations, NULL));
     ck_assert_ok(embed_declarations(module, declarations, NULL, 0, NULL));
     cairn_declarations_destroy(declarations);
 }

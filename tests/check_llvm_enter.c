@@ -16,6 +16,7 @@
 #include "call/signature.h"
 #include "llvm_support.h"
 #include "tests/registers.h"
+#include "value/representation.h"
 #include "value_generator.h"
 #include "llvm/version.h"
 
@@ -133,7 +134,7 @@ static struct cairn_value random_value(struct cairn_type type)
     struct cairn_value value;
     _Alignas(SLOT_BYTES) slot bytes;
     generate_bytes(&random_state, type, bytes);
-    ck_assert_ok(cairn_value_of_bytes(type, bytes, cairn_type_size(type), &value, NULL));
+    ck_assert_ok(value_of_bytes(type, bytes, cairn_type_size(type), &value, NULL));
     return value;
 }
 

@@ -7,6 +7,7 @@
 #include "arch/arch.h"
 #include "arch/features.h"
 #include "tests/llvm_engine_support.h"
+#include "llvm/scan.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -157,7 +158,7 @@ static uint32_t leave_object(const char *features)
     cairn_declarations *declarations;
     LLVMModuleRef parsed = parse_with(1, "");
     ck_assert_ok(cairn_declarations_create(NULL, &declarations, NULL));
-    ck_assert_ok(cairn_scan_module(parsed, declarations, NULL));
+    ck_assert_ok(scan_module(parsed, false, declarations, NULL));
     LLVMMemoryBufferRef object = support_compile_to_memory(parsed, &compilation);
     cairn_runtime_destroy(runtime);
     ck_assert_ok(cairn_runtime_create(NULL, &runtime, NULL));

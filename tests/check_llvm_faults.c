@@ -513,7 +513,7 @@ static enum cairn_status load_map(uint64_t outside, struct cairn_error *error)
     uint8_t *code = cairn_loader_allocate(loader, CAIRN_SECTION_CODE, 64, 16, NULL, NULL);
     uint8_t *map = cairn_loader_allocate(loader, CAIRN_SECTION_FAULTMAP, ROOM, 8, NULL, NULL);
     memset(code, 0, 64);
-    put(&map, cairn_byte_order_host() == CAIRN_LITTLE_ENDIAN ? 1 : UINT64_C(1) << 56, 4);
+    put(&map, CAIRN_BYTE_ORDER_NATIVE == CAIRN_LITTLE_ENDIAN ? 1 : UINT64_C(1) << 56, 4);
     put(&map, 1, 4);
     put(&map, (uint64_t)(uintptr_t)code + outside, 8);
     put(&map, 1, 8);

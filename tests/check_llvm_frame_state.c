@@ -8,6 +8,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "llvm_support.h"
+#include "value/representation.h"
 #include "value_generator.h"
 
 #include "base/type.h"
@@ -181,7 +182,7 @@ static LLVMValueRef random_constant(struct cairn_value *value)
     LLVMValueRef constant =
         below(3) == 0 ? random_vector(type, 1 + below(room), bytes) : random_scalar(type, bytes);
     struct cairn_type described = types_convert(LLVMTypeOf(constant));
-    ck_assert_ok(cairn_value_of_bytes(described, bytes, cairn_type_size(described), value, NULL));
+    ck_assert_ok(value_of_bytes(described, bytes, cairn_type_size(described), value, NULL));
     return constant;
 }
 

@@ -7,6 +7,7 @@
 #include "allocator_support.h"
 #include "base/type.h"
 #include "llvm_support.h"
+#include "value/representation.h"
 #include "llvm/version.h"
 
 #include <signal.h>
@@ -495,10 +496,10 @@ static const struct {
     {"<2 x i64>", "", "  %n = extractelement <2 x i64> %x, i32 1\n", 9},
 };
 
-static struct cairn_value value_of_bytes(struct cairn_type type, const void *bytes)
+static struct cairn_value any_value_of(struct cairn_type type, const void *bytes)
 {
     struct cairn_value value;
-    ck_assert_ok(cairn_value_of_bytes(type, bytes, cairn_type_size(type), &value, NULL));
+    ck_assert_ok(value_of_bytes(type, bytes, cairn_type_size(type), &value, NULL));
     return value;
 }
 
@@ -512,15 +513,15 @@ static void prepare_values(const char *type)
     if (strcmp(type, "double") == 0 || strcmp(type, "{ double, double }") == 0)
         returned[0] = cairn_value_of_double(7);
     else if (strcmp(type, "float") == 0)
-        returned[0] = value_of_bytes(CAIRN_FLOAT, &(float){7});
+        returned[0] = any_value_of(CAIRN_FLOAT, &(float){7});
     else if (strcmp(type, "ptr") == 0)
         returned[0] = cairn_value_of_pointer((void *)(uintptr_t)7);
     else if (strcmp(type, "i32") == 0)
         returned[0] = cairn_value_of_integer(32, -7);
     else if (strcmp(type, "i128") == 0)
-        returned[0] = value_of_bytes(CAIRN_INTEGER(128), wide);
+        returned[0] = any_value_of(CAIRN_INTEGER(128), wide);
     else if (type[0] == '<')
-        returned[0] = value_of_bytes(cairn_type_vector(CAIRN_INTEGER(64), 2), pair);
+        returned[0] = any_value_of(cairn_type_vector(CAIRN_INTEGER(64), 2), pair);
     else
         returned[0] = cairn_value_of_integer(64, 7);
     returned[1] =

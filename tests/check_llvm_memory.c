@@ -8,6 +8,7 @@
 #include "base/adapter.h"
 #include "llvm_support.h"
 #include "llvm/engine.h"
+#include "llvm/scan.h"
 
 #include "tests/allocator_support.h"
 #include "tests/machine.h"
@@ -260,9 +261,9 @@ START_TEST(scan_without_memory_may_be_done_again)
         struct cairn_error error = {.status = CAIRN_OK};
         allocator.fail_at = 0;
         ck_assert_ok(cairn_declarations_create(&counting, &declarations, NULL));
-        ck_assert_ok(cairn_scan_module(second, declarations, NULL));
+        ck_assert_ok(scan_module(second, false, declarations, NULL));
         allocator.fail_at = allocator.calls + failures + 1;
-        status = cairn_scan_module(first, declarations, &error);
+        status = scan_module(first, false, declarations, &error);
         ck_assert_ptr_nonnull(cairn_declarations_find(declarations, 20));
         if (status != CAIRN_OK) {
             ck_assert_int_eq(status, CAIRN_ERROR_MEMORY);
@@ -272,7 +273,7 @@ START_TEST(scan_without_memory_may_be_done_again)
         }
         /* Declarations that already exist do not conflict. */
         allocator.fail_at = 0;
-        ck_assert_ok(cairn_scan_module(first, declarations, NULL));
+        ck_assert_ok(scan_module(first, false, declarations, NULL));
         ck_assert_uint_eq(cairn_declarations_count(declarations), 5);
         cairn_declarations_destroy(declarations);
         ck_assert_uint_eq(allocator.outstanding_bytes, 0);

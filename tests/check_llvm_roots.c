@@ -8,6 +8,7 @@
  */
 #include "base/adapter.h"
 #include "llvm_support.h"
+#include "llvm/scan.h"
 
 #include <llvm-c/Support.h>
 #include <llvm-c/Transforms/PassBuilder.h>
@@ -703,11 +704,11 @@ START_TEST(statepoints_of_the_pass_need_ids_of_their_own)
     LLVMModuleRef module = support_parse_valid(context, tree);
     run_passes(module, modes[0].passes);
     ck_assert_ok(cairn_declarations_create(NULL, &declarations, NULL));
-    ck_assert_int_eq(cairn_scan_module(module, declarations, &error), CAIRN_ERROR_CONFLICT);
+    ck_assert_int_eq(scan_module(module, false, declarations, &error), CAIRN_ERROR_CONFLICT);
     ck_assert_ptr_nonnull(strstr(error.message, "ID 2882400000 has two shapes"));
     ck_assert_ok(cairn_number_statepoints(module, &next_id, NULL));
     support_verify(module);
-    ck_assert_ok(cairn_scan_module(module, declarations, NULL));
+    ck_assert_ok(scan_module(module, false, declarations, NULL));
     ck_assert_uint_eq(cairn_declarations_count(declarations), next_id - 100);
     ck_assert_ptr_nonnull(cairn_declarations_find(declarations, 100));
     ck_assert_int_eq(cairn_number_statepoints(NULL, &next_id, NULL), CAIRN_ERROR_ARGUMENT);

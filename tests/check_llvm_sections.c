@@ -67,7 +67,7 @@ static uint8_t *load_code(void)
 static void load_section(const uint8_t *code, const char *name)
 {
     struct section_writer writer;
-    writer_begin(&writer, 3, cairn_byte_order_host());
+    writer_begin(&writer, 3, CAIRN_BYTE_ORDER_NATIVE);
     writer_header(&writer, 1, 0, 1);
     writer_function(&writer, (uintptr_t)code, 8, 1);
     writer_record(&writer, ID, 0, NULL, 0, NULL, 0);

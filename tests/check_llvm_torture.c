@@ -15,6 +15,8 @@
 #include "llvm_support.h"
 #include "mode_support.h"
 #include "runtime_support.h"
+#include "value/representation.h"
+#include "llvm/scan.h"
 
 #include <cairn/load.h>
 #include <llvm-c/Target.h>
@@ -95,7 +97,7 @@ static void compile(struct variant *variant, int number)
              (unsigned long long)(uintptr_t)call_on, AFTER_CALL, number, number);
     LLVMModuleRef module = support_parse_valid(context, text);
     ck_assert_ok(cairn_declarations_create(NULL, &variant->declarations, NULL));
-    ck_assert_ok(cairn_scan_module(module, variant->declarations, NULL));
+    ck_assert_ok(scan_module(module, false, variant->declarations, NULL));
     ck_assert_int_eq(LLVMTargetMachineEmitToMemoryBuffer(machine, module, LLVMObjectFile, &message,
                                                          &variant->code),
                      0);
@@ -205,7 +207,7 @@ static void miss(struct cairn_ic_miss *missed, void *user)
     expect(frame->module != NULL);
     expect(cairn_record_id(missed->call->record) == CACHE);
     const struct object *object =
-        (const struct object *)(uintptr_t)cairn_value_unsigned(&missed->operands[0]);
+        (const struct object *)(uintptr_t)value_unsigned(&missed->operands[0]);
     expect(object >= torture.objects && object < torture.objects + SHAPES);
     change_cache(missed->ic, object);
     const struct cairn_value result = cairn_value_of_integer(64, property(object));

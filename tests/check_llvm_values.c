@@ -10,6 +10,7 @@
  */
 #include "base/type.h"
 #include "llvm_support.h"
+#include "value/representation.h"
 #include "value_generator.h"
 
 #include <inttypes.h>
@@ -121,7 +122,7 @@ static struct cairn_value random_value(struct cairn_type type)
     struct cairn_value value;
     unsigned char bytes[GENERATED_SLOT_BYTES];
     generate_bytes(&random_state, type, bytes);
-    ck_assert_ok(cairn_value_of_bytes(type, bytes, cairn_type_size(type), &value, NULL));
+    ck_assert_ok(value_of_bytes(type, bytes, cairn_type_size(type), &value, NULL));
     return value;
 }
 
@@ -247,7 +248,7 @@ static void go_on_with_result(struct cairn_exit_call *call)
     check_ok(cairn_exit_continue(call, &result, &error), &error);
     run.site_result = result;
     if (!type_equal(type, declared))
-        run.site_result = cairn_value_of_integer(type.bits, (int64_t)cairn_value_unsigned(&result));
+        run.site_result = cairn_value_of_integer(type.bits, (int64_t)value_unsigned(&result));
 }
 
 static void act(struct cairn_exit_call *call)

@@ -115,7 +115,7 @@ static uint8_t *write_object(size_t *size)
     }
     Elf64_Ehdr header = {
         .e_ident = {0x7F, 'E', 'L', 'F', ELFCLASS64,
-                    cairn_byte_order_host() == CAIRN_BIG_ENDIAN ? ELFDATA2MSB : ELFDATA2LSB,
+                    CAIRN_BYTE_ORDER_NATIVE == CAIRN_BIG_ENDIAN ? ELFDATA2MSB : ELFDATA2LSB,
                     EV_CURRENT},
         .e_type = ET_REL,
         .e_machine = MACHINE,
@@ -165,7 +165,7 @@ static void expect_refused(enum cairn_status wanted, const char *message)
 
 static void begin(void)
 {
-    const struct sample_section empty = {.byte_order = cairn_byte_order_host()};
+    const struct sample_section empty = {.byte_order = CAIRN_BYTE_ORDER_NATIVE};
     headers = contents = symbols = empty;
     section_count = 0;
     put_header(0, SHT_NULL, 0, 0, 0);

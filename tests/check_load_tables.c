@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "runtime_support.h"
+#include "llvm/scan.h"
 
 #include "load_support.h"
 
@@ -36,7 +37,7 @@ static cairn_module *load_declared(const char *text, const struct cairn_load_opt
     cairn_loader *loader;
     cairn_module *module;
     ck_assert_ok(cairn_declarations_create(NULL, &declarations, NULL));
-    ck_assert_ok(cairn_scan_module(ir, declarations, NULL));
+    ck_assert_ok(scan_module(ir, false, declarations, NULL));
     ck_assert_ok(cairn_loader_create(runtime, "declared", &loader, NULL));
     ck_assert_ok(cairn_loader_declare(loader, declarations, NULL));
     ck_assert_ok(cairn_loader_add_object(loader, LLVMGetBufferStart(object),

@@ -373,7 +373,7 @@ static enum cairn_status load_with_slack(cairn_runtime *runtime, size_t slack, u
     ck_assert_ok(cairn_loader_create(runtime, "slack", &loader, NULL));
     uint8_t *code = cairn_loader_allocate(loader, CAIRN_SECTION_CODE, CODE_BYTES, 64, NULL, error);
     write_code(code);
-    writer_begin(&writer, 3, cairn_byte_order_host());
+    writer_begin(&writer, 3, CAIRN_BYTE_ORDER_NATIVE);
     writer_header(&writer, 1, 0, 1);
     writer_function(&writer, (uintptr_t)code, 8, 1);
     writer_record(&writer, 10, SITE_OFFSET, NULL, 0, NULL, 0);

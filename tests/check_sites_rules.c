@@ -208,7 +208,7 @@ static enum cairn_status finish_described(struct described *described, cairn_mod
                                           struct cairn_error *error)
 {
     struct section_writer writer;
-    writer_begin(&writer, 3, cairn_byte_order_host());
+    writer_begin(&writer, 3, CAIRN_BYTE_ORDER_NATIVE);
     writer_header(&writer, DESCRIPTORS, 0, DESCRIPTORS);
     for (int i = 0; i < DESCRIPTORS; i++)
         writer_function(&writer, described->names[i], 8, 1);

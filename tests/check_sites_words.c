@@ -187,7 +187,7 @@ START_TEST(changed_bit_of_llvm_s_sequence_leaves_the_site_unmanaged_and_is_named
         site_load_into(&fixture, runtime, &shape);
         struct cairn_site_description description = site_describe(fixture.site);
         snprintf(name, sizeof name, "byte %u of the region, 0x%08x", offset,
-                 cairn_load_u32(region + offset, cairn_byte_order_host()));
+                 cairn_load_u32(region + offset, CAIRN_BYTE_ORDER_NATIVE));
         live += description.live;
         ck_assert_msg(description.live || strstr(description.reason, name) != NULL,
                       "'%s' does not say '%s'", description.reason, name);

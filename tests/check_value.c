@@ -24,7 +24,7 @@ static struct cairn_type type_of(enum cairn_type_kind kind, uint32_t bits, uint3
 static struct cairn_value value_of(struct cairn_type type, const void *bytes)
 {
     struct cairn_value value;
-    ck_assert_ok(cairn_value_of_bytes(type, bytes, cairn_type_size(type), &value, NULL));
+    ck_assert_ok(value_of_bytes(type, bytes, cairn_type_size(type), &value, NULL));
     return value;
 }
 
@@ -112,7 +112,7 @@ START_TEST(an_integer_of_any_width_is_returned)
         uint64_t kept = bits == 64 ? number : number & ((UINT64_C(1) << bits) - 1);
         bool negative = (kept >> (bits - 1) & 1) != 0;
         uint64_t sign = negative && bits < 64 ? UINT64_MAX << bits : 0;
-        expect(cairn_value_unsigned(&value) == kept);
+        expect(value_unsigned(&value) == kept);
         expect(cairn_value_signed(&value) == (int64_t)(kept | sign));
         expect(value.size == (bits + 7) / 8);
     }
@@ -126,7 +126,7 @@ START_TEST(of_a_wide_integer_the_lowest_bits_count)
     bytes[is_big_endian ? 0 : 15] = 0x80;
     struct cairn_value value = value_of(CAIRN_INTEGER(128), bytes);
     ck_assert_int_eq(cairn_value_signed(&value), 7);
-    ck_assert_uint_eq(cairn_value_unsigned(&value), 7);
+    ck_assert_uint_eq(value_unsigned(&value), 7);
 }
 END_TEST
 
@@ -135,7 +135,7 @@ START_TEST(a_pointer_is_a_pointer_and_a_number)
     int here = 0;
     struct cairn_value value = cairn_value_of_pointer(&here);
     ck_assert_ptr_eq(cairn_value_pointer(&value), &here);
-    ck_assert_uint_eq(cairn_value_unsigned(&value), (uintptr_t)&here);
+    ck_assert_uint_eq(value_unsigned(&value), (uintptr_t)&here);
     struct cairn_value number = cairn_value_of_integer(64, 5);
     ck_assert_ptr_null(cairn_value_pointer(&number));
 }
@@ -230,8 +230,8 @@ START_TEST(bytes_that_are_no_value_are_refused)
     struct cairn_value value = {.size = 77};
     struct cairn_error error;
     struct cairn_type nothing = {.kind = CAIRN_TYPE_OTHER};
-    ck_assert_int_eq(cairn_value_of_bytes(nothing, "", 0, &value, &error), CAIRN_ERROR_UNSUPPORTED);
-    ck_assert_int_eq(cairn_value_of_bytes(CAIRN_INTEGER(32), "12345", 5, &value, &error),
+    ck_assert_int_eq(value_of_bytes(nothing, "", 0, &value, &error), CAIRN_ERROR_UNSUPPORTED);
+    ck_assert_int_eq(value_of_bytes(CAIRN_INTEGER(32), "12345", 5, &value, &error),
                      CAIRN_ERROR_RANGE);
     ck_assert_str_eq(error.message, "i32 has 4 bytes, not 5");
     ck_assert_uint_eq(value.size, 77);
@@ -274,7 +274,7 @@ START_TEST(bits_beside_an_integer_do_not_count)
         struct storage place = {STORAGE_MEMORY, sizeof bits};
         struct cairn_value found;
         storage_read(CAIRN_INTEGER(width), place, &bits, &found);
-        expect(cairn_value_unsigned(&found) == (bits & ((UINT64_C(1) << width) - 1)));
+        expect(value_unsigned(&found) == (bits & ((UINT64_C(1) << width) - 1)));
     }
 }
 END_TEST
@@ -409,10 +409,10 @@ START_TEST(constants_are_cut_to_their_type)
 {
     struct cairn_value value;
     ck_assert(storage_read_constant(CAIRN_INTEGER(1), UINT64_MAX, &value));
-    ck_assert_uint_eq(cairn_value_unsigned(&value), 1);
+    ck_assert_uint_eq(value_unsigned(&value), 1);
     ck_assert(storage_read_constant(CAIRN_INTEGER(32), UINT64_MAX, &value));
     ck_assert_int_eq(cairn_value_signed(&value), -1);
-    ck_assert_uint_eq(cairn_value_unsigned(&value), UINT32_MAX);
+    ck_assert_uint_eq(value_unsigned(&value), UINT32_MAX);
     ck_assert(storage_read_constant(CAIRN_POINTER, 0, &value));
     ck_assert_ptr_null(cairn_value_pointer(&value));
     ck_assert(storage_read_constant(CAIRN_FLOAT, 0x3FC00000, &value));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/ic_support.h"
+#include "value/representation.h"
 
 #include "runtime/module.h"
 #include "llvm/version.h"
@@ -98,7 +99,7 @@ struct cairn_type ic_declared_result(struct cairn_type type)
 struct cairn_value ic_value(struct cairn_type type, const void *bytes)
 {
     struct cairn_value value;
-    ck_assert_ok(cairn_value_of_bytes(type, bytes, cairn_type_size(type), &value, NULL));
+    ck_assert_ok(value_of_bytes(type, bytes, cairn_type_size(type), &value, NULL));
     return value;
 }
 

@@ -104,7 +104,7 @@ static void set_size(struct eh_frame *frame, uint32_t count)
 static void add_table(struct process_tables *tables, const struct header *header)
 {
     uintptr_t begin = (uintptr_t)&header->frame + (uintptr_t)(intptr_t)header->frame;
-    struct eh_frame frame = {{(const uint8_t *)begin, 0, cairn_byte_order_host()}, begin};
+    struct eh_frame frame = {{(const uint8_t *)begin, 0, CAIRN_BYTE_ORDER_NATIVE}, begin};
     set_size(&frame, header->count);
     struct cairn_allocator allocator = memory_allocator(NULL);
     struct cairn_error error = {0};

@@ -28,7 +28,7 @@ static void write_stackmap(cairn_loader *loader, const uint8_t *address,
     struct section_writer writer;
     struct cairn_error error;
     uint32_t count = count_records(code);
-    writer_begin(&writer, 3, cairn_byte_order_host());
+    writer_begin(&writer, 3, CAIRN_BYTE_ORDER_NATIVE);
     writer_header(&writer, code->function_count, 0, count);
     for (uint32_t i = 0; i < code->function_count; i++)
         writer_function(&writer, (uintptr_t)address + code->functions[i].offset, 8,

@@ -219,7 +219,7 @@ static bool is_native(const struct session *session)
 {
     return session->options->compile.target == NULL &&
            cairn_object_architecture(session->object) == cairn_architecture_host() &&
-           cairn_object_byte_order(session->object) == cairn_byte_order_host();
+           cairn_object_byte_order(session->object) == CAIRN_BYTE_ORDER_NATIVE;
 }
 
 static enum exit_status run_object(struct session *session)

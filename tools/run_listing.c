@@ -91,7 +91,7 @@ enum exit_status list_module(const cairn_runtime *runtime, const cairn_module *m
         .find_name = find_target_name,
         .user = (void *)(uintptr_t)runtime,
     };
-    if (disassembler_create(cairn_architecture_host(), cairn_byte_order_host(),
+    if (disassembler_create(cairn_architecture_host(), CAIRN_BYTE_ORDER_NATIVE,
                             &writer.disassembler, &error) != CAIRN_OK)
         writer.disassembler = NULL; /* only bytes are shown */
     while (cairn_module_site(module, site_count) != NULL)

@@ -49,9 +49,6 @@ CAIRN_API const char *cairn_architecture_name(enum cairn_architecture architectu
 /** Returns the architecture that this library was built for. */
 CAIRN_API enum cairn_architecture cairn_architecture_host(void);
 
-/** Returns the byte order of stack maps in this process. */
-CAIRN_API enum cairn_byte_order cairn_byte_order_host(void);
-
 /** Returns the assembler's name of a register with this DWARF number, such as "rax" for 0 on
  *  x86-64, or NULL if Cairn does not know the register. The string is static. Async-signal-safe. */
 CAIRN_API const char *cairn_register_name(enum cairn_architecture architecture, uint16_t dwarf);

@@ -34,7 +34,7 @@ extern "C" {
  * Builds a call of llvm.experimental.stackmap at the builder's position. `shadow_bytes` bytes after
  * it may be patched. Live values of integer types that would crash the LLVM in use are
  * zero-extended to i32 or i64. Their own types are kept as metadata of the call, which
- * cairn_scan_module reads. Wide constants are unchanged if a record can hold them.
+ * declarations have. Wide constants are unchanged if a record can hold them.
  *
  * Returns the call, or NULL. Errors: ARGUMENT (the builder has no position), UNSUPPORTED (a type
  * that cannot be kept live; the message suggests another one), MEMORY.
@@ -264,7 +264,7 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_make_implicit(LLVMValueRef br
 CAIRN_API void cairn_prepare_function(LLVMValueRef function);
 
 /**
- * Gives each statepoint of the module (see cairn_scan_module) a new ID, from `*next_id` on in the
+ * Gives each statepoint of the module (see "Declarations") a new ID, from `*next_id` on in the
  * order of the module, and advances `*next_id`. Call this after LLVM's pass
  * rewrite-statepoints-for-gc, which gives all statepoints the same ID, so that their declarations
  * conflict. A second call numbers them again. Errors: ARGUMENT.
@@ -287,9 +287,12 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_signature_of_function(
 
 /* ---- Scanning and checking modules before code generation ---- */
 
-/**
- * Adds a declaration for each call of llvm.experimental.stackmap, llvm.experimental.patchpoint.*
- * and llvm.experimental.gc.statepoint*, and for each call that LLVM compiles as a statepoint: calls
+/*
+ * ---- Declarations ----
+ *
+ * Engines, memory managers and cairn_embed_manifest add a declaration (cairn/declaration.h) for
+ * each call of llvm.experimental.stackmap, llvm.experimental.patchpoint.* and
+ * llvm.experimental.gc.statepoint*, and for each call that LLVM compiles as a statepoint: calls
  * with a "deopt" bundle, and calls of llvm.experimental.deoptimize.*. The ID of the latter is their
  * attribute "statepoint-id", otherwise 2882400015, and the size is "statepoint-num-patch-bytes".
  * Before LLVM 19, records and so declarations of statepoints have the low 32 bits of their IDs.
@@ -302,19 +305,16 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_signature_of_function(
  * ordinary calls in functions without an intrinsic that makes a record or an invoke with such a
  * bundle, of which LLVM 14 to 22 make no record.
  *
- * On PPC64, marks an argument of each patch point `inreg`, unless its calling convention is
+ * On PPC64, an argument of each patch point is marked `inreg`, unless its calling convention is
  * anyregcc: LLVM's FastISel (at -O0, with optnone or EnableFastISel) loses the arguments of others.
  *
  * An ID may occur several times, because inlining and unrolling duplicate calls. Declarations are
- * added in the order of the module. Takes O(instructions + records) time: a few nanoseconds for
- * each instruction. Errors, which leave `declarations` unchanged: CONFLICT (two shapes of an ID;
- * the message names both functions), CORRUPT (an operand that must be constant is not), UNSUPPORTED
- * (a target that LLVM would not call, see struct cairn_patchpoint; before LLVM 18, operand bundles
- * that LLVM prints in an unknown way), MEMORY, ARGUMENT.
+ * added in the order of the module. This takes O(instructions + records) time: a few nanoseconds
+ * for each instruction. Errors: CONFLICT (two shapes of an ID; the message names both functions),
+ * CORRUPT (an operand that must be constant is not), UNSUPPORTED (a target that LLVM would not
+ * call, see struct cairn_patchpoint; before LLVM 18, operand bundles that LLVM prints in an unknown
+ * way), MEMORY.
  */
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_scan_module(LLVMModuleRef module,
-                                                               cairn_declarations *declarations,
-                                                               struct cairn_error *error);
 
 /** How LLVM's liveness of patch points (which registers are live across each) is turned off. */
 enum cairn_liveness {
@@ -368,7 +368,7 @@ struct cairn_check_options {
  * `options` NULL means all zero. Takes O(instructions + records) time; the verifier takes a few
  * percent of the time for compiling. May be called by any thread that may use the module's context.
  * Other errors: CORRUPT (a malformed call, at which the check ends), UNSUPPORTED (operand bundles,
- * as in cairn_scan_module), MEMORY, ARGUMENT.
+ * as for declarations), MEMORY, ARGUMENT.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_check_module(
     LLVMModuleRef module, const struct cairn_check_options *options, struct cairn_error *error);
@@ -403,7 +403,7 @@ struct cairn_capture {
  *
  * RENUMBERED suits hosts that look statepoints up by address, because LLVM's passes give all of
  * them one ID. With REFUSED, hosts that look records up by ID notice an ID that was used twice by
- * mistake. Only calls with LLVM's default ID (cairn_scan_module) are renumbered with REFUSED, too,
+ * mistake. Only calls with LLVM's default ID (2882400015) are renumbered with REFUSED, too,
  * because the host did not choose that ID.
  */
 enum cairn_id_conflicts {

@@ -5,8 +5,7 @@
  *     if (cairn_frame_value(&frame, record, 0, &value, &error) == CAIRN_OK)
  *         printf("%lld\n", (long long)cairn_value_signed(&value));
  *
- *     float half = 0.5F;
- *     status = cairn_value_of_bytes(CAIRN_FLOAT, &half, sizeof half, &value, &error);
+ *     value = cairn_value_of_double(0.5);
  *
  * A value is plain data without an owner. All functions are thread-safe and async-signal-safe; they
  * access only their arguments.
@@ -47,8 +46,6 @@ struct cairn_value {
 /** Returns an integer, sign-extended; the low 64 bits of a wider integer; the address of a pointer;
  *  0 for all other types. */
 CAIRN_API int64_t cairn_value_signed(const struct cairn_value *value);
-/** Returns the same as cairn_value_signed, with narrow integers zero-extended. */
-CAIRN_API uint64_t cairn_value_unsigned(const struct cairn_value *value);
 
 /** Returns the bits of a scalar as an interpreter's slot of 64 bits: an integer, zero-extended; the
  *  address of a pointer; the bits of a floating-point number in the low bits; the low 64 bits of a
@@ -70,13 +67,6 @@ CAIRN_API struct cairn_value cairn_value_of_integer(uint32_t bits, int64_t numbe
 CAIRN_API struct cairn_value cairn_value_of_pointer(const void *pointer);
 /** Returns a value of type CAIRN_DOUBLE. */
 CAIRN_API struct cairn_value cairn_value_of_double(double number);
-
-/** Converts bytes in the form of struct cairn_value to a value of any type. Errors: UNSUPPORTED if
- *  cairn_type_size is 0; RANGE if it is not `size`. `value` is unchanged after an error. */
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_value_of_bytes(struct cairn_type type,
-                                                                  const void *bytes, size_t size,
-                                                                  struct cairn_value *value,
-                                                                  struct cairn_error *error);
 
 #ifdef __cplusplus
 }

@@ -155,7 +155,7 @@ static void write_results(const struct cairn_results *types, const struct cairn_
     }
     for (uint32_t i = 0; i < types->count; i++) {
         uint64_t word = types->extends_sign ? (uint64_t)cairn_value_signed(&results[i])
-                                            : cairn_value_unsigned(&results[i]);
+                                            : value_unsigned(&results[i]);
         if (is_floating(results[i].type))
             storage_write(&results[i], floating, &word);
         memcpy(returned + (size_t)i * WORD_BYTES, &word, sizeof word);

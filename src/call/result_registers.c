@@ -150,7 +150,7 @@ static void write_integer(struct cairn_context *context, uint16_t dwarf,
                           const struct cairn_value *result, bool extends_sign)
 {
     uint64_t extended =
-        extends_sign ? (uint64_t)cairn_value_signed(result) : cairn_value_unsigned(result);
+        extends_sign ? (uint64_t)cairn_value_signed(result) : value_unsigned(result);
     if (arch_context_has(context, dwarf))
         memcpy(context->bytes + arch_host_layout.offsets[dwarf], &extended, sizeof extended);
     else

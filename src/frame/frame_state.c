@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "frame/frame.h"
 #include "record/record_values.h"
+#include "value/representation.h"
 
 #include <cairn/frame_state.h>
 #include <stdio.h>
@@ -342,7 +343,7 @@ static enum cairn_status read_bytes(const struct record_values *values, uint32_t
         size_t place = is_little ? in_element : element - 1 - in_element;
         bytes[i - in_element + place] = (unsigned char)(word >> i % WORD_BYTES * BITS_IN_BYTE);
     }
-    return cairn_value_of_bytes(type, bytes, size, value, error);
+    return value_of_bytes(type, bytes, size, value, error);
 }
 
 static enum cairn_status read_slot(const struct cairn_frame_state *state, uint32_t location,

@@ -11,6 +11,7 @@
 #include "base/type.h"
 #include "frame/frame.h"
 #include "record/record_values.h"
+#include "value/representation.h"
 
 #include <cairn/statepoint.h>
 #include <string.h>
@@ -291,7 +292,7 @@ static enum cairn_status write_live(struct cairn_frame *frame, const struct live
         return status;
     if (part.place.first_flag != 0) {
         part.flags &= ~part.mask;
-        part.flags |= cairn_value_unsigned(value) != 0 ? part.mask : 0;
+        part.flags |= value_unsigned(value) != 0 ? part.mask : 0;
         return frame_store(frame, &part.place, &part.flags, sizeof part.flags, error);
     }
     storage_write(value, part.place.storage, value_bytes(&part));

@@ -153,36 +153,6 @@ enum cairn_status scan_check_conflicts(const cairn_declarations *known,
     return status;
 }
 
-enum cairn_status cairn_scan_module(LLVMModuleRef module, cairn_declarations *declarations,
-                                    struct cairn_error *error)
-{
-    if (module == NULL || declarations == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_scan_module needs a module and a set of declarations");
-    size_t known = cairn_declarations_count(declarations);
-    if (known == 0)
-        return scan_module(module, false, declarations, error);
-    /* Adding a known ID may make the results of its functions unknown, which cannot be undone. So
-     * another set shows first that there is no error. After the new IDs, nothing needs memory. */
-    cairn_declarations *added;
-    enum cairn_status status = cairn_declarations_create(NULL, &added, error);
-    if (status != CAIRN_OK)
-        return status;
-    status = scan_module(module, false, added, error);
-    if (status == CAIRN_OK)
-        status = scan_check_conflicts(declarations, added, NULL, error);
-    size_t count = cairn_declarations_count(added);
-    for (size_t i = 0; i < count && status == CAIRN_OK; i++)
-        if (cairn_declarations_find(declarations, cairn_declarations_at(added, i)->id) == NULL)
-            status = cairn_declarations_add(declarations, cairn_declarations_at(added, i), error);
-    for (size_t i = 0; i < count && status == CAIRN_OK; i++)
-        status = cairn_declarations_add(declarations, cairn_declarations_at(added, i), error);
-    if (status != CAIRN_OK)
-        cairn_declarations_truncate(declarations, known);
-    cairn_declarations_destroy(added);
-    return status;
-}
-
 bool scan_is_new_id(const struct scan_new_ids *ids, uint64_t id)
 {
     return id >= ids->first && id < ids->next;

@@ -15,8 +15,8 @@ enum cairn_status scan_declare(cairn_declarations *declarations,
                                const struct cairn_declaration *declaration, bool undeclares,
                                struct cairn_error *error);
 
-/* Does the same as cairn_scan_module, and treats conflicts as scan_declare does. After an error,
- * IDs that were in the set before may have lost the results of their functions. */
+/* Adds the declarations of a module (cairn/llvm.h), and treats conflicts as scan_declare does.
+ * After an error, IDs that were in the set before may have lost the results of their functions. */
 enum cairn_status scan_module(LLVMModuleRef module, bool undeclares,
                               cairn_declarations *declarations, struct cairn_error *error);
 

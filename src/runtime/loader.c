@@ -250,7 +250,7 @@ static enum cairn_status add_section(cairn_loader *loader, struct section *secti
     section->contents.section =
         (struct cairn_section){.bytes = (const uint8_t *)(uintptr_t)place->address,
                                .size = size,
-                               .byte_order = cairn_byte_order_host()};
+                               .byte_order = CAIRN_BYTE_ORDER_NATIVE};
     loader->sections[loader->section_count++] = *section;
     return CAIRN_OK;
 }

@@ -16,6 +16,16 @@
 #include <cairn/value.h>
 #include <stdbool.h>
 
+/* Returns an integer, zero-extended; the low 64 bits of a wider integer; the address of a pointer;
+ * 0 for all other types. */
+uint64_t value_unsigned(const struct cairn_value *value);
+
+/* Converts bytes in the form of struct cairn_value to a value of any type. Errors: UNSUPPORTED if
+ * cairn_type_size is 0; RANGE if it is not `size`. `value` is unchanged after an error. */
+CAIRN_MUST_CHECK enum cairn_status value_of_bytes(struct cairn_type type, const void *bytes,
+                                                  size_t size, struct cairn_value *value,
+                                                  struct cairn_error *error);
+
 /* Copies the low bytes of an integer, as many as both sides have. Other bytes of `to` stay
  * unchanged. */
 void value_copy_low(void *to, size_t to_size, const void *from, size_t from_size);

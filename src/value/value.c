@@ -62,7 +62,7 @@ static struct cairn_value scalar_of_bits(struct cairn_type type, uint64_t bits)
 
 /* ---- Conversion to C types ---- */
 
-uint64_t cairn_value_unsigned(const struct cairn_value *value)
+uint64_t value_unsigned(const struct cairn_value *value)
 {
     if (is_scalar(value, CAIRN_TYPE_INTEGER) || is_scalar(value, CAIRN_TYPE_POINTER))
         return low_bits(value);
@@ -71,7 +71,7 @@ uint64_t cairn_value_unsigned(const struct cairn_value *value)
 
 int64_t cairn_value_signed(const struct cairn_value *value)
 {
-    uint64_t bits = cairn_value_unsigned(value);
+    uint64_t bits = value_unsigned(value);
     if (value->type.bits == 0 || value->type.bits >= 64)
         return (int64_t)bits;
     uint64_t sign = (uint64_t)1 << (value->type.bits - 1);
@@ -158,8 +158,8 @@ struct cairn_value cairn_value_of_double(double number)
     return scalar_of_bits(CAIRN_DOUBLE, bits);
 }
 
-enum cairn_status cairn_value_of_bytes(struct cairn_type type, const void *bytes, size_t size,
-                                       struct cairn_value *value, struct cairn_error *error)
+enum cairn_status value_of_bytes(struct cairn_type type, const void *bytes, size_t size,
+                                 struct cairn_value *value, struct cairn_error *error)
 {
     size_t expected = cairn_type_size(type);
     if (size == expected && size != 0) {
