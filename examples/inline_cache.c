@@ -6,8 +6,10 @@
  *     cc inline_cache.c $(pkg-config --cflags --libs cairn-llvm)
  *
  * A loop adds up the property "x" of many objects: of one shape, then of two, of three and of ten.
- * Another loop writes the property. Objects without the property inherit it from a prototype, and
- * get it by a write.
+ * Another loop writes the property, and marks the cards of the objects for a generational
+ * collector. Objects without the property inherit it from a prototype, and get it by a write. A
+ * third loop keeps its cases in a table when there are many shapes. A fourth one reads items of
+ * lists.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -19,9 +21,13 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
-enum { OBJECTS = 600, PASSES = 20, READ_ID = 1, WRITE_ID = 2, REPORT_BYTES = 4096 };
+enum { OBJECTS = 600, PASSES = 20, REPORT_BYTES = 8192 };
+
+/* The sites, by the IDs of their patch points. */
+enum site { READ_ID = 1, WRITE_ID, READ_MANY_ID, ITEM_ID };
 
 static _Noreturn void fail(const char *message)
 {
@@ -38,7 +44,7 @@ static void check(enum cairn_status status, const struct cairn_error *error)
 /* ---- 1. Objects: an object's shape says which field holds which property ---- */
 
 enum name { NO_NAME, X, Y, WIDTH, HEIGHT, COLOUR, LABEL };
-enum { FIELDS = 6, SHAPES = 10 };
+enum { FIELDS = 6, SHAPES = 10, ITEMS = 4 };
 
 struct shape {
     enum name names[FIELDS];
@@ -90,8 +96,24 @@ static int64_t read_property(const struct object *object)
     return object->fields[find(object->shape)];
 }
 
+/* A list: the first field is the number of its items, which are the fields after it. */
+static const struct shape list_shape;
+
 static struct object objects[OBJECTS];
 static struct object *order[OBJECTS];
+
+/* The collector's cards: a byte for each 512 bytes of the heap says whether something was written
+ * there since the last collection. */
+enum { CARD_SHIFT = 9 };
+static uint8_t cards[(sizeof objects >> CARD_SHIFT) + 2];
+
+/* Returns what makes the address of an object, shifted, the address of its card. */
+static uint64_t first_card(void) { return (uintptr_t)cards - ((uintptr_t)objects >> CARD_SHIFT); }
+
+static uint8_t *card_of(const struct object *object)
+{
+    return &cards[((uintptr_t)object >> CARD_SHIFT) - ((uintptr_t)objects >> CARD_SHIFT)];
+}
 
 /* Makes objects of the first `count` shapes, in turn. */
 static void make_objects(size_t count)
@@ -167,11 +189,53 @@ static void write_missed(struct cairn_ic_miss *miss, void *unused)
     found.guard.key = (uintptr_t)before;
     found.changes_key = object->shape != before;
     found.new_key = found.changes_key ? (uintptr_t)object->shape : 0;
+    found.barrier = (struct cairn_ic_barrier){
+        .kind = CAIRN_IC_BARRIER_CARD, .card_shift = CARD_SHIFT, .card = 1, .cards = first_card()};
     object->fields[find(object->shape)] = cairn_value_signed(&miss->operands[1]);
+    *card_of(object) = 1;
     check(cairn_ic_add(miss->ic, &found, CAIRN_RELAXED, &error), &error);
 }
 
-/* ---- 3. Two loops as IR ---- */
+/* Reads the property of an object that inherits it, which no table can have as a case. All other
+ * objects are left to the handler, which adds a case. A light handler takes the fifth part of the
+ * time of a handler, because no frame is made for it. */
+static bool read_lightly(const uint64_t *operands, uint64_t *result, void *unused)
+{
+    const struct object *object = (const struct object *)(uintptr_t)operands[0];
+    (void)unused;
+    if (object->shape != &bare)
+        return false;
+    *result = (uint64_t)read_property(object);
+    return true;
+}
+
+/* Reads an item of a list. The list has no other items: they are 0. */
+static void item_missed(struct cairn_ic_miss *miss, void *unused)
+{
+    struct cairn_error error;
+    const struct object *list = cairn_value_pointer(&miss->operands[0]);
+    uint64_t index = cairn_value_bits(&miss->operands[1]);
+    bool is_item = index < (uint64_t)list->fields[0];
+    const struct cairn_value value =
+        cairn_value_of_integer(64, is_item ? list->fields[1 + index] : 0);
+    const struct cairn_ic_case found = {
+        .guard = {.operand = 0,
+                  .offset = offsetof(struct object, shape),
+                  .width = sizeof(void *),
+                  .key = (uintptr_t)list->shape},
+        .action = CAIRN_IC_LOAD,
+        .field = {.offset = offsetof(struct object, fields[1]), .width = sizeof(int64_t)},
+        .elements = {.index = 1, /* the second argument of the site */
+                     .length_offset = offsetof(struct object, fields[0]),
+                     .length_width = sizeof(int64_t)},
+    };
+    (void)unused;
+    misses++;
+    check(cairn_ic_return(miss, &value, &error), &error);
+    check(cairn_ic_add(miss->ic, &found, CAIRN_RELAXED, &error), &error);
+}
+
+/* ---- 3. The loops as IR ---- */
 
 struct ir {
     LLVMContextRef context;
@@ -182,30 +246,34 @@ struct ir {
     LLVMValueRef function;
 };
 
-/* The caches of all sites that read, and of all that write. Counting hits takes time and is
- * optional. */
-static const struct cairn_ic_options reading = {
-    .handler = read_missed, .megamorphic_target = (const void *)(uintptr_t)read_property};
-static const struct cairn_ic_options writing = {.handler = write_missed, .counts_hits = true};
+/* The caches of the sites. With more shapes than a cache has cases, the first one calls a function,
+ * and the third one searches a table. Counting hits takes time and is optional. */
+static const struct cairn_ic_options caches[] = {
+    [READ_ID] = {.handler = read_missed,
+                 .megamorphic_target = (const void *)(uintptr_t)read_property},
+    [WRITE_ID] = {.handler = write_missed, .counts_hits = true},
+    [READ_MANY_ID] = {.handler = read_missed, .light_handler = read_lightly, .has_table = true},
+    [ITEM_ID] = {.handler = item_missed},
+};
 
-/* Builds a patch point that reads the object's property, or writes it if `value` is not NULL. With
- * the C calling convention, a megamorphic site may call a C function. With anyregcc it may not, but
- * all registers are preserved, and operands may be in any register. The engine creates the cache of
+/* Builds a patch point that reads or writes the object's property, or reads an item. With the C
+ * calling convention, a megamorphic site may call a C function. With anyregcc it may not, but all
+ * registers are preserved, and operands may be in any register. The engine creates the cache of
  * each copy of the patch point that LLVM makes. */
-static LLVMValueRef build_access(struct ir *ir, uint64_t id, LLVMValueRef object,
-                                 LLVMValueRef value)
+static LLVMValueRef build_access(struct ir *ir, enum site id, LLVMValueRef object,
+                                 LLVMValueRef value_or_index)
 {
     struct cairn_error error;
-    LLVMValueRef arguments[] = {object, value};
+    LLVMValueRef arguments[] = {object, value_or_index};
     const struct cairn_patchpoint patchpoint = {
         .id = id,
         .byte_count = cairn_patchpoint_inline_bytes(ir->module),
-        .result_type = value == NULL ? ir->int64 : NULL,
+        .result_type = id == WRITE_ID ? NULL : ir->int64,
         .calling_convention =
-            value == NULL ? CAIRN_CALLING_CONVENTION_C : CAIRN_CALLING_CONVENTION_ANYREG,
+            id == READ_ID ? CAIRN_CALLING_CONVENTION_C : CAIRN_CALLING_CONVENTION_ANYREG,
         .arguments = arguments,
-        .argument_count = value == NULL ? 1 : 2,
-        .cache = value == NULL ? &reading : &writing,
+        .argument_count = value_or_index == NULL ? 1 : 2,
+        .cache = &caches[id],
     };
     LLVMValueRef result = cairn_build_patchpoint(ir->builder, &patchpoint, &error);
     if (result == NULL)
@@ -213,9 +281,17 @@ static LLVMValueRef build_access(struct ir *ir, uint64_t id, LLVMValueRef object
     return result;
 }
 
+/* Builds the second argument of the site in a loop, if it has one. */
+static LLVMValueRef build_argument(struct ir *ir, enum site id, LLVMValueRef i)
+{
+    if (id == ITEM_ID)
+        return LLVMBuildAnd(ir->builder, i, LLVMConstInt(ir->int64, ITEMS - 1, 0), "");
+    return id == WRITE_ID ? i : NULL;
+}
+
 /* Builds int64_t loop(struct object **objects, int64_t count), where count is at least 1. It
  * returns the sum, or gives each object its number. */
-static void build_loop(struct ir *ir, const char *name, uint64_t id, bool writes)
+static void build_loop(struct ir *ir, const char *name, enum site id)
 {
     LLVMTypeRef parameters[] = {LLVMPointerType(ir->pointer, 0), ir->int64};
     LLVMValueRef zero = LLVMConstInt(ir->int64, 0, 0);
@@ -234,8 +310,8 @@ static void build_loop(struct ir *ir, const char *name, uint64_t id, bool writes
     LLVMValueRef place =
         LLVMBuildGEP2(ir->builder, ir->pointer, LLVMGetParam(ir->function, 0), &i, 1, "");
     LLVMValueRef object = LLVMBuildLoad2(ir->builder, ir->pointer, place, "object");
-    LLVMValueRef value = build_access(ir, id, object, writes ? i : NULL);
-    LLVMValueRef more = LLVMBuildAdd(ir->builder, sum, writes ? one : value, "");
+    LLVMValueRef value = build_access(ir, id, object, build_argument(ir, id, i));
+    LLVMValueRef more = LLVMBuildAdd(ir->builder, sum, id == WRITE_ID ? one : value, "");
     LLVMValueRef next = LLVMBuildAdd(ir->builder, i, one, "");
     LLVMValueRef goes_on =
         LLVMBuildICmp(ir->builder, LLVMIntSLT, next, LLVMGetParam(ir->function, 1), "");
@@ -257,8 +333,10 @@ static LLVMModuleRef build_module(LLVMContextRef context)
         .int64 = LLVMInt64TypeInContext(context),
         .pointer = LLVMPointerType(LLVMInt8TypeInContext(context), 0),
     };
-    build_loop(&ir, "read_all", READ_ID, false);
-    build_loop(&ir, "write_all", WRITE_ID, true);
+    build_loop(&ir, "read_all", READ_ID);
+    build_loop(&ir, "write_all", WRITE_ID);
+    build_loop(&ir, "read_many", READ_MANY_ID);
+    build_loop(&ir, "add_items", ITEM_ID);
     LLVMDisposeBuilder(ir.builder);
     return ir.module;
 }
@@ -268,6 +346,8 @@ static LLVMModuleRef build_module(LLVMContextRef context)
 typedef int64_t compiled(struct object **objects, int64_t count);
 static compiled *read_all;
 static compiled *write_all;
+static compiled *read_many;
+static compiled *add_items;
 
 static compiled *function_of(cairn_engine *engine, const char *name)
 {
@@ -289,6 +369,7 @@ static double now(void)
 }
 
 static int64_t sum_by_cache(void) { return read_all(order, OBJECTS); }
+static int64_t sum_by_table(void) { return read_many(order, OBJECTS); }
 
 /* Prevents the compiler from removing sums that are not used. */
 static volatile int64_t last_sum;
@@ -326,11 +407,44 @@ static bool write_objects(size_t shape_count)
     make_objects(shape_count);
     for (size_t i = 0; i < OBJECTS; i++)
         objects[i].fields[find(objects[i].shape)] = -1;
+    memset(cards, 0, sizeof cards);
     write_all(order, OBJECTS);
     for (size_t i = 0; i < OBJECTS; i++)
-        if (objects[i].fields[find(objects[i].shape)] != (int64_t)i)
+        if (objects[i].fields[find(objects[i].shape)] != (int64_t)i || *card_of(&objects[i]) != 1)
             return false;
     return true;
+}
+
+/* Objects of many shapes: the cache takes each of them into its table, at the first miss. Objects
+ * that inherit the property are not in the table: a miss each time, for the light handler. */
+static bool read_many_shapes(void)
+{
+    make_objects(SHAPES);
+    misses = 0;
+    bool is_right = sum_by_table() == sum_by_search() && misses >= SHAPES;
+    misses = 0;
+    is_right &= sum_by_table() == sum_by_search() && misses == 0;
+    struct cairn_ic_description description;
+    cairn_ic_describe(read_cache, &description);
+    printf("%2d shapes: %-11s, %" PRIu32 " cases in its table; an access takes %4.1f ns\n", SHAPES,
+           cairn_ic_state_name(description.state), description.table_case_count,
+           time_of(sum_by_table));
+    for (size_t i = 0; i < OBJECTS; i++)
+        objects[i].shape = &bare;
+    is_right &= sum_by_table() == sum_by_search() && misses == 0;
+    printf("inherited: an access takes %4.1f ns by the light handler\n", time_of(sum_by_table));
+    return is_right && description.table_case_count == SHAPES;
+}
+
+/* Lists of three items, of which the loop reads four: each fourth access misses. */
+static bool read_lists(void)
+{
+    for (size_t i = 0; i < OBJECTS; i++)
+        objects[i] = (struct object){.shape = &list_shape, .fields = {ITEMS - 1, 10, 20, 30, -1}};
+    misses = 0;
+    int64_t sum = add_items(order, OBJECTS);
+    printf("items of lists: %u of %d accesses miss\n", misses, OBJECTS);
+    return sum == OBJECTS / ITEMS * (10 + 20 + 30) && misses == 1 + OBJECTS / ITEMS;
 }
 
 /* Objects without the property are read, and then get it by a transition. */
@@ -355,7 +469,7 @@ static bool read_and_write_bare_objects(void)
 struct dead_shape {
     const struct shape *shape;
     struct cairn_ic_change
-        changes[2 * CAIRN_IC_CASE_LIMIT_DEFAULT]; /* the program has two caches */
+        changes[4 * CAIRN_IC_CASE_LIMIT_DEFAULT]; /* the program has four caches */
     size_t count;
 };
 
@@ -365,10 +479,16 @@ static bool depends_on(const struct cairn_ic_case *described, uint64_t key)
            (described->holder.object != NULL && described->holder.guard.key == key);
 }
 
-/* Collects a change for each case of the shape. A visitor must not make the changes itself. */
+/* Collects a change for each case of the shape. A visitor must not make the changes itself. A
+ * megamorphic cache with a table only tells how many cases are there, so the shape's is removed
+ * from it in any case. */
 static bool collect_cases(const struct cairn_ic_description *description, void *user)
 {
     struct dead_shape *dead = user;
+    const struct object of_shape = {.shape = dead->shape};
+    if (description->table_case_count > 0)
+        dead->changes[dead->count++] = (struct cairn_ic_change){
+            description->ic, CAIRN_IC_CHANGE_REMOVE, case_for(&of_shape, CAIRN_IC_LOAD)};
     for (uint32_t i = 0; i < description->case_count; i++)
         if (depends_on(&description->cases[i], (uintptr_t)dead->shape))
             dead->changes[dead->count++] = (struct cairn_ic_change){
@@ -384,8 +504,8 @@ static bool remove_shape(cairn_runtime *runtime, const struct shape *shape)
     struct dead_shape dead = {.shape = shape};
     cairn_runtime_visit_ics(runtime, collect_cases, &dead);
     check(cairn_ics_change(dead.changes, dead.count, CAIRN_SYNC, &error), &error);
-    printf("a shape died: %zu case removed\n", dead.count);
-    return dead.count == 1;
+    printf("a shape died: %zu cases removed\n", dead.count);
+    return dead.count == 2;
 }
 
 /* ---- 7. Run all of it ---- */
@@ -399,6 +519,8 @@ static bool run(cairn_runtime *runtime)
     is_right &= read_objects(SHAPES, CAIRN_IC_MEGAMORPHIC);
     is_right &= write_objects(2);
     is_right &= read_and_write_bare_objects();
+    is_right &= read_many_shapes();
+    is_right &= read_lists();
     cairn_runtime_format_ics(runtime, report, sizeof report);
     printf("%s", report);
     is_right &= remove_shape(runtime, &shapes[1]);
@@ -417,6 +539,8 @@ int main(void)
     check(cairn_engine_create(runtime, build_module(context), &options, &engine, &error), &error);
     read_all = function_of(engine, "read_all");
     write_all = function_of(engine, "write_all");
+    read_many = function_of(engine, "read_many");
+    add_items = function_of(engine, "add_items");
     bool is_right = run(runtime);
     cairn_engine_destroy(engine);
     cairn_runtime_destroy(runtime);
