@@ -1,5 +1,6 @@
 /*
- * lazy_link: the first execution of a call finds its callee, and patches the call.
+ * lazy_link: the first execution of a call finds its callee, and patches the call. Where the
+ * processor has memory protection keys, no other code of the process can write to the code.
  *
  *     cc lazy_link.c $(pkg-config --cflags --libs cairn-llvm)
  *
@@ -52,6 +53,19 @@ static long resolve(long x)
     return callee(x);
 }
 
+/* Creates a runtime whose code only a thread that patches it can write to, and only while it does,
+ * on processors and kernels with memory protection keys; otherwise one without. */
+static enum cairn_status create_runtime(cairn_runtime **created, struct cairn_error *error)
+{
+    struct cairn_runtime_options options = {.protects_writes = true};
+    enum cairn_status status = cairn_runtime_create(&options, created, error);
+    if (status != CAIRN_ERROR_UNSUPPORTED)
+        return status;
+    printf("without a memory protection key: %s\n", error->message);
+    options.protects_writes = false;
+    return cairn_runtime_create(&options, created, error);
+}
+
 int main(void)
 {
     struct cairn_error error;
@@ -64,7 +78,7 @@ int main(void)
     char *message;
     if (LLVMParseIRInContext(context, buffer, &module, &message) != 0)
         return fprintf(stderr, "lazy_link: %s\n", message), 1;
-    if (cairn_runtime_create(NULL, &runtime, &error) != CAIRN_OK ||
+    if (create_runtime(&runtime, &error) != CAIRN_OK ||
         cairn_engine_create(runtime, module, NULL, &engine, &error) != CAIRN_OK)
         return fprintf(stderr, "lazy_link: %s\n", error.message), 1;
     for (uint64_t id = 1; id <= 2; id++)
