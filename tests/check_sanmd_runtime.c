@@ -10,6 +10,8 @@
 #include "fork_support.h"
 #include "stackmap_support.h"
 
+#include "sanmd/callbacks.h"
+
 #include <cairn/sanmd_runtime.h>
 #include <pthread.h>
 #include <signal.h>

@@ -13,8 +13,9 @@
  *         … clang's metadata shows that the instruction at `pc` is a plain access …
  *
  * LINKING. The compiler adds constructors to each program and each shared library, which pass the
- * metadata to the callbacks at the end of this header, and destructors, which remove it. Their
- * references to the callbacks are weak: they do nothing if the library is not in the process. So
+ * metadata to the library's callbacks (__sanitizer_metadata_covered_add and others), and
+ * destructors, which remove it. Their references to the callbacks are weak: they do nothing if the
+ * library is not in the process. So
  *
  * - code that calls the query functions must link the library, as above. If only a plug-in calls
  *   them, the program must still link the library: -Wl,--no-as-needed -lcairn-sanmd;
@@ -119,34 +120,6 @@ struct cairn_sanmd_statistics {
 /** Returns the current numbers. Each is read separately, so they may not match each other. Never
  *  fails. */
 CAIRN_API void cairn_sanmd_get_statistics(struct cairn_sanmd_statistics *statistics);
-
-/* The callbacks. Clang's constructors and destructors call them. A loader (a JIT) that has such
- * sections in memory may call them, too, under the same rules. */
-
-/* NOLINTBEGIN(bugprone-reserved-identifier,cert-*): clang has given them their names. */
-
-/**
- * Adds the covered functions of the section of metadata in [start, end), which must not change
- * until this function returns. The same section may be added several times. An empty section is
- * ignored.
- */
-CAIRN_API void __sanitizer_metadata_covered_add(uint32_t version, const void *start,
-                                                const void *end);
-
-/** Removes covered functions. It must be called once for each _add with the same section, before
- *  other code is loaded at their addresses. A section that was not added is ignored. */
-CAIRN_API void __sanitizer_metadata_covered_del(uint32_t version, const void *start,
-                                                const void *end);
-
-/** Adds atomic accesses, as __sanitizer_metadata_covered_add. */
-CAIRN_API void __sanitizer_metadata_atomics_add(uint32_t version, const void *start,
-                                                const void *end);
-
-/** Removes atomic accesses, as __sanitizer_metadata_covered_del. */
-CAIRN_API void __sanitizer_metadata_atomics_del(uint32_t version, const void *start,
-                                                const void *end);
-
-/* NOLINTEND(bugprone-reserved-identifier,cert-*) */
 
 #ifdef __cplusplus
 }

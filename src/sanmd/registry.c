@@ -20,6 +20,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "sanmd/callbacks.h"
 #include "sanmd/table.h"
 
 #include <pthread.h>
