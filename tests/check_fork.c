@@ -659,13 +659,6 @@ static enum cairn_status enter_visit_ics(struct world *world)
     return CAIRN_OK;
 }
 
-static enum cairn_status enter_format_ics(struct world *world)
-{
-    char text[16];
-    support_expect(cairn_runtime_format_ics(world->runtime, text, sizeof text) == 0);
-    return CAIRN_OK;
-}
-
 static enum cairn_status enter_exit_create(struct world *world)
 {
     cairn_exit *exit;
@@ -728,7 +721,6 @@ static const struct entry {
     {.name = "cairn_module_publish", .enter = enter_publish},
     {.name = "cairn_module_retire", .enter = enter_retire},
     {.name = "cairn_runtime_visit_ics", .enter = enter_visit_ics},
-    {.name = "cairn_runtime_format_ics", .enter = enter_format_ics},
     {.name = "cairn_exit_create", .enter = enter_exit_create},
     {.name = "cairn_exit_destroy", .enter = enter_exit_destroy},
     {.name = "cairn_closure_create", .enter = enter_closure_create},
@@ -764,7 +756,6 @@ static void *work_all_the_time(void *user)
     for (uint64_t i = 0; !atomic_load(&world->patchers.stop); i++) {
         uint8_t *function;
         cairn_exit *exit;
-        char text[16];
         struct cairn_runtime_statistics statistics;
         cairn_module *module = load_function(world->runtime, 1, 64 + i % 7 * 3000, &function);
         support_expect(cairn_exit_create(world->runtime, continue_after, NULL, &exit, NULL) ==
@@ -772,7 +763,6 @@ static void *work_all_the_time(void *user)
         const struct cairn_site_change change = {
             world->patchers.fixture.site, CAIRN_SITE_CHANGE_CALL, far_targets[i % TARGET_COUNT]};
         support_expect(cairn_sites_change(&change, 1, CAIRN_RELAXED, NULL) == CAIRN_OK);
-        cairn_runtime_format_ics(world->runtime, text, sizeof text);
         cairn_runtime_statistics(world->runtime, &statistics);
         cairn_exit_destroy(exit);
         cairn_module_retire(module);

@@ -398,13 +398,6 @@ static enum cairn_status enter_visit(struct world *world)
     return CAIRN_OK;
 }
 
-static enum cairn_status enter_format(struct world *world)
-{
-    char report[16];
-    expect(cairn_runtime_format_ics(world->runtime, report, sizeof report) > 0);
-    return CAIRN_OK;
-}
-
 static enum cairn_status enter_module_reset(struct world *world)
 {
     cairn_module *module =
@@ -512,7 +505,6 @@ static const struct entry {
     {"cairn_ic_state", enter_state},
     {"cairn_site_ic", enter_site_ic},
     {"cairn_runtime_visit_ics", enter_visit},
-    {"cairn_runtime_format_ics", enter_format},
     {"the reset of a module", enter_module_reset},
     {"the removal of a key", enter_remove_key},
     {"cairn_ics_change", enter_change},

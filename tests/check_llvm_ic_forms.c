@@ -317,30 +317,6 @@ START_TEST(impossible_forms_are_refused)
 }
 END_TEST
 
-/* ---- Reports ---- */
-
-START_TEST(reports_name_everything_that_a_case_does)
-{
-    char text[2048];
-    char expected[256];
-    struct cairn_ic_case added = store_case(0);
-    load_variant(&set, 0);
-    added.changes_key = true;
-    added.new_key = 0x52;
-    added.holder = (struct cairn_ic_holder){&some_object, shape_guard(0x60)};
-    added.barrier = (struct cairn_ic_barrier){
-        .kind = CAIRN_IC_BARRIER_CARD, .card_shift = 9, .card = 1, .cards = 0x1000};
-    add(&added);
-    cairn_runtime_format_ics(runtime, text, sizeof text);
-    snprintf(
-        expected, sizeof expected,
-        "[operand 0 + 0] 4 bytes = 0x1, [%p +0] 4 bytes = 0x60: store operand 1, 8 bytes at 8, "
-        "then key 0x52, card 0x1 at 0x1000 + address >> 9\n",
-        (const void *)&some_object);
-    ck_assert_msg(strstr(text, expected) != NULL, "%s", text);
-}
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("forms of cases");
@@ -356,7 +332,6 @@ int main(void)
     tcase_add_loop_test(tests, a_store_that_adds_a_property_changes_the_shape, 0, LOOPS);
     tcase_add_loop_test(tests, a_store_marks_the_card_of_the_receiver, 0, LOOPS);
     tcase_add_test(tests, impossible_forms_are_refused);
-    tcase_add_test(tests, reports_name_everything_that_a_case_does);
     suite_add_tcase(suite, tests);
     return support_main(suite);
 }

@@ -584,12 +584,17 @@ static void change_many(uint64_t *random)
                 CAIRN_ERROR_NOT_FOUND, &error);
 }
 
+static bool see_cache(const struct cairn_ic_description *description, void *unused)
+{
+    (void)unused;
+    return description->seen_count <= CAIRN_IC_CASE_LIMIT_MAX;
+}
+
 static void look(uint64_t *random)
 {
-    static char text[1 << 16];
     struct cairn_ic_description description;
     cairn_ic_describe(caches[random_site(random)], &description);
-    cairn_runtime_format_ics(runtime, text, sizeof text);
+    cairn_runtime_visit_ics(runtime, see_cache, NULL);
 }
 
 static void change_something(uint64_t *random)

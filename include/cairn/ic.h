@@ -535,19 +535,6 @@ typedef bool cairn_ic_visitor(const struct cairn_ic_description *description, vo
  */
 CAIRN_API void cairn_runtime_visit_ics(cairn_runtime *runtime, cairn_ic_visitor *visit, void *user);
 
-/**
- * Writes a report of all caches to `text`, truncated to `size` bytes including the terminating
- * zero. Returns its full length. Each cache has a line, followed by a line for each case:
- *
- *     site 7 at 0x7f0000001010: polymorphic, 2 of 4 cases, 1200 hits, 2 misses
- *         [operand 0 + 0] 4 bytes = 0x51: load 8 bytes at 16, 1000 hits
- *         [operand 0 + 0] 4 bytes & 0xff = 0x52: constant 0x7, 200 hits
- *
- * A megamorphic cache's lines are those of the cases that it has seen, and end with the number of
- * additions.
- */
-CAIRN_API size_t cairn_runtime_format_ics(cairn_runtime *runtime, char *text, size_t size);
-
 #ifdef __cplusplus
 }
 #endif

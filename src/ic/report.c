@@ -1,5 +1,5 @@
 /*
- * Describes inline caches, one by one, in a visit, and as text.
+ * Describes inline caches, one by one and in a visit.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -9,9 +9,6 @@
 #include "runtime/events.h"
 #include "runtime/runtime.h"
 
-#include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 const char *cairn_ic_state_name(enum cairn_ic_state state)
@@ -145,121 +142,4 @@ void cairn_runtime_visit_ics(cairn_runtime *runtime, cairn_ic_visitor *visit, vo
     if (is_locked)
         cache_set_leave(set);
     cairn_runtime_destroy(runtime);
-}
-
-/* ---- As text ---- */
-
-/* Invariant: `length` is the length of the whole text, of which `text` holds the start. */
-struct output {
-    char *text;
-    size_t size;
-    size_t length;
-};
-
-__attribute__((format(printf, 2, 3))) static void print(struct output *output, const char *format,
-                                                        ...)
-{
-    bool is_cut = output->length >= output->size;
-    va_list arguments;
-    va_start(arguments, format);
-    int length = vsnprintf(is_cut ? NULL : output->text + output->length,
-                           is_cut ? 0 : output->size - output->length, format, arguments);
-    va_end(arguments);
-    if (length > 0)
-        output->length += (size_t)length;
-}
-
-static void print_place(struct output *output, const struct cairn_ic_field *field)
-{
-    print(output, "%u bytes at %d", field->width, field->offset);
-    if (field->is_out_of_line)
-        print(output, " from the pointer at %d", field->pointer_offset);
-}
-
-static void print_comparison(struct output *output, const struct cairn_ic_guard *guard)
-{
-    print(output, "%u bytes", guard->width);
-    if (guard->mask != ic_all_bits(guard->width))
-        print(output, " & 0x%" PRIx64, guard->mask);
-    print(output, " = 0x%" PRIx64, guard->key);
-}
-
-/* Prints what a case does in addition to its action. */
-static void print_more(struct output *output, const struct cairn_ic_case *described)
-{
-    const struct cairn_ic_barrier *barrier = &described->barrier;
-    if (described->elements.length_width != 0)
-        print(output, ", element operand %u of %u bytes at %d", described->elements.index,
-              described->elements.length_width, described->elements.length_offset);
-    if (described->changes_key)
-        print(output, ", then key 0x%" PRIx64, described->new_key);
-    if (barrier->kind == CAIRN_IC_BARRIER_CARD)
-        print(output, ", card 0x%x at 0x%" PRIx64 " + address >> %u", barrier->card, barrier->cards,
-              barrier->card_shift);
-}
-
-static void print_case(struct output *output, const struct cairn_ic_case *described)
-{
-    const struct cairn_ic_guard *guard = &described->guard;
-    long long offset = guard->offset;
-    print(output, "    [operand %u %c %lld] ", guard->operand, offset < 0 ? '-' : '+',
-          offset < 0 ? -offset : offset);
-    print_comparison(output, guard);
-    if (described->holder.object != NULL) {
-        print(output, ", [0x%" PRIxPTR " %+d] ", (uintptr_t)described->holder.object,
-              described->holder.guard.offset);
-        print_comparison(output, &described->holder.guard);
-    }
-    print(output, ": ");
-    switch (described->action) {
-    case CAIRN_IC_LOAD:
-        print(output, described->field.is_signed ? "load signed " : "load ");
-        print_place(output, &described->field);
-        break;
-    case CAIRN_IC_STORE:
-        print(output, "store operand %u, ", described->operand);
-        print_place(output, &described->field);
-        break;
-    case CAIRN_IC_CONSTANT:
-        print(output, "constant 0x%" PRIx64, described->constant);
-        break;
-    case CAIRN_IC_CALL:
-        print(output, "call 0x%" PRIxPTR, (uintptr_t)described->target);
-        break;
-    }
-    print_more(output, described);
-}
-
-static bool print_cache(const struct cairn_ic_description *description, void *user)
-{
-    struct output *output = user;
-    uint64_t hits = 0;
-    for (uint32_t i = 0; i < description->seen_count; i++)
-        hits += description->hits[i];
-    print(output, "site %" PRIu64 " at 0x%" PRIx64 ": %s, %u of %u cases", description->id,
-          description->address, cairn_ic_state_name(description->state), description->case_count,
-          description->case_limit);
-    if (description->table_case_count > 0)
-        print(output, ", %u in its table", description->table_case_count);
-    if (description->counts_hits)
-        print(output, ", %" PRIu64 " hits, %" PRIu64 " misses", hits, description->misses);
-    print(output, "\n");
-    for (uint32_t i = 0; i < description->seen_count; i++) {
-        print_case(output, &description->cases[i]);
-        if (description->counts_hits)
-            print(output, ", %" PRIu64 " hits", description->hits[i]);
-        if (description->state == CAIRN_IC_MEGAMORPHIC)
-            print(output, ", %" PRIu64 " additions", description->additions[i]);
-        print(output, "\n");
-    }
-    return true;
-}
-
-size_t cairn_runtime_format_ics(cairn_runtime *runtime, char *text, size_t size)
-{
-    struct output output = {.text = text, .size = size};
-    if (size > 0)
-        text[0] = '\0';
-    cairn_runtime_visit_ics(runtime, print_cache, &output);
-    return output.length;
 }
