@@ -141,7 +141,7 @@ static enum cairn_status measure_file(const char *path, struct subject *subject,
     enum cairn_status status = cairn_object_open(path, NULL, &object, error);
     if (status != CAIRN_OK)
         return status;
-    subject->arch = arch_find(cairn_object_architecture(object));
+    subject->arch = arch_find(cairn_object_header(object).architecture);
     const struct cairn_object_filter filter = {.name = ".eh_frame"};
     status = cairn_object_next_section(object, &filter, &section, error);
     const struct eh_frame frame = {section.contents, section.address};

@@ -379,7 +379,7 @@ enum cairn_status cairn_object_attach_debug_file(cairn_object *object, const cha
                          "cairn_object_attach_debug_file needs an object and a path");
     if (object->debug_file != NULL)
         return error_set(error, CAIRN_ERROR_STATE, 0, "a debug file is attached already");
-    if (cairn_object_is_relocatable(object))
+    if (cairn_object_header(object).is_relocatable)
         return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
                          "relocatable objects have no separate debug files");
     cairn_object *other;

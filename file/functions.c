@@ -24,7 +24,7 @@ static bool read_descriptor(const cairn_object *object, uint32_t section, uint64
         return false;
     uint64_t offset = address - descriptors->address;
     bool is_inside = address >= descriptors->address && section_has_word(descriptors, offset);
-    if (!is_inside || (cairn_object_is_relocatable(object) && section != descriptors->index))
+    if (!is_inside || (cairn_object_header(object).is_relocatable && section != descriptors->index))
         return false;
     *code = section_read_address(object, descriptors, offset);
     return true;
@@ -161,7 +161,7 @@ uint32_t cairn_object_target_section(const cairn_object *object,
 /* Returns the section number of addresses in this section: 0 in linked files. */
 static uint32_t counted_from(const cairn_object *object, uint32_t section)
 {
-    return cairn_object_is_relocatable(object) ? section : 0;
+    return cairn_object_header(object).is_relocatable ? section : 0;
 }
 
 const char *cairn_object_symbol(const cairn_object *object, uint32_t section, uint64_t address)

@@ -159,19 +159,11 @@ void cairn_object_destroy(cairn_object *object)
     memory_free(&allocator, object, sizeof *object);
 }
 
-enum cairn_architecture cairn_object_architecture(const cairn_object *object)
+struct cairn_object_header cairn_object_header(const cairn_object *object)
 {
-    return object->architecture;
-}
-
-enum cairn_byte_order cairn_object_byte_order(const cairn_object *object)
-{
-    return object->file.byte_order;
-}
-
-bool cairn_object_is_relocatable(const cairn_object *object)
-{
-    return file_is_relocatable(&object->file);
+    return (struct cairn_object_header){.architecture = object->architecture,
+                                        .byte_order = object->file.byte_order,
+                                        .is_relocatable = file_is_relocatable(&object->file)};
 }
 
 /* ---- Sections ---- */
@@ -185,7 +177,7 @@ bool cairn_object_section_header(const cairn_object *object, uint32_t index,
         return false;
     *header = (struct cairn_object_section_header){
         .name = file_section_name(&object->file, &found),
-        .address = cairn_object_is_relocatable(object) ? 0 : found.sh_addr,
+        .address = cairn_object_header(object).is_relocatable ? 0 : found.sh_addr,
         .size = found.sh_size,
         .flags = found.sh_flags,
         .type = found.sh_type,

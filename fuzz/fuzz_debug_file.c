@@ -112,7 +112,7 @@ static void attach(cairn_object *object, const char *path)
         noted[i].is_there = find_section(object, i, &noted[i].section);
     enum cairn_status status = cairn_object_attach_debug_file(object, path, NULL);
     require(status == CAIRN_OK || status == CAIRN_ERROR_UNSUPPORTED);
-    require((status == CAIRN_ERROR_UNSUPPORTED) == cairn_object_is_relocatable(object));
+    require((status == CAIRN_ERROR_UNSUPPORTED) == cairn_object_header(object).is_relocatable);
     if (status != CAIRN_OK)
         return;
     require(cairn_object_attach_debug_file(object, path, NULL) == CAIRN_ERROR_STATE);

@@ -45,7 +45,7 @@ static void check_word(cairn_object *const objects[2],
             cairn_object_target_section(objects[1], &sections[1], offset));
     if (offset > contents->size || contents->size - offset < sizeof(uint64_t))
         require(found.entry == 0 && found.name == NULL && found.size == 0);
-    else if (cairn_object_architecture(objects[0]) != CAIRN_ARCHITECTURE_PPC64_ELFV1)
+    else if (cairn_object_header(objects[0]).architecture != CAIRN_ARCHITECTURE_PPC64_ELFV1)
         require(found.entry == cairn_load_u64(contents->bytes + offset, contents->byte_order));
 }
 

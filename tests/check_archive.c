@@ -648,7 +648,7 @@ START_TEST(real_archive_agrees_with_libelf)
         cairn_object *object;
         ck_assert_int_eq(cairn_object_open_memory(member.bytes, member.size, NULL, &object, &error),
                          CAIRN_OK);
-        ck_assert(cairn_object_is_relocatable(object));
+        ck_assert(cairn_object_header(object).is_relocatable);
         cairn_object_destroy(object);
         count++;
     }

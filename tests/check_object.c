@@ -140,9 +140,9 @@ START_TEST(architecture_is_read_from_machine_and_flags)
     sample.file.flags = machines[_i].flags;
     sample_finish(&sample);
     object = sample_open(&sample);
-    ck_assert_int_eq(cairn_object_architecture(object), machines[_i].architecture);
-    ck_assert_int_eq(cairn_object_byte_order(object), machines[_i].byte_order);
-    ck_assert(cairn_object_is_relocatable(object));
+    ck_assert_int_eq(cairn_object_header(object).architecture, machines[_i].architecture);
+    ck_assert_int_eq(cairn_object_header(object).byte_order, machines[_i].byte_order);
+    ck_assert(cairn_object_header(object).is_relocatable);
 }
 END_TEST
 

@@ -188,7 +188,7 @@ START_TEST(linked_addresses_are_named_by_the_symbol_table)
 {
     sample_executable(&sample, _i == 0 ? SHT_SYMTAB : SHT_DYNSYM);
     open_section();
-    ck_assert(!cairn_object_is_relocatable(object));
+    ck_assert(!cairn_object_header(object).is_relocatable);
     ck_assert_str_eq(function_at(0).name, "first");
     ck_assert_str_eq(function_at(8).name, "second");
     /* One byte past the beginning of a function is not its beginning. */

@@ -65,7 +65,7 @@ int main(int count, char **arguments)
     }
     if (cairn_object_open(arguments[1], NULL, &object, &error) != CAIRN_OK)
         return complain(&error);
-    bool has_signing = cairn_object_architecture(object) == CAIRN_ARCHITECTURE_AARCH64;
+    bool has_signing = cairn_object_header(object).architecture == CAIRN_ARCHITECTURE_AARCH64;
     struct cairn_object_section section = {0};
     const struct cairn_object_filter filter = {.name = ".eh_frame"};
     int result = 0;

@@ -81,10 +81,11 @@ static void print_map(const struct input *input, const struct cairn_object_secti
     } else {
         output_text(&printer->output, number > 0 ? "\n" : "");
         write_member(input);
-        output_format(
-            &printer->output, HEADING "fault map %zu" PLAIN ": version %u, %s, %u function%s\n",
-            number, map->version, cairn_architecture_name(cairn_object_architecture(input->object)),
-            map->function_count, plural(map->function_count));
+        output_format(&printer->output,
+                      HEADING "fault map %zu" PLAIN ": version %u, %s, %u function%s\n", number,
+                      map->version,
+                      cairn_architecture_name(cairn_object_header(input->object).architecture),
+                      map->function_count, plural(map->function_count));
     }
     while (cairn_faultmap_next(map, &function)) {
         size_t offset = map->section_offset + function.offset;

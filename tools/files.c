@@ -70,7 +70,7 @@ bool visit_named_sections(const struct input *input, const char *name, const cha
 void check_address(const cairn_object *object, const struct cairn_object_section *section,
                    size_t offset, struct lost_addresses *lost)
 {
-    if (!cairn_object_is_relocatable(object) ||
+    if (!cairn_object_header(object).is_relocatable ||
         cairn_object_target_section(object, section, offset) != 0)
         return;
     if (lost->count++ == 0)
@@ -137,7 +137,7 @@ static bool visit_object(const struct visiting *visiting, struct input *input)
     struct cairn_error error;
     const char *debug = visiting->file->debug_path;
     bool is_good = true;
-    if (debug == NULL && !cairn_object_is_relocatable(input->object) &&
+    if (debug == NULL && !cairn_object_header(input->object).is_relocatable &&
         !has_symbol_table(input->object) &&
         cairn_object_find_debug_file(input->object, visiting->file->path, NULL, &debug, &error) !=
             CAIRN_OK)

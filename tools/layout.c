@@ -55,7 +55,7 @@ static int compare_names(const void *left, const void *right)
 bool layout_create(const struct input *input, struct layout *layout)
 {
     *layout = (struct layout){.object = input->object};
-    layout->is_made_up = cairn_object_is_relocatable(input->object);
+    layout->is_made_up = cairn_object_header(input->object).is_relocatable;
     size_t count = add_sections(layout, NULL);
     if (count == 0)
         return true;

@@ -49,10 +49,10 @@ struct listing *listing_create(cairn_object *object, const char *path,
     listing->object = object;
     listing->declarations = declarations;
     listing->byte_count = byte_count;
-    listing->architecture = cairn_object_architecture(object);
+    listing->architecture = cairn_object_header(object).architecture;
     listing->is_managed =
-        preview_manages(listing->architecture, cairn_object_byte_order(object), NULL);
-    if (disassembler_create(listing->architecture, cairn_object_byte_order(object),
+        preview_manages(listing->architecture, cairn_object_header(object).byte_order, NULL);
+    if (disassembler_create(listing->architecture, cairn_object_header(object).byte_order,
                             &listing->disassembler, &error) == CAIRN_OK)
         return listing;
     complain("%s: %s", path, error.message);
@@ -91,12 +91,12 @@ static bool find_code(struct listing *listing, const struct listed_record *recor
         return false;
     *code = (struct preview_code){
         .architecture = listing->architecture,
-        .byte_order = cairn_object_byte_order(listing->object),
+        .byte_order = cairn_object_header(listing->object).byte_order,
         .bytes = found.bytes,
         .size = found.size,
         .limit = found.size,
         .address = found.address,
-        .is_linked = !cairn_object_is_relocatable(listing->object),
+        .is_linked = !cairn_object_header(listing->object).is_relocatable,
         .disassembler = listing->disassembler,
     };
     if (record->next_offset > offset)
@@ -182,7 +182,7 @@ static void find_target(struct listing *listing)
                                                          site->address, site->byte_count);
     if (listing->target_name != NULL)
         site->target = 0;
-    else if (!cairn_object_is_relocatable(listing->object))
+    else if (!cairn_object_header(listing->object).is_relocatable)
         listing->target_name = cairn_object_symbol(listing->object, 0, site->target);
 }
 

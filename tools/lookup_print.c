@@ -71,7 +71,8 @@ static void write_block(struct output *output, const struct answer *answer)
 static void write_record(struct output *output, const struct answer *answer, const char *before,
                          struct cairn_record record, struct values_left *left)
 {
-    enum cairn_architecture architecture = cairn_object_architecture(answer->tables->input->object);
+    enum cairn_architecture architecture =
+        cairn_object_header(answer->tables->input->object).architecture;
     uint32_t location_count = cairn_record_location_count(record);
     uint32_t locations = take_values(&left->locations, location_count);
     struct cairn_liveout liveout;

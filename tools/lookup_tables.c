@@ -342,7 +342,7 @@ static bool find_call(const struct tables *tables, uint64_t address, struct cair
 {
     enum { CALL_BYTES_MAX = 64, FOLLOWING_MAX = 8 };
     cairn_object *object = tables->input->object;
-    const struct cairn_arch *arch = arch_find(cairn_object_architecture(object));
+    const struct cairn_arch *arch = arch_find(cairn_object_header(object).architecture);
     struct cairn_function function;
     struct cairn_object_code code;
     struct arch_patchpoint found;

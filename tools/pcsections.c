@@ -69,7 +69,8 @@ static void begin_section(struct printing *printing, const struct entry_reader *
     output_text(output, printing->section_count > 0 ? "\n" : "");
     write_member(reader->input);
     output_format(output, HEADING "section %s" PLAIN ": %s, %s, %zu byte%s\n", reader->section.name,
-                  reader->wanted->text, cairn_architecture_name(cairn_object_architecture(object)),
+                  reader->wanted->text,
+                  cairn_architecture_name(cairn_object_header(object).architecture),
                   reader->section.contents.size, plural(reader->section.contents.size));
 }
 

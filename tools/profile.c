@@ -249,7 +249,7 @@ static bool visit_object(const struct input *input, void *user)
     struct layout layout;
     struct profile profile;
     cairn_block_table *table;
-    if (cairn_object_is_relocatable(input->object))
+    if (cairn_object_header(input->object).is_relocatable)
         return complain("%s: the file is not linked, so its code has no addresses that could be "
                         "sampled",
                         input->name);

@@ -218,8 +218,8 @@ static enum exit_status call_function(struct session *session)
 static bool is_native(const struct session *session)
 {
     return session->options->compile.target == NULL &&
-           cairn_object_architecture(session->object) == cairn_architecture_host() &&
-           cairn_object_byte_order(session->object) == CAIRN_BYTE_ORDER_NATIVE;
+           cairn_object_header(session->object).architecture == cairn_architecture_host() &&
+           cairn_object_header(session->object).byte_order == CAIRN_BYTE_ORDER_NATIVE;
 }
 
 static enum exit_status run_object(struct session *session)
@@ -229,7 +229,8 @@ static enum exit_status run_object(struct session *session)
         return list_object(session->object, options->path, &session->printer);
     if (!is_native(session)) {
         complain("%s: the program is for %s and cannot be called on %s; --sites lists its sites",
-                 options->path, cairn_architecture_name(cairn_object_architecture(session->object)),
+                 options->path,
+                 cairn_architecture_name(cairn_object_header(session->object).architecture),
                  cairn_architecture_name(cairn_architecture_host()));
         return EXIT_BAD_INPUT;
     }

@@ -70,7 +70,7 @@ static struct cairn_sanmd_format find_format(cairn_object *object,
 {
     struct cairn_sanmd_format wide = {named.kind, named.version | CAIRN_SANMD_WIDE_ADDRESSES};
     bool is_wide =
-        cairn_object_is_relocatable(object)
+        cairn_object_header(object).is_relocatable
             ? !fits_relocations(object, section, named) && fits_relocations(object, section, wide)
             : cairn_sanmd_has_wide_addresses(&section->contents, section->address, named);
     return is_wide ? wide : named;
@@ -83,7 +83,7 @@ static struct sanmd_place find_place(const struct input *input,
                                      uint64_t address)
 {
     uint32_t target = cairn_object_target_section(input->object, section, offset);
-    if (target == 0 && cairn_object_is_relocatable(input->object))
+    if (target == 0 && cairn_object_header(input->object).is_relocatable)
         target = section->linked_section;
     return (struct sanmd_place){target, address};
 }

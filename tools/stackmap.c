@@ -145,7 +145,7 @@ static void write_record_text(struct output *output, const struct mapped *mapped
                               const struct cairn_stackmap_record *record,
                               const struct cairn_object_function *function)
 {
-    enum cairn_architecture architecture = cairn_object_architecture(mapped->input->object);
+    enum cairn_architecture architecture = cairn_object_header(mapped->input->object).architecture;
     const struct cairn_declaration *declaration = listing_declaration(mapped->listing, record->id);
     struct cairn_statepoint statepoint;
     output_text(output, "    ");
@@ -191,7 +191,7 @@ static void write_map_text(struct output *output, const struct mapped *mapped)
                   "%s" HEADING "stack map %zu" PLAIN
                   ": version %u, %s, %u function%s, %u large constant%s, %u record%s\n",
                   mapped->number > 0 ? "\n" : "", mapped->number, map->version,
-                  cairn_architecture_name(cairn_object_architecture(mapped->input->object)),
+                  cairn_architecture_name(cairn_object_header(mapped->input->object).architecture),
                   map->function_count, plural(map->function_count), map->constant_count,
                   plural(map->constant_count), map->record_count, plural(map->record_count));
     while (cairn_stackmap_next(map, &record)) {

@@ -113,15 +113,16 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_object_open_memory(
 /** Destroys an object, which may be NULL. All sections and names from it become invalid. */
 CAIRN_API void cairn_object_destroy(cairn_object *object);
 
-/** Returns the architecture of the file, or CAIRN_ARCHITECTURE_UNKNOWN, in which case stack maps
- *  can still be decoded. */
-CAIRN_API enum cairn_architecture cairn_object_architecture(const cairn_object *object);
+/** What the ELF header says. */
+struct cairn_object_header {
+    /** CAIRN_ARCHITECTURE_UNKNOWN for others, in which case stack maps can still be decoded. */
+    enum cairn_architecture architecture;
+    enum cairn_byte_order byte_order; /**< of the file and of its sections */
+    bool is_relocatable;              /**< whether the file is a relocatable object */
+};
 
-/** Returns the byte order of the file and of its sections. */
-CAIRN_API enum cairn_byte_order cairn_object_byte_order(const cairn_object *object);
-
-/** Returns whether the file is a relocatable object. */
-CAIRN_API bool cairn_object_is_relocatable(const cairn_object *object);
+/** Returns what the ELF header says. */
+CAIRN_API struct cairn_object_header cairn_object_header(const cairn_object *object);
 
 /** The system's directory of separate debug files. */
 #define CAIRN_OBJECT_DEBUG_DIRECTORY "/usr/lib/debug"
