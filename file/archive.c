@@ -138,8 +138,8 @@ enum cairn_status cairn_archive_open(const char *path, const struct cairn_object
                                      cairn_archive **archive, struct cairn_error *error)
 {
     if (path == NULL || archive == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_archive_open needs a path and a place for the archive");
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_archive_open: `%s` is NULL",
+                         path == NULL ? "path" : "archive");
     return open_image(path, &(struct image){0}, options, archive, error);
 }
 
@@ -148,8 +148,8 @@ enum cairn_status cairn_archive_open_memory(const void *bytes, size_t size,
                                             cairn_archive **archive, struct cairn_error *error)
 {
     if ((bytes == NULL && size > 0) || archive == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_archive_open_memory needs bytes and a place for the archive");
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_archive_open_memory: `%s` is NULL",
+                         archive == NULL ? "archive" : "bytes");
     return open_image(NULL, &(struct image){.bytes = bytes, .size = size}, options, archive, error);
 }
 
@@ -415,8 +415,8 @@ enum cairn_status cairn_archive_next(cairn_archive *archive, struct cairn_archiv
                                      struct cairn_error *error)
 {
     if (archive == NULL || member == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_archive_next needs an archive and a place for the member");
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_archive_next: `%s` is NULL",
+                         archive == NULL ? "archive" : "member");
     release_member(archive);
     struct header header;
     struct text name;

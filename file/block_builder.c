@@ -82,7 +82,7 @@ enum cairn_status cairn_block_builder_create(const struct cairn_allocator *alloc
 {
     if (builder == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_block_builder_create needs a place for the builder");
+                         "cairn_block_builder_create: `builder` is NULL");
     struct cairn_allocator chosen = memory_allocator(allocator);
     cairn_block_builder *created = memory_new(&chosen, 1, sizeof *created);
     if (created == NULL)
@@ -251,8 +251,8 @@ enum cairn_status cairn_block_builder_add(cairn_block_builder *builder,
                                           struct cairn_error *error)
 {
     if (builder == NULL || section == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_block_builder_add needs a builder and a section");
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_block_builder_add: `%s` is NULL",
+                         builder == NULL ? "builder" : "section");
     size_t offset = 0;
     enum cairn_status status = CAIRN_OK;
     while (offset < section->size && status == CAIRN_OK) {
@@ -636,8 +636,8 @@ enum cairn_status cairn_block_builder_finish(cairn_block_builder *builder,
                                              cairn_block_table **table, struct cairn_error *error)
 {
     if (builder == NULL || table == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_block_builder_finish needs a builder and a place for the table");
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_block_builder_finish: `%s` is NULL",
+                         builder == NULL ? "builder" : "table");
     struct work work = {
         .builder = builder,
         .functions = builder->functions.items,

@@ -64,8 +64,8 @@ enum cairn_status cairn_object_code(cairn_object *object, uint32_t section, uint
                                     struct cairn_object_code *code, struct cairn_error *error)
 {
     if (object == NULL || code == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_object_code needs an object and a place for the code");
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_object_code: `%s` is NULL",
+                         object == NULL ? "object" : "code");
     const struct prepared *prepared;
     enum cairn_status status = code_read_ranges(object, error);
     if (status != CAIRN_OK)

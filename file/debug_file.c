@@ -274,8 +274,10 @@ enum cairn_status cairn_object_find_debug_file(cairn_object *object, const char 
     static const char *const usual[] = {CAIRN_OBJECT_DEBUG_DIRECTORY, NULL};
     if (object == NULL || path == NULL || found == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_object_find_debug_file needs an object, its path and a place for "
-                         "the debug file's");
+                         "cairn_object_find_debug_file: `%s` is NULL",
+                         object == NULL ? "object"
+                         : path == NULL ? "path"
+                                        : "found");
     struct search search = {
         .object = object,
         .path = path,
@@ -376,7 +378,8 @@ enum cairn_status cairn_object_attach_debug_file(cairn_object *object, const cha
 {
     if (object == NULL || path == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_object_attach_debug_file needs an object and a path");
+                         "cairn_object_attach_debug_file: `%s` is NULL",
+                         object == NULL ? "object" : "path");
     if (object->debug_file != NULL)
         return error_set(error, CAIRN_ERROR_STATE, 0, "a debug file is attached already");
     if (cairn_object_header(object).is_relocatable)

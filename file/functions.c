@@ -190,8 +190,8 @@ enum cairn_status cairn_object_find_function(cairn_object *object, uint32_t sect
                                              struct cairn_error *error)
 {
     if (object == NULL || function == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_object_find_function needs an object and a place for the function");
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_object_find_function: `%s` is NULL",
+                         object == NULL ? "object" : "function");
     enum cairn_status status = names_read(object, error);
     if (status == CAIRN_OK)
         status = code_read_ranges(object, error);
@@ -213,9 +213,10 @@ enum cairn_status cairn_object_find_name(cairn_object *object, const char *name,
                                          struct cairn_error *error)
 {
     if (object == NULL || name == NULL || function == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_object_find_name needs an object, a name and a place for the "
-                         "function");
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_object_find_name: `%s` is NULL",
+                         object == NULL ? "object"
+                         : name == NULL ? "name"
+                                        : "function");
     enum cairn_status status = names_read(object, error);
     if (status != CAIRN_OK)
         return status;

@@ -129,8 +129,8 @@ enum cairn_status cairn_object_open(const char *path, const struct cairn_object_
                                     cairn_object **object, struct cairn_error *error)
 {
     if (path == NULL || object == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_object_open needs a path and a place for the object");
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_object_open: `%s` is NULL",
+                         path == NULL ? "path" : "object");
     return open_image(path, &(struct image){0}, options, object, error);
 }
 
@@ -139,8 +139,8 @@ enum cairn_status cairn_object_open_memory(const void *bytes, size_t size,
                                            cairn_object **object, struct cairn_error *error)
 {
     if ((bytes == NULL && size > 0) || object == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_object_open_memory needs bytes and a place for the object");
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_object_open_memory: `%s` is NULL",
+                         object == NULL ? "object" : "bytes");
     return open_image(NULL, &(struct image){.bytes = bytes, .size = size}, options, object, error);
 }
 
@@ -237,8 +237,10 @@ enum cairn_status cairn_object_next_section(cairn_object *object,
                                             struct cairn_error *error)
 {
     if (object == NULL || filter == NULL || section == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_object_next_section needs an object, a filter and a section");
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_object_next_section: `%s` is NULL",
+                         object == NULL   ? "object"
+                         : filter == NULL ? "filter"
+                                          : "section");
     GElf_Shdr header;
     uint32_t index = find_next(object, filter, section->index, &header);
     if (index == 0)

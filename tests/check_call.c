@@ -127,8 +127,13 @@ START_TEST(more_arguments_or_results_than_there_may_be_are_refused)
     ck_assert_str_eq(error.message, "result 0 is void, which is not returned in registers");
     ck_assert_int_eq(cairn_signature_create(NULL, NULL, 1, NULL, 0, &signature, &error),
                      CAIRN_ERROR_ARGUMENT);
+    ck_assert_str_eq(error.message, "cairn_signature_create: `results` is NULL");
     ck_assert_int_eq(cairn_signature_create(NULL, NULL, 0, NULL, 1, &signature, &error),
                      CAIRN_ERROR_ARGUMENT);
+    ck_assert_str_eq(error.message, "cairn_signature_create: `arguments` is NULL");
+    ck_assert_int_eq(cairn_signature_create(NULL, NULL, 0, NULL, 0, NULL, &error),
+                     CAIRN_ERROR_ARGUMENT);
+    ck_assert_str_eq(error.message, "cairn_signature_create: `signature` is NULL");
     ck_assert_ptr_null(signature);
     cairn_signature_destroy(NULL);
 }
@@ -555,18 +560,23 @@ START_TEST(a_result_of_another_type_counts_as_zero)
 }
 END_TEST
 
-START_TEST(a_closure_needs_all_its_parts)
+START_TEST(a_parameter_of_a_closure_that_is_null_is_named)
 {
     cairn_signature *signature = signature_of(NULL, 0, NULL, 0);
     cairn_closure *closure = NULL;
-    ck_assert_int_eq(cairn_closure_create(NULL, signature, add_two, NULL, &closure, NULL),
+    struct cairn_error error;
+    ck_assert_int_eq(cairn_closure_create(NULL, signature, add_two, NULL, &closure, &error),
                      CAIRN_ERROR_ARGUMENT);
-    ck_assert_int_eq(cairn_closure_create(runtime, NULL, add_two, NULL, &closure, NULL),
+    ck_assert_str_eq(error.message, "cairn_closure_create: `runtime` is NULL");
+    ck_assert_int_eq(cairn_closure_create(runtime, NULL, add_two, NULL, &closure, &error),
                      CAIRN_ERROR_ARGUMENT);
-    ck_assert_int_eq(cairn_closure_create(runtime, signature, NULL, NULL, &closure, NULL),
+    ck_assert_str_eq(error.message, "cairn_closure_create: `signature` is NULL");
+    ck_assert_int_eq(cairn_closure_create(runtime, signature, NULL, NULL, &closure, &error),
                      CAIRN_ERROR_ARGUMENT);
-    ck_assert_int_eq(cairn_closure_create(runtime, signature, add_two, NULL, NULL, NULL),
+    ck_assert_str_eq(error.message, "cairn_closure_create: `handler` is NULL");
+    ck_assert_int_eq(cairn_closure_create(runtime, signature, add_two, NULL, NULL, &error),
                      CAIRN_ERROR_ARGUMENT);
+    ck_assert_str_eq(error.message, "cairn_closure_create: `closure` is NULL");
     ck_assert_ptr_null(closure);
     cairn_signature_destroy(signature);
 }
@@ -850,7 +860,7 @@ int main(void)
     tcase_add_checked_fixture(closures, set_up, tear_down);
     tcase_add_test(closures, c_calls_a_closure);
     tcase_add_test(closures, a_result_of_another_type_counts_as_zero);
-    tcase_add_test(closures, a_closure_needs_all_its_parts);
+    tcase_add_test(closures, a_parameter_of_a_closure_that_is_null_is_named);
     tcase_add_test(closures, a_closure_without_memory_is_refused_and_leaves_nothing);
     tcase_add_test(closures, no_page_of_a_closure_is_writable_and_executable);
     tcase_add_test(closures, closures_of_random_signatures_get_what_calls_pass);

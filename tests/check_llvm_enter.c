@@ -828,7 +828,7 @@ static void enter_wrongly(struct cairn_exit_call *call)
                    "argument 1 is i64, and not double");
     expect_refusal(call, other, NULL, 0, CAIRN_ERROR_ARGUMENT, "'f' returns double, and not i64");
     expect_refusal(call, NULL, NULL, 0, CAIRN_ERROR_ARGUMENT,
-                   "cairn_exit_enter needs a signature and a function");
+                   "cairn_exit_enter: `signature` is NULL");
     cairn_signature_destroy(other);
 }
 

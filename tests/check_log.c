@@ -203,7 +203,7 @@ static void assert_refused(const char *path, uint64_t slot_count, enum cairn_sta
 
 START_TEST(paths_and_sizes_that_cannot_be_used_are_refused)
 {
-    assert_refused(NULL, 0, CAIRN_ERROR_ARGUMENT, "needs a path");
+    assert_refused(NULL, 0, CAIRN_ERROR_ARGUMENT, "cairn_log_create: `path` is NULL");
     assert_refused("/dev/null", 0, CAIRN_ERROR_SYSTEM, "cannot create the log '/dev/null'");
     assert_refused("/", 0, CAIRN_ERROR_SYSTEM, "cannot create the log '/'");
     assert_refused("/no/such/folder/log", 0, CAIRN_ERROR_SYSTEM, "/no/such/folder/log");

@@ -310,9 +310,11 @@ enum cairn_status cairn_closure_create(cairn_runtime *runtime, const cairn_signa
                                        cairn_closure **closure, struct cairn_error *error)
 {
     if (runtime == NULL || signature == NULL || handler == NULL || closure == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_closure_create needs a runtime, a signature, a handler and a place "
-                         "for the closure");
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_closure_create: `%s` is NULL",
+                         runtime == NULL     ? "runtime"
+                         : signature == NULL ? "signature"
+                         : handler == NULL   ? "handler"
+                                             : "closure");
     struct contents contents = {.handler = handler};
     const struct code_stub_request request = {.encode = encode,
                                               .user = &contents,

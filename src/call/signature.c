@@ -85,11 +85,12 @@ enum cairn_status cairn_signature_create(const struct cairn_allocator *allocator
                                          uint32_t argument_count, cairn_signature **signature,
                                          struct cairn_error *error)
 {
-    bool is_complete = signature != NULL && (results != NULL || result_count == 0) &&
-                       (arguments != NULL || argument_count == 0);
-    if (!is_complete)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_signature_create needs types and a place for the signature");
+    if (signature == NULL || (results == NULL && result_count > 0) ||
+        (arguments == NULL && argument_count > 0))
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_signature_create: `%s` is NULL",
+                         signature == NULL                     ? "signature"
+                         : results == NULL && result_count > 0 ? "results"
+                                                               : "arguments");
     if (arch_host() == NULL)
         return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0, "Cairn has no calls for this machine");
     enum cairn_status status = check(results, result_count, arguments, argument_count, error);

@@ -289,8 +289,8 @@ enum cairn_status cairn_debugger_attach(cairn_runtime *runtime, cairn_debugger *
                                         struct cairn_error *error)
 {
     if (runtime == NULL || debugger == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_debugger_attach needs a runtime and a place for the result");
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_debugger_attach: `%s` is NULL",
+                         runtime == NULL ? "runtime" : "debugger");
     struct cairn_debugger *attached = memory_new(&runtime->allocator, 1, sizeof *attached);
     if (attached == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a debugger's list of code");

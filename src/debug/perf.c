@@ -255,10 +255,13 @@ enum cairn_status cairn_perf_open(cairn_runtime *runtime, const struct cairn_per
     static const struct cairn_perf_options defaults;
     if (options == NULL)
         options = &defaults;
-    if (runtime == NULL || perf == NULL || options->format > CAIRN_PERF_BOTH)
+    if (runtime == NULL || perf == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_perf_open: `%s` is NULL",
+                         runtime == NULL ? "runtime" : "perf");
+    if (options->format > CAIRN_PERF_BOTH)
         return error_set(error, CAIRN_ERROR_ARGUMENT, options->format,
-                         "cairn_perf_open needs a runtime, a place for the result, and one of "
-                         "three formats");
+                         "cairn_perf_open: `options->format` is %u, which is not a format",
+                         (unsigned)options->format);
     const char *folder = options->directory == NULL ? "/tmp" : options->directory;
     if (strlen(folder) > PATH_BYTES / 2)
         return error_set(error, CAIRN_ERROR_ARGUMENT, strlen(folder),

@@ -240,10 +240,18 @@ size_t stackmap_skip_padding(const struct cairn_section *section, size_t offset)
 enum cairn_status cairn_stackmap_read(const struct cairn_section *section, size_t *offset,
                                       struct cairn_stackmap *map, struct cairn_error *error)
 {
-    if (section == NULL || offset == NULL || map == NULL || *offset > section->size ||
-        (section->bytes == NULL && section->size > 0))
+    if (section == NULL || offset == NULL || map == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_stackmap_read: `%s` is NULL",
+                         section == NULL  ? "section"
+                         : offset == NULL ? "offset"
+                                          : "map");
+    if (section->bytes == NULL && section->size > 0)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_stackmap_read needs a section, an offset within it, and a map");
+                         "cairn_stackmap_read: `section->bytes` is NULL");
+    if (*offset > section->size)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, *offset,
+                         "cairn_stackmap_read: `*offset` is %zu, and the section has %zu bytes",
+                         *offset, section->size);
     struct cairn_stackmap read;
     enum cairn_status status = stackmap_open(section, *offset, &read, error);
     if (status != CAIRN_OK)

@@ -81,8 +81,10 @@ enum cairn_status cairn_stackmap_statepoint(const struct cairn_stackmap *map,
                                             struct cairn_error *error)
 {
     if (map == NULL || record == NULL || statepoint == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_stackmap_statepoint needs a map, a record and a statepoint");
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_stackmap_statepoint: `%s` is NULL",
+                         map == NULL      ? "map"
+                         : record == NULL ? "record"
+                                          : "statepoint");
     const struct section_record in = {map, record};
     const struct statepoint_source source = {
         .location = section_location,

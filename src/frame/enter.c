@@ -214,8 +214,8 @@ enum cairn_status cairn_exit_enter(struct cairn_exit_call *call, const cairn_sig
     struct arch_call entered;
     struct cairn_frame caller;
     if (signature == NULL || function == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_exit_enter needs a signature and a function");
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_exit_enter: `%s` is NULL",
+                         signature == NULL ? "signature" : "function");
     enum cairn_status status = signature_check(signature, arguments, argument_count, error);
     if (status == CAIRN_OK)
         status = exit_check_types(call, &signature->results, error);

@@ -160,7 +160,7 @@ enum cairn_status cairn_exit_resume(struct cairn_exit_call *call,
                                     const struct cairn_context *context, struct cairn_error *error)
 {
     if (context == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_exit_resume needs a context");
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_exit_resume: `context` is NULL");
     uint64_t pc;
     uint64_t sp;
     enum cairn_status status =
@@ -372,8 +372,10 @@ static enum cairn_status create(cairn_runtime *runtime, cairn_exit_handler *hand
 {
     const struct cairn_arch *arch = arch_host();
     if (runtime == NULL || handler == NULL || exit == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_exit_create needs a runtime, a handler and a place for the exit");
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_exit_create: `%s` is NULL",
+                         runtime == NULL   ? "runtime"
+                         : handler == NULL ? "handler"
+                                           : "exit");
     if (arch == NULL)
         return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
                          "Cairn has no contexts for this machine");
@@ -406,8 +408,8 @@ enum cairn_status cairn_site_leave(cairn_site *site, cairn_exit_handler *handler
                                    struct cairn_error *error)
 {
     if (site == NULL || exit == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_site_leave needs a site and a place for the exit");
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_site_leave: `%s` is NULL",
+                         site == NULL ? "site" : "exit");
     const cairn_module *module = table_owner(site->table->records);
     cairn_exit *created;
     enum cairn_status status = create(module->runtime, handler, user, site, &created, error);

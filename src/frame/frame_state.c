@@ -282,8 +282,10 @@ enum cairn_status cairn_frame_state_read(const struct cairn_frame *frame,
                                          struct cairn_frame_state *state, struct cairn_error *error)
 {
     if (frame == NULL || record.table == NULL || state == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_frame_state_read needs a frame, its record and a state");
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_frame_state_read: `%s` is NULL",
+                         frame == NULL   ? "frame"
+                         : state == NULL ? "state"
+                                         : "record.table");
     struct check check = {.record = record, .error = error};
     enum cairn_status status = frame_find_live_locations(record, cairn_record_declaration(record),
                                                          &check.first, &check.end, error);
@@ -448,8 +450,10 @@ enum cairn_status cairn_frame_state_write(const struct cairn_frame_state *state,
                                           struct cairn_error *error)
 {
     if (state == NULL || writer == NULL || writer->begin == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_frame_state_write needs a state and a function that begins frames");
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_frame_state_write: `%s` is NULL",
+                         state == NULL    ? "state"
+                         : writer == NULL ? "writer"
+                                          : "writer->begin");
     const struct record_values values = record_values_of(state->record);
     uint32_t location = state->first_word + FRAME_STATE_HEADER_WORDS;
     for (uint32_t i = 0; i < state->frame_count; i++) {

@@ -420,7 +420,7 @@ enum cairn_status cairn_frame_relocate(struct cairn_frame *frame, struct cairn_r
 {
     struct survey survey; /* large, so only what is used is initialised */
     if (move == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_frame_relocate needs a mover");
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_frame_relocate: `move` is NULL");
     if (!read_pairs(frame, record, &survey.pairs))
         return say_no_pairs(frame, record, error);
     memset(&survey.bases, 0, sizeof survey.bases);

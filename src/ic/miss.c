@@ -453,7 +453,8 @@ static enum cairn_status check_request(const cairn_site *site,
                                        struct cairn_error *error)
 {
     if (options->handler == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "an inline cache needs a handler");
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "cairn_ic_create: `options->handler` is NULL");
     if (options->case_limit > CAIRN_IC_CASE_LIMIT_MAX)
         return error_set(error, CAIRN_ERROR_ARGUMENT, options->case_limit,
                          "an inline cache has %d cases at most, not %u", CAIRN_IC_CASE_LIMIT_MAX,
@@ -474,8 +475,10 @@ enum cairn_status cairn_ic_create(cairn_site *site, const struct cairn_ic_option
                                   cairn_ic **ic, struct cairn_error *error)
 {
     if (site == NULL || options == NULL || ic == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_ic_create needs a site, options and a place for the cache");
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_ic_create: `%s` is NULL",
+                         site == NULL      ? "site"
+                         : options == NULL ? "options"
+                                           : "ic");
     enum cairn_status status = check_request(site, options, error);
     if (status != CAIRN_OK)
         return status;

@@ -201,11 +201,15 @@ enum cairn_status cairn_embed_manifest(LLVMModuleRef module,
                                        struct cairn_error *error)
 {
     cairn_declarations *declarations;
-    if (module == NULL || options == NULL || options->machine == NULL ||
-        (options->captures == NULL && options->capture_count > 0))
+    if (module == NULL || options == NULL || options->machine == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_embed_manifest: `%s` is NULL",
+                         module == NULL    ? "module"
+                         : options == NULL ? "options"
+                                           : "options->machine");
+    if (options->captures == NULL && options->capture_count > 0)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_embed_manifest needs a module, a target machine, and as many "
-                         "captures as it is told");
+                         "cairn_embed_manifest: `options->captures` is NULL, and there are %zu",
+                         options->capture_count);
     enum cairn_status status = bindings_refuse(module, error);
     if (status == CAIRN_OK)
         status = scan(module, options->id_conflicts, &declarations, error);

@@ -79,8 +79,8 @@ enum cairn_status cairn_engine_add_module(cairn_engine *engine, LLVMModuleRef mo
                                           struct cairn_error *error)
 {
     if (engine == NULL || module == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_engine_add_module needs an engine and a module");
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_engine_add_module: `%s` is NULL",
+                         engine == NULL ? "engine" : "module");
     enum cairn_status status = machine_check_layout(engine->machine, module, error);
     if (status == CAIRN_OK && engine->options.passes != NULL)
         status = run_passes(engine, module, error);
@@ -191,8 +191,8 @@ enum cairn_status cairn_engine_create(cairn_runtime *runtime, LLVMModuleRef modu
 {
     static const struct cairn_engine_options defaults;
     if (module == NULL || engine == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_engine_create needs a module and a place for the engine");
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_engine_create: `%s` is NULL",
+                         module == NULL ? "module" : "engine");
     if (options == NULL)
         options = &defaults;
     if (options->optimisation_level > 3)
@@ -414,8 +414,8 @@ enum cairn_status engine_finalise(cairn_engine *engine, struct cairn_error *erro
 void *cairn_engine_function(cairn_engine *engine, const char *name, struct cairn_error *error)
 {
     if (engine == NULL || name == NULL) {
-        error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                  "cairn_engine_function needs an engine and a name");
+        error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_engine_function: `%s` is NULL",
+                  engine == NULL ? "engine" : "name");
         return NULL;
     }
     enum cairn_status status = engine_finalise(engine, error);
@@ -431,7 +431,7 @@ void *cairn_engine_function(cairn_engine *engine, const char *name, struct cairn
 cairn_site *cairn_engine_site(cairn_engine *engine, uint64_t id, struct cairn_error *error)
 {
     if (engine == NULL) {
-        error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_engine_site needs an engine");
+        error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_engine_site: `engine` is NULL");
         return NULL;
     }
     if (engine_finalise(engine, error) != CAIRN_OK)

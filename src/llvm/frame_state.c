@@ -355,8 +355,8 @@ enum cairn_status cairn_frame_state_encode(LLVMContextRef context,
                                            struct cairn_error *error)
 {
     if (context == NULL || count == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_frame_state_encode needs a context and a count");
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_frame_state_encode: `%s` is NULL",
+                         context == NULL ? "context" : "count");
     enum cairn_status status = check_frames(frames, frame_count, error);
     if (status != CAIRN_OK)
         return status;

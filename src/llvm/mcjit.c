@@ -215,7 +215,8 @@ enum cairn_status cairn_memory_manager_create(cairn_runtime *runtime,
 {
     if (runtime == NULL || manager == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_memory_manager_create needs a runtime and a place for the manager");
+                         "cairn_memory_manager_create: `%s` is NULL",
+                         runtime == NULL ? "runtime" : "manager");
     cairn_memory_manager *created =
         memory_new(cairn_runtime_allocator(runtime), 1, sizeof *created);
     if (created == NULL)
@@ -251,7 +252,8 @@ enum cairn_status cairn_memory_manager_declare(cairn_memory_manager *manager, LL
 {
     if (manager == NULL || module == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_memory_manager_declare needs a memory manager and a module");
+                         "cairn_memory_manager_declare: `%s` is NULL",
+                         manager == NULL ? "manager" : "module");
     enum cairn_status status = pending_add(&manager->pending, module, true, error);
     return status == CAIRN_OK ? bindings_embed(module, manager->dyld.bindings_key, error) : status;
 }

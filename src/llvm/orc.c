@@ -278,8 +278,8 @@ enum cairn_status cairn_orc_create(cairn_runtime *runtime, const struct cairn_or
 {
     static const struct cairn_orc_options defaults;
     if (runtime == NULL || orc == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_orc_create needs a runtime and a place for the result");
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_orc_create: `%s` is NULL",
+                         runtime == NULL ? "runtime" : "orc");
     if (!LLVM_HAS_ORC_CALLBACKS)
         return error_set(error, CAIRN_ERROR_UNSUPPORTED, LLVM_VERSION_MAJOR,
                          "ORC's C API has no memory callbacks in LLVM %d: use LLVM 16 or later, or "

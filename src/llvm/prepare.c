@@ -25,8 +25,8 @@ enum cairn_status cairn_number_statepoints(LLVMModuleRef module, uint64_t *next_
                                            struct cairn_error *error)
 {
     if (module == NULL || next_id == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_number_statepoints needs a module and the first ID");
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_number_statepoints: `%s` is NULL",
+                         module == NULL ? "module" : "next_id");
     for (LLVMValueRef call = NULL; (call = site_call_next(module, call)) != NULL;)
         if (site_call_kind(call) == CAIRN_RECORD_STATEPOINT)
             site_call_set_id(call, (*next_id)++);
@@ -63,8 +63,9 @@ enum cairn_status cairn_signature_of_function(const struct cairn_allocator *allo
     LLVMTypeRef types[CAIRN_SIGNATURE_ARGUMENTS_MAX];
     struct cairn_type arguments[CAIRN_SIGNATURE_ARGUMENTS_MAX];
     if (function_type == NULL || LLVMGetTypeKind(function_type) != LLVMFunctionTypeKind)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_signature_of_function needs a function's type");
+        return error_set(
+            error, CAIRN_ERROR_ARGUMENT, 0,
+            "cairn_signature_of_function: `function_type` is not the type of a function");
     if (LLVMIsFunctionVarArg(function_type))
         return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
                          "the function takes variable arguments, which a signature does not have");

@@ -273,8 +273,8 @@ enum cairn_status cairn_queue_create(cairn_runtime *runtime,
 {
     static const struct cairn_queue_options defaults;
     if (runtime == NULL || queue == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_queue_create needs a runtime and a place for the queue");
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_queue_create: `%s` is NULL",
+                         runtime == NULL ? "runtime" : "queue");
     if (options == NULL)
         options = &defaults;
     const struct cairn_allocator *allocator = cairn_runtime_allocator(runtime);
@@ -370,8 +370,11 @@ enum cairn_status cairn_queue_add(cairn_queue *queue, const struct cairn_queue_j
                                   uint64_t *ticket, struct cairn_error *error)
 {
     if (queue == NULL || job == NULL || job->build == NULL || job->function == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_queue_add needs a queue, and a job with a function and its build");
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_queue_add: `%s` is NULL",
+                         queue == NULL        ? "queue"
+                         : job == NULL        ? "job"
+                         : job->build == NULL ? "job->build"
+                                              : "job->function");
     if (queue->process != getpid())
         return error_set(error, CAIRN_ERROR_STATE, 0,
                          "the queue's threads are in the parent process: create another queue");

@@ -496,8 +496,8 @@ enum cairn_status cairn_log_create(const char *path, const struct cairn_log_opti
 {
     static const struct cairn_log_options defaults;
     if (path == NULL || log == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_log_create needs a path and a place for the log");
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_log_create: `%s` is NULL",
+                         path == NULL ? "path" : "log");
     if (options == NULL)
         options = &defaults;
     uint64_t slot_count = options->slot_count == 0 ? SLOTS_DEFAULT : options->slot_count;

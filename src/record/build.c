@@ -281,8 +281,8 @@ enum cairn_status table_create(const struct cairn_section *sections, size_t sect
                                cairn_table **table, struct cairn_error *error)
 {
     if (table == NULL || (sections == NULL && section_count > 0))
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_table_create needs sections and a place for the table");
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_table_create: `%s` is NULL",
+                         table == NULL ? "table" : "sections");
     struct builder builder = {.sections = sections,
                               .section_count = section_count,
                               .allocator = memory_allocator(allocator),

@@ -49,7 +49,7 @@ enum cairn_status cairn_declarations_create(const struct cairn_allocator *alloca
 {
     if (declarations == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_declarations_create needs a place for the set");
+                         "cairn_declarations_create: `declarations` is NULL");
     struct cairn_allocator chosen = memory_allocator(allocator);
     cairn_declarations *created = memory_new(&chosen, 1, sizeof *created);
     if (created != NULL)
@@ -274,8 +274,10 @@ enum cairn_status cairn_declarations_add(cairn_declarations *declarations,
 {
     if (declarations == NULL || declaration == NULL ||
         (declaration->types == NULL && type_count(declaration) > 0))
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_declarations_add needs a set, a declaration and its types");
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_declarations_add: `%s` is NULL",
+                         declarations == NULL  ? "declarations"
+                         : declaration == NULL ? "declaration"
+                                               : "declaration->types");
     uint32_t number = find_number(declarations, declaration->id);
     if (number != 0)
         return join(&declarations->entries[number - 1], declaration, error);

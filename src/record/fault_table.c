@@ -137,8 +137,8 @@ enum cairn_status fault_table_create(const struct cairn_section *sections, size_
                                      cairn_fault_table **table, struct cairn_error *error)
 {
     if (table == NULL || (sections == NULL && count > 0))
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_fault_table_create needs sections and a place for the table");
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_fault_table_create: `%s` is NULL",
+                         table == NULL ? "table" : "sections");
     struct fault_list list = {.allocator = memory_allocator(allocator), .lowest = UINT64_MAX};
     enum cairn_status status = CAIRN_OK;
     for (size_t i = 0; i < count && status == CAIRN_OK; i++)

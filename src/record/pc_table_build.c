@@ -401,9 +401,13 @@ enum cairn_status cairn_pc_table_create(const struct cairn_pc_table_section *sec
                                         const struct cairn_pc_table_options *options,
                                         cairn_pc_table **table, struct cairn_error *error)
 {
-    if (table == NULL || (sections == NULL && count > 0) || count >= UINT32_MAX)
+    if (table == NULL || (sections == NULL && count > 0))
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_pc_table_create: `%s` is NULL",
+                         table == NULL ? "table" : "sections");
+    if (count >= UINT32_MAX)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_pc_table_create needs sections and a place for the table");
+                         "cairn_pc_table_create: `count` is %zu (less than 2^32 - 1 expected)",
+                         count);
     struct pc_builder builder = {
         .sections = sections, .section_count = count, .lowest = UINT64_MAX};
     if (options != NULL)

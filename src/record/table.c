@@ -393,8 +393,8 @@ enum cairn_status cairn_record_statepoint(struct cairn_record record,
                                           struct cairn_error *error)
 {
     if (record.table == NULL || statepoint == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_record_statepoint needs a record and a statepoint");
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_record_statepoint: `%s` is NULL",
+                         statepoint == NULL ? "statepoint" : "record.table");
     const struct statepoint_source source = {
         .location = table_location,
         .record = &record,

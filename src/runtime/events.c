@@ -140,8 +140,8 @@ enum cairn_status cairn_log_attach(cairn_log *log, cairn_runtime *runtime,
                                    struct cairn_error *error)
 {
     if (log == NULL || runtime == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_log_attach needs a log and a runtime");
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_log_attach: `%s` is NULL",
+                         log == NULL ? "log" : "runtime");
     if (!log_is_own(log))
         return error_set(error, CAIRN_ERROR_STATE, 0,
                          "the log belongs to another process, which has forked this one");

@@ -260,8 +260,8 @@ enum cairn_status cairn_loader_add_object(cairn_loader *loader, const void *byte
 {
     static const struct cairn_load_options none = {0};
     if (loader == NULL || (bytes == NULL && size > 0))
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_loader_add_object needs a loader and an object");
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_loader_add_object: `%s` is NULL",
+                         loader == NULL ? "loader" : "bytes");
     if (loader_is_incomplete(loader))
         return error_set(error, CAIRN_ERROR_STATE, 0,
                          "an object is added to a loader in which an allocation or an object has "

@@ -67,8 +67,8 @@ enum cairn_status cairn_loader_create(cairn_runtime *runtime, const char *name,
                                       cairn_loader **loader, struct cairn_error *error)
 {
     if (runtime == NULL || loader == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_loader_create needs a runtime and a place for the loader");
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_loader_create: `%s` is NULL",
+                         runtime == NULL ? "runtime" : "loader");
     enum cairn_status status = runtime_enter(runtime, error);
     if (status != CAIRN_OK)
         return status;
@@ -627,8 +627,8 @@ enum cairn_status cairn_loader_finish(cairn_loader *loader, cairn_module **modul
                                       struct cairn_error *error)
 {
     if (loader == NULL || module == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_loader_finish needs a loader and a place for the module");
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_loader_finish: `%s` is NULL",
+                         loader == NULL ? "loader" : "module");
     if (loader->incomplete)
         return error_set(error, CAIRN_ERROR_STATE, 0,
                          "'%s' is not complete: an allocation or an object has failed",

@@ -24,8 +24,7 @@ enum cairn_status cairn_runtime_create(const struct cairn_runtime_options *optio
 {
     static const struct cairn_runtime_options defaults;
     if (runtime == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_runtime_create needs a place for the runtime");
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_runtime_create: `runtime` is NULL");
     if (options == NULL)
         options = &defaults;
     const struct cairn_arch *arch = arch_host();
