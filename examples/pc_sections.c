@@ -88,7 +88,7 @@ static LLVMModuleRef build_module(LLVMContextRef context)
 
 /* ---- 2. The sections that are kept, and their schemas ---- */
 
-static const struct cairn_capture captures[] = {
+static const struct cairn_pc_section pc_sections[] = {
     {.section = "line",
      .has_schema = true,
      .schema = {.constant_count = 1, .constant_bytes = {4}, .is_compressed = true}},
@@ -151,7 +151,7 @@ int main(void)
     LLVMContextRef context = LLVMContextCreate();
     const struct cairn_engine_options options = {
         .optimisation_level = 2,
-        .modules = {.captures = captures, .capture_count = 2},
+        .modules = {.pc_sections = pc_sections, .pc_section_count = 2},
     };
     check(cairn_engine_create(runtime, build_module(context), &options, &engine, &error), &error);
     *(void **)&sum = cairn_engine_function(engine, "sum", &error);

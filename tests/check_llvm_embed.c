@@ -238,7 +238,7 @@ START_TEST(pc_sections_have_the_schemas_of_the_manifest)
                                "}\n"
                                "!0 = !{!\"notes.f\", !1}\n"
                                "!1 = !{i32 77}\n";
-    const struct cairn_capture capture = {
+    const struct cairn_pc_section pc_section = {
         .section = "notes",
         .is_prefix = true,
         .has_schema = true,
@@ -246,7 +246,7 @@ START_TEST(pc_sections_have_the_schemas_of_the_manifest)
     };
     struct cairn_pc_table_entry entry;
     LLVMModuleRef module = support_parse(context, text);
-    ck_assert_ok(embed_declarations(module, NULL, &capture, 1, NULL));
+    ck_assert_ok(embed_declarations(module, NULL, &pc_section, 1, NULL));
     cairn_module *loaded = load_module(module);
     ck_assert(cairn_pc_table_entry(cairn_module_pc_table(loaded), 0, &entry));
     ck_assert_str_eq(entry.section->name, "notes.f");

@@ -312,15 +312,15 @@ static LLVMModuleRef parse_noted(void)
                                "!0 = !{!\"notes\", !1}\n!1 = !{i32 42}\n");
 }
 
-static LLVMExecutionEngineRef create_capturing_engine(uint8_t constant_count,
-                                                      cairn_memory_manager **manager)
+static LLVMExecutionEngineRef create_engine_with_pc_sections(uint8_t constant_count,
+                                                             cairn_memory_manager **manager)
 {
-    const struct cairn_capture capture = {
+    const struct cairn_pc_section pc_section = {
         .section = "notes",
         .has_schema = true,
         .schema = {.has_size = true, .constant_count = constant_count, .constant_bytes = {4}}};
     const struct cairn_memory_manager_options options = {
-        .modules = {.captures = &capture, .capture_count = 1}};
+        .modules = {.pc_sections = &pc_section, .pc_section_count = 1}};
     ck_assert_ok(cairn_memory_manager_create(runtime, &options, manager, NULL));
     return create_llvm_engine(parse_noted(), *manager);
 }
@@ -329,7 +329,7 @@ START_TEST(pc_sections_are_kept)
 {
     cairn_memory_manager *manager;
     struct cairn_pc_table_entry entry;
-    LLVMExecutionEngineRef engine = create_capturing_engine(1, &manager);
+    LLVMExecutionEngineRef engine = create_engine_with_pc_sections(1, &manager);
     uint64_t f = LLVMGetFunctionAddress(engine, "f");
     ck_assert_uint_eq(support_find_pc_entries(runtime, f, &entry, 1), 1);
     ck_assert_uint_eq(entry.value.constants[0], 42);
@@ -341,7 +341,7 @@ START_TEST(engine_goes_on_after_a_finalisation_that_fails)
 {
     cairn_memory_manager *manager;
     struct cairn_error error = {0};
-    LLVMExecutionEngineRef engine = create_capturing_engine(0, &manager);
+    LLVMExecutionEngineRef engine = create_engine_with_pc_sections(0, &manager);
     LLVMGetFunctionAddress(engine, "f");
     ck_assert_int_ne(cairn_memory_manager_status(manager, &error), CAIRN_OK);
     assert_says(&error, "notes");

@@ -262,12 +262,12 @@ END_TEST
 
 START_TEST(pc_sections_are_kept)
 {
-    static const struct cairn_capture capture = {
+    static const struct cairn_pc_section pc_section = {
         .section = "notes",
         .has_schema = true,
         .schema = {.has_size = true, .constant_count = 1, .constant_bytes = {4}}};
-    begin(
-        &(struct cairn_orc_options){.loading.modules = {.captures = &capture, .capture_count = 1}});
+    begin(&(struct cairn_orc_options){
+        .loading.modules = {.pc_sections = &pc_section, .pc_section_count = 1}});
     orc_add(jit,
             orc_parse("define void @f(i64 %%x) uwtable !pcsections !0 {\n  ret void\n}\n"
                       "!0 = !{!\"notes\", !1}\n!1 = !{i32 42}\n"),
@@ -542,12 +542,12 @@ END_TEST
 
 START_TEST(a_finalisation_that_fails_leaves_nothing)
 {
-    static const struct cairn_capture capture = {
+    static const struct cairn_pc_section pc_section = {
         .section = "notes",
         .has_schema = true,
         .schema = {.has_size = true}}; /* without the constant */
-    begin(
-        &(struct cairn_orc_options){.loading.modules = {.captures = &capture, .capture_count = 1}});
+    begin(&(struct cairn_orc_options){
+        .loading.modules = {.pc_sections = &pc_section, .pc_section_count = 1}});
     orc_add(jit,
             orc_parse("define void @f(i64 %%x) uwtable !pcsections !0 {\n  ret void\n}\n"
                       "!0 = !{!\"notes\", !1}\n!1 = !{i32 42}\n"),

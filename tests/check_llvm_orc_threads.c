@@ -331,9 +331,9 @@ START_TEST(every_allocation_of_a_connection_may_fail)
 {
     size_t failures = 0;
     enum cairn_status status = CAIRN_ERROR_MEMORY;
-    static const struct cairn_capture capture = {.section = "notes"};
+    static const struct cairn_pc_section pc_section = {.section = "notes"};
     const struct cairn_orc_options orc_options = {
-        .loading.modules = {.captures = &capture, .capture_count = 1}};
+        .loading.modules = {.pc_sections = &pc_section, .pc_section_count = 1}};
     while (status != CAIRN_OK) {
         struct support_allocator allocator = {.fail_at = 0};
         const struct cairn_runtime_options options = {.allocator = support_counting(&allocator)};

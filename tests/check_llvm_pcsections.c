@@ -358,21 +358,22 @@ static LLVMModuleRef build_module(LLVMContextRef context, uint32_t first, uint32
 
 /* ---- Kept sections ---- */
 
-static struct cairn_capture captures[3];
+static struct cairn_pc_section pc_sections[3];
 
 /* Keeps sections by name, by prefix after entries with other schemas, and with functions. */
-static void fill_in_captures(void)
+static void fill_in_pc_sections(void)
 {
-    captures[0] = (struct cairn_capture){
+    pc_sections[0] = (struct cairn_pc_section){
         .section = plan_names[IDS_PLAN], .has_schema = true, .schema = schema_of(IDS_PLAN)};
-    captures[1] = (struct cairn_capture){.section = plan_names[FUNCTIONS_PLAN],
-                                         .has_schema = true,
-                                         .schema = schema_of(FUNCTIONS_PLAN)};
+    pc_sections[1] = (struct cairn_pc_section){.section = plan_names[FUNCTIONS_PLAN],
+                                               .has_schema = true,
+                                               .schema = schema_of(FUNCTIONS_PLAN)};
 }
 
-static struct cairn_engine_options engine_options(const struct cairn_capture *list, size_t count)
+static struct cairn_engine_options engine_options(const struct cairn_pc_section *list, size_t count)
 {
-    return (struct cairn_engine_options){.modules = {.captures = list, .capture_count = count}};
+    return (struct cairn_engine_options){
+        .modules = {.pc_sections = list, .pc_section_count = count}};
 }
 
 static cairn_module *module_of(const struct loaded *loaded, const char *name)
@@ -499,15 +500,15 @@ static void check_random_module(unsigned round)
     struct loaded loaded;
     begin(&loaded);
     plan_sections();
-    fill_in_captures();
+    fill_in_pc_sections();
     /* The sections that begin with cairn_, except the one above. Both have the schema of the first.
      */
     planned.plans[2].count = planned.plans[1].count;
     planned.plans[2].is_compressed = planned.plans[1].is_compressed;
     memcpy(planned.plans[2].bits, planned.plans[1].bits, sizeof planned.plans[2].bits);
-    captures[2] = (struct cairn_capture){
+    pc_sections[2] = (struct cairn_pc_section){
         .section = "cairn_", .is_prefix = true, .has_schema = true, .schema = schema_of(1)};
-    struct cairn_engine_options options = engine_options(captures, 3);
+    struct cairn_engine_options options = engine_options(pc_sections, 3);
     options.code_model = code_models[round % CODE_MODELS];
     options.optimisation_level = below(4);
     uint32_t functions = 1 + below(FUNCTIONS_MAX);
@@ -570,17 +571,17 @@ static LLVMModuleRef parse_loads(LLVMContextRef context, const char *metadata, c
     return support_parse_valid(context, text);
 }
 
-static struct cairn_capture capture_of(const char *section, const char *schema)
+static struct cairn_pc_section pc_section_of(const char *section, const char *schema)
 {
-    struct cairn_capture capture = {.section = section, .has_schema = schema != NULL};
+    struct cairn_pc_section pc_section = {.section = section, .has_schema = schema != NULL};
     if (schema != NULL)
-        ck_assert_ok(cairn_pcsection_parse_schema(schema, &capture.schema, NULL));
-    capture.schema.address_bytes = 0;
-    return capture;
+        ck_assert_ok(cairn_pcsection_parse_schema(schema, &pc_section.schema, NULL));
+    pc_section.schema.address_bytes = 0;
+    return pc_section;
 }
 
 static enum cairn_status load(struct loaded *loaded, LLVMModuleRef module,
-                              const struct cairn_capture *list, size_t count,
+                              const struct cairn_pc_section *list, size_t count,
                               struct cairn_error *error)
 {
     const struct cairn_engine_options options = engine_options(list, count);
@@ -598,10 +599,10 @@ START_TEST(instructions_that_share_a_node_get_an_entry_each)
     struct loaded loaded;
     struct cairn_error error;
     begin(&loaded);
-    const struct cairn_capture capture = capture_of("shared", "instruction 8 u32 u8");
+    const struct cairn_pc_section pc_section = pc_section_of("shared", "instruction 8 u32 u8");
     LLVMModuleRef module = parse_loads(loaded.context, ", !pcsections !0",
                                        "!0 = !{!\"shared\", !1}\n!1 = !{i32 -5, i8 9}\n");
-    ck_assert_ok(load(&loaded, module, &capture, 1, &error));
+    ck_assert_ok(load(&loaded, module, &pc_section, 1, &error));
     const cairn_pc_table *table = cairn_module_pc_table(module_of(&loaded, "f0"));
     ck_assert_uint_eq(support_pc_entry_count(table), 3);
     uint64_t last = 0;
@@ -635,10 +636,10 @@ START_TEST(attached_instructions_share_no_node)
     struct loaded loaded;
     struct cairn_error error;
     begin(&loaded);
-    const struct cairn_capture capture = capture_of("raw", NULL);
+    const struct cairn_pc_section pc_section = pc_section_of("raw", NULL);
     LLVMModuleRef module = parse_loads(loaded.context, "", "");
     attach_to_loads(module, "raw");
-    ck_assert_ok(load(&loaded, module, &capture, 1, &error));
+    ck_assert_ok(load(&loaded, module, &pc_section, 1, &error));
     cairn_module *owner = module_of(&loaded, "f0");
     const struct cairn_pc_table_section *section =
         cairn_pc_table_section(cairn_module_pc_table(owner), 0);
@@ -664,8 +665,8 @@ START_TEST(several_sections_of_one_name_are_one_module_s)
     begin(&loaded);
     random_state = sample_seed();
     plan_sections();
-    fill_in_captures();
-    struct cairn_engine_options options = engine_options(captures, 2);
+    fill_in_pc_sections();
+    struct cairn_engine_options options = engine_options(pc_sections, 2);
     LLVMModuleRef first = build_module(loaded.context, 0, 1);
     LLVMModuleRef second = build_module(loaded.context, 1, 1);
     ck_assert_ok(cairn_engine_create(loaded.runtime, first, &options, &loaded.engine, &error));
@@ -687,9 +688,9 @@ START_TEST(bytes_without_a_schema_are_the_host_s)
     struct loaded loaded;
     struct cairn_error error;
     begin(&loaded);
-    const struct cairn_capture capture = capture_of("raw", NULL);
+    const struct cairn_pc_section pc_section = pc_section_of("raw", NULL);
     LLVMModuleRef module = parse_loads(loaded.context, ", !pcsections !0", "!0 = !{!\"raw\"}\n");
-    ck_assert_ok(load(&loaded, module, &capture, 1, &error));
+    ck_assert_ok(load(&loaded, module, &pc_section, 1, &error));
     cairn_module *owner = module_of(&loaded, "f0");
     const cairn_pc_table *table = cairn_module_pc_table(owner);
     ck_assert_uint_eq(support_pc_entry_count(table), 0);
@@ -714,10 +715,10 @@ START_TEST(sections_that_are_not_kept_are_data)
     struct loaded loaded;
     struct cairn_error error;
     begin(&loaded);
-    const struct cairn_capture capture = capture_of("other", "instruction 8");
+    const struct cairn_pc_section pc_section = pc_section_of("other", "instruction 8");
     LLVMModuleRef module =
         parse_loads(loaded.context, ", !pcsections !0", "!0 = !{!\"section\"}\n");
-    ck_assert_ok(load(&loaded, module, &capture, 1, &error));
+    ck_assert_ok(load(&loaded, module, &pc_section, 1, &error));
     ck_assert_ptr_null(cairn_module_pc_table(module_of(&loaded, "f0")));
     end(&loaded);
 }
@@ -729,10 +730,10 @@ START_TEST(a_section_of_another_schema_fails_the_finalisation)
     struct loaded loaded;
     struct cairn_error error = {.status = CAIRN_OK};
     begin(&loaded);
-    const struct cairn_capture capture = capture_of("wrong", wrong[_i]);
+    const struct cairn_pc_section pc_section = pc_section_of("wrong", wrong[_i]);
     LLVMModuleRef module = parse_loads(loaded.context, "", "");
     attach_to_loads(module, "wrong");
-    enum cairn_status status = load(&loaded, module, &capture, 1, &error);
+    enum cairn_status status = load(&loaded, module, &pc_section, 1, &error);
     ck_assert_msg(status == CAIRN_ERROR_CORRUPT || status == CAIRN_ERROR_TRUNCATED, "%s: %s",
                   cairn_status_name(status), error.message);
     ck_assert_ptr_nonnull(strstr(error.message, "PC section 'wrong', entry "));
@@ -747,11 +748,11 @@ START_TEST(a_width_that_is_not_the_code_model_s_fails_the_finalisation)
     struct loaded loaded;
     struct cairn_error error = {.status = CAIRN_OK};
     begin(&loaded);
-    struct cairn_capture capture = capture_of("wrong", "instruction 8");
+    struct cairn_pc_section pc_section = pc_section_of("wrong", "instruction 8");
     bool is_far = cairn_architecture_host() == CAIRN_ARCHITECTURE_PPC64_ELFV2;
-    capture.schema.address_bytes = is_far ? 4 : 8;
+    pc_section.schema.address_bytes = is_far ? 4 : 8;
     LLVMModuleRef module = parse_loads(loaded.context, ", !pcsections !0", "!0 = !{!\"wrong\"}\n");
-    enum cairn_status status = load(&loaded, module, &capture, 1, &error);
+    enum cairn_status status = load(&loaded, module, &pc_section, 1, &error);
     ck_assert_msg(status == CAIRN_ERROR_CORRUPT || status == CAIRN_ERROR_TRUNCATED, "%s",
                   error.message);
     end(&loaded);
@@ -764,8 +765,8 @@ static void load_random(struct loaded *loaded)
 {
     struct cairn_error error;
     plan_sections();
-    fill_in_captures();
-    struct cairn_engine_options options = engine_options(captures, 2);
+    fill_in_pc_sections();
+    struct cairn_engine_options options = engine_options(pc_sections, 2);
     LLVMModuleRef module = build_module(loaded->context, 0, 1);
     enum cairn_status status =
         cairn_engine_create(loaded->runtime, module, &options, &loaded->engine, &error);
@@ -829,8 +830,8 @@ START_TEST(each_failed_allocation_is_reported)
         LLVMModuleRef module =
             parse_loads(loaded.context, ", !pcsections !0",
                         "!0 = !{!\"s!C\", !1, !\"raw\"}\n!1 = !{i32 -5, i8 9}\n");
-        const struct cairn_capture list[] = {capture_of("s", "instruction 8 u32 u8 !C"),
-                                             capture_of("raw", NULL)};
+        const struct cairn_pc_section list[] = {pc_section_of("s", "instruction 8 u32 u8 !C"),
+                                                pc_section_of("raw", NULL)};
         loaded.allocator.fail_at = before + fail_at;
         enum cairn_status status = load(&loaded, module, list, 2, &error);
         bool is_done = loaded.allocator.calls < before + fail_at;
@@ -886,9 +887,9 @@ START_TEST(a_profiler_s_signal_asks_for_the_function)
     struct loaded loaded;
     struct cairn_error error;
     begin(&loaded);
-    const struct cairn_capture capture = capture_of("loop", "function 8 u32");
+    const struct cairn_pc_section pc_section = pc_section_of("loop", "function 8 u32");
     LLVMModuleRef module = support_parse_valid(loaded.context, loop_text);
-    ck_assert_ok(load(&loaded, module, &capture, 1, &error));
+    ck_assert_ok(load(&loaded, module, &pc_section, 1, &error));
     uint64_t (*loop)(uint64_t);
     *(void **)&loop = cairn_engine_function(loaded.engine, "f0", &error);
     sampled.runtime = loaded.runtime;
@@ -1017,12 +1018,12 @@ START_TEST(only_code_that_is_compiled_gets_sections)
 }
 END_TEST
 
-START_TEST(a_capture_without_a_name_is_refused)
+START_TEST(a_pc_section_without_a_name_is_refused)
 {
     struct loaded loaded;
     begin(&loaded);
-    const struct cairn_capture capture = {.section = NULL};
-    ck_assert_int_eq(load(&loaded, parse_loads(loaded.context, "", ""), &capture, 1, NULL),
+    const struct cairn_pc_section pc_section = {.section = NULL};
+    ck_assert_int_eq(load(&loaded, parse_loads(loaded.context, "", ""), &pc_section, 1, NULL),
                      CAIRN_ERROR_ARGUMENT);
     ck_assert_int_eq(load(&loaded, parse_loads(loaded.context, "", ""), NULL, 1, NULL),
                      CAIRN_ERROR_ARGUMENT);
@@ -1048,7 +1049,7 @@ static void add_tests(TCase *tests)
     tcase_add_test(tests, what_llvm_would_crash_on_is_refused);
     tcase_add_test(tests, more_constants_than_can_be_read_are_refused);
     tcase_add_test(tests, only_code_that_is_compiled_gets_sections);
-    tcase_add_test(tests, a_capture_without_a_name_is_refused);
+    tcase_add_test(tests, a_pc_section_without_a_name_is_refused);
 }
 
 #else

@@ -49,13 +49,14 @@ static void complain_about_llvm(const char *reason)
 /* ---- Compiling ---- */
 
 /* Returns the number of sections. */
-static size_t list_captures(const struct wanted_sections *wanted, struct cairn_capture *captures)
+static size_t list_pc_sections(const struct wanted_sections *wanted,
+                               struct cairn_pc_section *listed)
 {
     size_t count = wanted == NULL ? 0 : wanted->count;
     for (size_t i = 0; i < count; i++)
-        captures[i] = (struct cairn_capture){.section = wanted->sections[i].name,
-                                             .has_schema = true,
-                                             .schema = wanted->sections[i].schema};
+        listed[i] = (struct cairn_pc_section){.section = wanted->sections[i].name,
+                                              .has_schema = true,
+                                              .schema = wanted->sections[i].schema};
     return count;
 }
 
@@ -64,7 +65,7 @@ static enum cairn_status compile(struct program *program, const struct compile_o
                                  struct cairn_error *error)
 {
     const char *conflicts = options->id_conflicts;
-    struct cairn_capture captures[OPTION_VALUES_MAX];
+    struct cairn_pc_section pc_sections[OPTION_VALUES_MAX];
     struct program_options program_options = {
         .optimisation_level = options->level == NULL ? 2 : (unsigned)(options->level[0] - '0'),
         .cpu = options->cpu == NULL ? "" : options->cpu,
@@ -72,8 +73,8 @@ static enum cairn_status compile(struct program *program, const struct compile_o
         .passes = options->passes,
         .finding = complain_about_finding,
         .user = findings,
-        .captures = captures,
-        .capture_count = list_captures(options->pc_sections, captures),
+        .pc_sections = pc_sections,
+        .pc_section_count = list_pc_sections(options->pc_sections, pc_sections),
     };
     if (conflicts != NULL)
         program_options.id_conflicts = strcmp(conflicts, "renumber") == 0

@@ -387,7 +387,7 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_check_module(
  */
 
 /** PC sections to keep with their module, for cairn_module_pc_table. */
-struct cairn_capture {
+struct cairn_pc_section {
     const char *section; /**< without the options that LLVM 16 leaves in it (!C) */
     bool is_prefix;  /**< keep all sections whose names begin with `section`; "" keeps all data */
     bool has_schema; /**< if false, the bytes are kept undecoded: cairn_pc_table_section */
@@ -428,8 +428,8 @@ struct cairn_module_options {
     void *user;
     /** The PC sections to keep. The first match of a name counts. Copied. LLVM 14 and 15 emit none.
      * The finalisation fails if a section does not match its schema. */
-    const struct cairn_capture *captures;
-    size_t capture_count;
+    const struct cairn_pc_section *pc_sections;
+    size_t pc_section_count;
     enum cairn_id_conflicts id_conflicts;
 };
 
@@ -500,8 +500,8 @@ struct cairn_embed_options {
     enum cairn_id_conflicts id_conflicts;
     /** The PC sections to keep. `address_bytes` 0 means the size in the default code model: 8 on
      *  PPC64, otherwise 4. In the medium and large code models it is 8. */
-    const struct cairn_capture *captures;
-    size_t capture_count;
+    const struct cairn_pc_section *pc_sections;
+    size_t pc_section_count;
 };
 
 /**

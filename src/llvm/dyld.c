@@ -28,15 +28,15 @@ struct scratch {
 
 /* ---- PC sections to keep ---- */
 
-static const struct cairn_capture *find_capture(const struct dyld *dyld, const char *name,
-                                                size_t length)
+static const struct cairn_pc_section *find_pc_section(const struct dyld *dyld, const char *name,
+                                                      size_t length)
 {
-    for (size_t i = 0; i < dyld->options.modules.capture_count; i++) {
-        const struct cairn_capture *capture = &dyld->options.modules.captures[i];
-        size_t wanted = strlen(capture->section);
-        bool is_long_enough = capture->is_prefix ? length >= wanted : length == wanted;
-        if (is_long_enough && memcmp(name, capture->section, wanted) == 0)
-            return capture;
+    for (size_t i = 0; i < dyld->options.modules.pc_section_count; i++) {
+        const struct cairn_pc_section *wanted = &dyld->options.modules.pc_sections[i];
+        size_t wanted_length = strlen(wanted->section);
+        bool is_long_enough = wanted->is_prefix ? length >= wanted_length : length == wanted_length;
+        if (is_long_enough && memcmp(name, wanted->section, wanted_length) == 0)
+            return wanted;
     }
     return NULL;
 }
@@ -119,7 +119,7 @@ static uint8_t *allocate_bindings(struct dyld_load *load, size_t size)
  * and apply them. */
 static uint8_t *allocate_pc_section(struct dyld_load *load, size_t size, unsigned alignment,
                                     const char *section_name, size_t length,
-                                    const struct cairn_capture *capture)
+                                    const struct cairn_pc_section *wanted)
 {
     char *name = memory_copy_string(&load->dyld->allocator, section_name, length);
     if (name == NULL) {
@@ -127,8 +127,8 @@ static uint8_t *allocate_pc_section(struct dyld_load *load, size_t size, unsigne
         return allocate_scratch(load, size);
     }
     struct cairn_pc_table_section pc_section = {.name = name};
-    if (capture->has_schema)
-        pc_section.schema = capture->schema;
+    if (wanted->has_schema)
+        pc_section.schema = wanted->schema;
     if (section_name[length] != '\0')
         pc_section.schema.is_compressed = false;
     uint8_t count = pc_section.schema.constant_count;
@@ -167,9 +167,9 @@ uint8_t *dyld_allocate_data(struct dyld_load *load, size_t size, unsigned alignm
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strcmp(section_name, known[i].name) == 0)
             kind = known[i].kind;
-    const struct cairn_capture *capture = find_capture(load->dyld, section_name, length);
-    if (capture != NULL && kind <= CAIRN_SECTION_READ_ONLY_DATA)
-        return allocate_pc_section(load, size, alignment, section_name, length, capture);
+    const struct cairn_pc_section *wanted = find_pc_section(load->dyld, section_name, length);
+    if (wanted != NULL && kind <= CAIRN_SECTION_READ_ONLY_DATA)
+        return allocate_pc_section(load, size, alignment, section_name, length, wanted);
     uint8_t *memory = allocate(load, kind, size, alignment, NULL);
     if (kind == CAIRN_SECTION_UNWIND_TABLE) {
         load->unwind_table = memory;

@@ -21,7 +21,7 @@
 struct dyld {
     cairn_runtime *runtime;
     struct cairn_allocator allocator;
-    struct cairn_memory_manager_options options; /* with copies of the name and the captures */
+    struct cairn_memory_manager_options options; /* with copies of the name and the PC sections */
     uint64_t bindings_key;                       /* of bindings in objects (llvm/bindings.h) */
 };
 

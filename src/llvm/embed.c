@@ -86,7 +86,7 @@ static uint8_t default_address_bytes(enum cairn_architecture architecture)
 
 /* Makes the manifest's list of PC sections, which the caller frees. Returns false if memory runs
  * out. */
-static bool list_pc_sections(const struct cairn_capture *captures, size_t count,
+static bool list_pc_sections(const struct cairn_pc_section *wanted, size_t count,
                              uint8_t address_bytes, const struct cairn_allocator *allocator,
                              struct manifest_pc_section **listed)
 {
@@ -95,38 +95,38 @@ static bool list_pc_sections(const struct cairn_capture *captures, size_t count,
         return false;
     for (size_t i = 0; i < count; i++) {
         (*listed)[i] = (struct manifest_pc_section){
-            .name = captures[i].section,
-            .is_prefix = captures[i].is_prefix,
+            .name = wanted[i].section,
+            .is_prefix = wanted[i].is_prefix,
         };
-        if (!captures[i].has_schema)
+        if (!wanted[i].has_schema)
             continue;
-        (*listed)[i].schema = captures[i].schema;
-        if (captures[i].schema.address_bytes == 0)
+        (*listed)[i].schema = wanted[i].schema;
+        if (wanted[i].schema.address_bytes == 0)
             (*listed)[i].schema.address_bytes = address_bytes;
     }
     return true;
 }
 
-/* Adds a manifest with these declarations, features and captures. */
+/* Adds a manifest with these declarations, features and PC sections. */
 static enum cairn_status embed(LLVMModuleRef module, const struct manifest_target *target,
                                const cairn_declarations *declarations,
-                               const struct cairn_capture *captures, size_t capture_count,
+                               const struct cairn_pc_section *wanted, size_t wanted_count,
                                struct cairn_error *error)
 {
     struct cairn_allocator allocator = memory_allocator(NULL);
     struct manifest_pc_section *pc_sections;
     uint8_t address_bytes = default_address_bytes(target->architecture);
-    if (!list_pc_sections(captures, capture_count, address_bytes, &allocator, &pc_sections))
+    if (!list_pc_sections(wanted, wanted_count, address_bytes, &allocator, &pc_sections))
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %zu PC sections",
-                         capture_count);
+                         wanted_count);
     const struct manifest manifest = {
         .target = *target,
         .pc_sections = pc_sections,
-        .pc_section_count = capture_count,
+        .pc_section_count = wanted_count,
         .declarations = declarations,
     };
     enum cairn_status status = embed_manifest(module, &manifest, error);
-    memory_free(&allocator, pc_sections, capture_count * sizeof *pc_sections);
+    memory_free(&allocator, pc_sections, wanted_count * sizeof *pc_sections);
     return status;
 }
 
@@ -159,7 +159,7 @@ enum cairn_status embed_scanned(LLVMModuleRef module, enum cairn_id_conflicts id
 }
 
 enum cairn_status embed_declarations(LLVMModuleRef module, const cairn_declarations *declarations,
-                                     const struct cairn_capture *captures, size_t capture_count,
+                                     const struct cairn_pc_section *wanted, size_t wanted_count,
                                      struct cairn_error *error)
 {
     const struct manifest_target target = {.architecture = types_architecture(module),
@@ -167,7 +167,7 @@ enum cairn_status embed_declarations(LLVMModuleRef module, const cairn_declarati
                                            .triple = LLVMGetTarget(module),
                                            .cpu = MANIFEST_CPU_UNKNOWN,
                                            .features = ""};
-    return embed(module, &target, declarations, captures, capture_count, error);
+    return embed(module, &target, declarations, wanted, wanted_count, error);
 }
 
 /* Adds the manifest with the fingerprint of the machine's code. */
@@ -189,7 +189,8 @@ static enum cairn_status embed_fingerprint(LLVMModuleRef module,
                                            .triple = triple,
                                            .cpu = cpu,
                                            .features = features};
-    status = embed(module, &target, declarations, options->captures, options->capture_count, error);
+    status = embed(module, &target, declarations, options->pc_sections, options->pc_section_count,
+                   error);
     LLVMDisposeMessage(triple);
     LLVMDisposeMessage(cpu);
     memory_free_string(&allocator, features);
@@ -206,10 +207,10 @@ enum cairn_status cairn_embed_manifest(LLVMModuleRef module,
                          module == NULL    ? "module"
                          : options == NULL ? "options"
                                            : "options->machine");
-    if (options->captures == NULL && options->capture_count > 0)
+    if (options->pc_sections == NULL && options->pc_section_count > 0)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_embed_manifest: `options->captures` is NULL, and there are %zu",
-                         options->capture_count);
+                         "cairn_embed_manifest: `options->pc_sections` is NULL, and there are %zu",
+                         options->pc_section_count);
     enum cairn_status status = bindings_refuse(module, error);
     if (status == CAIRN_OK)
         status = scan(module, options->id_conflicts, &declarations, error);

@@ -27,11 +27,11 @@ CAIRN_MUST_CHECK enum cairn_status embed_manifest(LLVMModuleRef module,
                                                   struct cairn_error *error);
 
 /* Does so for code that is loaded into this process: with the declarations and the PC sections, and
- * without a fingerprint of the CPU. `address_bytes` 0 of a capture's schema means 4. */
+ * without a fingerprint of the CPU. `address_bytes` 0 of a PC section's schema means 4. */
 CAIRN_MUST_CHECK enum cairn_status embed_declarations(LLVMModuleRef module,
                                                       const cairn_declarations *declarations,
-                                                      const struct cairn_capture *captures,
-                                                      size_t capture_count,
+                                                      const struct cairn_pc_section *wanted,
+                                                      size_t wanted_count,
                                                       struct cairn_error *error);
 
 /* Scans a module that becomes a module by itself, and embeds its declarations, if it has any, for

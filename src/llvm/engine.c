@@ -39,7 +39,7 @@ struct loaded {
     uint64_t number; /* cairn_module_number */
 };
 
-/* Invariants: the strings and captures in the options are copies. `loaded` holds at least the
+/* Invariants: the strings and PC sections in the options are copies. `loaded` holds at least the
  * modules that are not retired, unless `scope` is another than the engine. */
 struct cairn_engine {
     cairn_runtime *runtime;
@@ -300,9 +300,9 @@ static enum cairn_status compile(const cairn_engine *engine, cairn_loader *loade
     options.pc_section_count = 0; /* the objects' manifests name them */
     for (size_t i = 0; i < engine->module_count && status == CAIRN_OK; i++) {
         LLVMMemoryBufferRef object;
-        if (modules->capture_count > 0)
-            status = embed_declarations(engine->modules[i], NULL, modules->captures,
-                                        modules->capture_count, error);
+        if (modules->pc_section_count > 0)
+            status = embed_declarations(engine->modules[i], NULL, modules->pc_sections,
+                                        modules->pc_section_count, error);
         if (status != CAIRN_OK)
             break;
         options.features = features_of_vectors(engine->modules[i], machine_llvm(engine->machine));

@@ -7,17 +7,17 @@
 
 /* ---- Options ---- */
 
-/* Copies the captures, whose names are not NULL. Returns false if memory runs out. */
-static bool copy_captures(const struct cairn_capture *captures, size_t count, uint8_t address_bytes,
-                          const struct cairn_allocator *allocator,
-                          struct cairn_module_options *copy)
+/* Copies the PC sections, whose names are not NULL. Returns false if memory runs out. */
+static bool copy_pc_sections(const struct cairn_pc_section *pc_sections, size_t count,
+                             uint8_t address_bytes, const struct cairn_allocator *allocator,
+                             struct cairn_module_options *copy)
 {
-    struct cairn_capture *copies = memory_new(allocator, count, sizeof *copies);
-    copy->captures = copies;
-    copy->capture_count = copies == NULL ? 0 : count;
-    for (size_t i = 0; i < copy->capture_count; i++) {
-        const char *name = captures[i].section;
-        copies[i] = captures[i];
+    struct cairn_pc_section *copies = memory_new(allocator, count, sizeof *copies);
+    copy->pc_sections = copies;
+    copy->pc_section_count = copies == NULL ? 0 : count;
+    for (size_t i = 0; i < copy->pc_section_count; i++) {
+        const char *name = pc_sections[i].section;
+        copies[i] = pc_sections[i];
         copies[i].section = memory_copy_string(allocator, name, strlen(name));
         if (copies[i].section == NULL)
             return false;
@@ -32,23 +32,23 @@ enum cairn_status modules_copy_options(const struct cairn_module_options *option
                                        const struct cairn_allocator *allocator,
                                        struct cairn_module_options *copy, struct cairn_error *error)
 {
-    size_t count = options->capture_count;
+    size_t count = options->pc_section_count;
     if (options->name != NULL)
         name = options->name;
     *copy = *options;
-    copy->captures = NULL;
-    copy->capture_count = 0;
+    copy->pc_sections = NULL;
+    copy->pc_section_count = 0;
     copy->name = memory_copy_string(allocator, name, strlen(name));
-    if (count > 0 && options->captures == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "%zu captures of PC sections, but no array of them", count);
+    if (count > 0 && options->pc_sections == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "`pc_sections` is NULL, and there are %zu",
+                         count);
     for (size_t i = 0; i < count; i++)
-        if (options->captures[i].section == NULL)
-            return error_set(error, CAIRN_ERROR_ARGUMENT, i,
-                             "capture %zu of PC sections has no name", i);
-    if (copy->name == NULL ||
-        (count > 0 && !copy_captures(options->captures, count, address_bytes, allocator, copy)))
-        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a name and %zu captures",
+        if (options->pc_sections[i].section == NULL)
+            return error_set(error, CAIRN_ERROR_ARGUMENT, i, "`pc_sections[%zu].section` is NULL",
+                             i);
+    if (copy->name == NULL || (count > 0 && !copy_pc_sections(options->pc_sections, count,
+                                                              address_bytes, allocator, copy)))
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a name and %zu PC sections",
                          count);
     return CAIRN_OK;
 }
@@ -56,10 +56,10 @@ enum cairn_status modules_copy_options(const struct cairn_module_options *option
 void modules_release_options(const struct cairn_module_options *copy,
                              const struct cairn_allocator *allocator)
 {
-    for (size_t i = 0; i < copy->capture_count; i++)
-        memory_free_string(allocator, copy->captures[i].section);
-    memory_free(allocator, (struct cairn_capture *)(uintptr_t)copy->captures,
-                copy->capture_count * sizeof *copy->captures);
+    for (size_t i = 0; i < copy->pc_section_count; i++)
+        memory_free_string(allocator, copy->pc_sections[i].section);
+    memory_free(allocator, (struct cairn_pc_section *)(uintptr_t)copy->pc_sections,
+                copy->pc_section_count * sizeof *copy->pc_sections);
     memory_free_string(allocator, copy->name);
 }
 

@@ -11,9 +11,9 @@
 #include <cairn/llvm.h>
 #include <stdint.h>
 
-/* Copies the name, which is `name` if the host has chosen none, and the captures. In schemas that
- * leave the size of an address to the code model, sets it to `address_bytes`. On failure, `copy`
- * may be released. Errors: ARGUMENT, MEMORY. */
+/* Copies the name, which is `name` if the host has chosen none, and the PC sections. In schemas
+ * that leave the size of an address to the code model, sets it to `address_bytes`. On failure,
+ * `copy` may be released. Errors: ARGUMENT, MEMORY. */
 CAIRN_MUST_CHECK enum cairn_status modules_copy_options(const struct cairn_module_options *options,
                                                         const char *name, uint8_t address_bytes,
                                                         const struct cairn_allocator *allocator,

@@ -275,8 +275,8 @@ enum cairn_status program_compile(struct program *program, const struct program_
         return status;
     const struct cairn_embed_options embed = {.machine = machine_llvm(machine),
                                               .id_conflicts = options->id_conflicts,
-                                              .captures = options->captures,
-                                              .capture_count = options->capture_count};
+                                              .pc_sections = options->pc_sections,
+                                              .pc_section_count = options->pc_section_count};
     status = set_layout(module, machine, error);
     if (status == CAIRN_OK && options->passes != NULL)
         status = machine_run_passes(machine, module, options->passes, error);

@@ -41,8 +41,8 @@ struct program_options {
     const char *features;
     const char *passes; /* to run first, in the syntax of LLVM's command opt; NULL for none */
     enum cairn_id_conflicts id_conflicts;
-    const struct cairn_capture *captures; /* the PC sections to name in the manifest */
-    size_t capture_count;
+    const struct cairn_pc_section *pc_sections; /* the PC sections to name in the manifest */
+    size_t pc_section_count;
     void (*finding)(const struct cairn_finding *finding, void *user);
     void *user; /* of `finding` */
 };
