@@ -1,11 +1,12 @@
 /*
- * perf_map: names compiled code for Linux perf.
+ * perf_map: names compiled code for Linux perf, and for gdb.
  *
  *     cc perf_map.c $(pkg-config --cflags --libs cairn-llvm)
  *     perf record -e cpu-clock ./a.out
  *     perf report --stdio                    most samples are in `compute`
  *
- * With CAIRN_PERF_DUMP in place of CAIRN_PERF_MAP, perf also shows the code (cairn/debug.h).
+ * With CAIRN_PERF_DUMP in place of CAIRN_PERF_MAP, perf also shows the code (cairn/debug.h). If gdb
+ * stops the program, `backtrace` has the name, too.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -34,6 +35,7 @@ int main(void)
     struct cairn_error error;
     cairn_runtime *runtime;
     cairn_perf *perf;
+    cairn_debugger *debugger;
     cairn_engine *engine;
     const void *function;
     LLVMContextRef context = LLVMContextCreate();
@@ -45,6 +47,7 @@ int main(void)
         return fprintf(stderr, "perf_map: %s\n", message), 1;
     if (cairn_runtime_create(NULL, &runtime, &error) != CAIRN_OK ||
         cairn_perf_open(runtime, &perf_options, &perf, &error) != CAIRN_OK ||
+        cairn_debugger_attach(runtime, &debugger, &error) != CAIRN_OK ||
         cairn_engine_create(runtime, module, NULL, &engine, &error) != CAIRN_OK ||
         (function = cairn_engine_function(engine, "compute", &error)) == NULL)
         return fprintf(stderr, "perf_map: %s\n", error.message), 1;
@@ -52,7 +55,8 @@ int main(void)
            ((uint64_t(*)(uint64_t))(uintptr_t)function)(ROUNDS));
     cairn_engine_destroy(engine);
     LLVMContextDispose(context);
-    if (cairn_perf_close(perf, &error) != CAIRN_OK)
+    cairn_debugger_destroy(debugger);
+    if (cairn_perf_destroy(perf, &error) != CAIRN_OK)
         return fprintf(stderr, "perf_map: %s\n", error.message), 1;
     cairn_runtime_destroy(runtime);
     return 0;

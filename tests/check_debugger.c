@@ -71,7 +71,7 @@ static void tear_down(void)
 {
     for (int i = 0; i < ENTRIES; i++)
         cairn_entry_destroy(entries[i]);
-    cairn_debugger_detach(debugger);
+    cairn_debugger_destroy(debugger);
     cairn_runtime_destroy(runtime);
     ck_assert_uint_eq(list_length(), 0);
 }
@@ -84,7 +84,7 @@ static void attach_in_child(void)
     cairn_entry *entry = create_entry();
     ck_assert_uint_eq(list_length(), 1);
     cairn_entry_destroy(entry);
-    cairn_debugger_detach(own);
+    cairn_debugger_destroy(own);
     ck_assert_uint_eq(list_length(), 0);
 }
 
@@ -108,7 +108,7 @@ static void in_child(void (*work)(void))
 static void detach_parents_first(void)
 {
     ck_assert_uint_eq(list_length(), ENTRIES);
-    cairn_debugger_detach(debugger);
+    cairn_debugger_destroy(debugger);
     ck_assert_uint_eq(list_length(), 0);
     attach_in_child();
 }
@@ -116,7 +116,7 @@ static void detach_parents_first(void)
 static void detach_parents_last(void)
 {
     attach_in_child();
-    cairn_debugger_detach(debugger);
+    cairn_debugger_destroy(debugger);
     attach_in_child();
 }
 

@@ -51,7 +51,7 @@ static cairn_perf *open_perf(enum cairn_perf_format format)
 
 static void close_perf(cairn_perf *perf)
 {
-    ck_assert_ok(cairn_perf_close(perf, NULL));
+    ck_assert_ok(cairn_perf_destroy(perf, NULL));
     remove_folder();
 }
 
@@ -377,7 +377,7 @@ START_TEST(a_full_disk_is_reported_at_the_end)
     ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &none), 0);
     ck_assert_ok(cairn_exit_create(runtime, ignore_exit, NULL, &created, NULL));
     setrlimit(RLIMIT_FSIZE, &before);
-    ck_assert_int_eq(cairn_perf_close(perf, &error), CAIRN_ERROR_SYSTEM);
+    ck_assert_int_eq(cairn_perf_destroy(perf, &error), CAIRN_ERROR_SYSTEM);
     assert_says(&error, "could not be written");
     cairn_exit_destroy(created);
     remove_folder();
@@ -389,7 +389,7 @@ START_TEST(arguments_are_checked)
     cairn_perf *perf = NULL;
     ck_assert_int_eq(cairn_perf_open(NULL, NULL, &perf, NULL), CAIRN_ERROR_ARGUMENT);
     ck_assert_int_eq(cairn_perf_open(runtime, NULL, NULL, NULL), CAIRN_ERROR_ARGUMENT);
-    ck_assert_ok(cairn_perf_close(NULL, NULL));
+    ck_assert_ok(cairn_perf_destroy(NULL, NULL));
 }
 END_TEST
 

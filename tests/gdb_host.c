@@ -138,7 +138,7 @@ int main(int argc, char **argv)
     cairn_engine_destroy(engine);
     cairn_runtime_quiesce(own);
     code_is_freed();
-    cairn_debugger_detach(debugger);
+    cairn_debugger_destroy(debugger);
     cairn_runtime_destroy(own);
     LLVMContextDispose(own_context);
     return is_dual || (argc == 2 && strcmp(argv[1], "free") == 0) ? 0 : 1;

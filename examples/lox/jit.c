@@ -432,7 +432,7 @@ void jit_destroy(void)
         cairn_assumption_destroy(jit.assumptions[i]);
     cairn_exit_destroy(jit.exit);
     cairn_signature_destroy(jit.resume_signature);
-    cairn_perf_close(jit.perf, NULL);
+    cairn_perf_destroy(jit.perf, NULL);
     cairn_runtime_destroy(jit.runtime);
 }
 

@@ -4,7 +4,7 @@
  *
  *     cairn_perf_open(runtime, NULL, &perf, &error)          before code is loaded
  *     ...
- *     cairn_perf_close(perf, &error)
+ *     cairn_perf_destroy(perf, &error)
  *
  * NAMES. All code of a runtime has a name, also what Cairn itself has made:
  *
@@ -102,7 +102,7 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_perf_open(
 
 /** Stops writing, and frees `perf`. The files remain, for perf. NULL is allowed. Errors: SYSTEM
  *  (parts of the files could not be written; the message has the first reason). */
-CAIRN_API enum cairn_status cairn_perf_close(cairn_perf *perf, struct cairn_error *error);
+CAIRN_API enum cairn_status cairn_perf_destroy(cairn_perf *perf, struct cairn_error *error);
 
 typedef struct cairn_debugger cairn_debugger;
 
@@ -118,7 +118,7 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_debugger_attach(cairn_runtime
                                                                    struct cairn_error *error);
 
 /** Removes the runtime's code from gdb's list, and frees `debugger`. NULL is allowed. */
-CAIRN_API void cairn_debugger_detach(cairn_debugger *debugger);
+CAIRN_API void cairn_debugger_destroy(cairn_debugger *debugger);
 
 #ifdef __cplusplus
 }

@@ -309,7 +309,7 @@ enum cairn_status cairn_debugger_attach(cairn_runtime *runtime, cairn_debugger *
     return CAIRN_OK;
 }
 
-void cairn_debugger_detach(cairn_debugger *debugger)
+void cairn_debugger_destroy(cairn_debugger *debugger)
 {
     if (debugger == NULL)
         return;

@@ -297,7 +297,7 @@ enum cairn_status cairn_perf_open(cairn_runtime *runtime, const struct cairn_per
     return CAIRN_OK;
 }
 
-enum cairn_status cairn_perf_close(cairn_perf *perf, struct cairn_error *error)
+enum cairn_status cairn_perf_destroy(cairn_perf *perf, struct cairn_error *error)
 {
     uint8_t close_record[JITDUMP_CLOSE_BYTES];
     if (perf == NULL)
