@@ -68,9 +68,11 @@ enum cairn_status disassembler_create(enum cairn_architecture architecture,
                                       enum cairn_byte_order byte_order,
                                       struct disassembler **disassembler, struct cairn_error *error)
 {
-    const struct llvm_functions *llvm = find_llvm(error);
+    struct cairn_error reason;
+    const struct llvm_functions *llvm = find_llvm(&reason);
     if (llvm == NULL)
-        return CAIRN_ERROR_UNSUPPORTED;
+        return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0, "there is no disassembler: %s",
+                         reason.message);
     return llvm->disassembler_create(architecture, byte_order, disassembler, error);
 }
 
