@@ -160,32 +160,21 @@ END_TEST
 static void without_mremap(void *user)
 {
     (void)user;
-    const enum cairn_code_mode unasked[] = {CAIRN_CODE_MODE_AUTOMATIC, CAIRN_CODE_MODE_SINGLE};
     support_refuse(&no_mremap, 1);
     struct code_space *space;
     struct cairn_error error;
     size_t before = support_count_mappings();
-    for (int i = 0; i < 2; i++) {
-        support_expect(try_create(unasked[i], &space, &error) == CAIRN_ERROR_UNSUPPORTED);
-        support_expect(strstr(error.message, "CAIRN_CODE_MODE_TOGGLE") != NULL);
+    for (enum cairn_code_mode mode = 0; mode <= CAIRN_CODE_MODE_SINGLE; mode++) {
+        enum cairn_status status = try_create(mode, &space, &error);
+        support_expect(status == (mode == CAIRN_CODE_MODE_DUAL ? CAIRN_ERROR_UNSUPPORTED
+                                                               : CAIRN_ERROR_SYSTEM));
         support_expect(error.system_error == EPERM);
         support_expect(space == NULL);
     }
     support_expect(support_count_mappings() <= before + 1);
-    support_expect(try_create(CAIRN_CODE_MODE_DUAL, &space, &error) == CAIRN_ERROR_UNSUPPORTED);
-    expect_mode(CAIRN_CODE_MODE_TOGGLE, CAIRN_CODE_MODE_TOGGLE, "");
 }
 
-START_TEST(toggling_serves_where_pages_cannot_move_only_if_it_is_asked_for)
-{
-    support_in_child(without_mremap, NULL);
-}
-END_TEST
-
-START_TEST(toggling_can_be_asked_for_anywhere)
-{
-    expect_mode(CAIRN_CODE_MODE_TOGGLE, CAIRN_CODE_MODE_TOGGLE, "");
-}
+START_TEST(no_mode_serves_where_pages_cannot_move) { support_in_child(without_mremap, NULL); }
 END_TEST
 
 static void without_execution(void *user)
@@ -346,8 +335,8 @@ static void read_implies_exec(void *user)
     struct code_space *other;
     struct cairn_error error;
     const enum cairn_code_mode modes[] = {CAIRN_CODE_MODE_AUTOMATIC, CAIRN_CODE_MODE_DUAL,
-                                          CAIRN_CODE_MODE_SINGLE, CAIRN_CODE_MODE_TOGGLE};
-    for (int i = 0; i < 4; i++) {
+                                          CAIRN_CODE_MODE_SINGLE};
+    for (int i = 0; i < 3; i++) {
         support_expect(try_create(modes[i], &other, &error) == CAIRN_ERROR_UNSUPPORTED);
         support_expect(strstr(error.message, "READ_IMPLIES_EXEC") != NULL);
     }
@@ -444,7 +433,7 @@ static void with_little_locked_memory(void *user)
     }
     struct code_space *space;
     struct cairn_error error;
-    for (enum cairn_code_mode mode = CAIRN_CODE_MODE_AUTOMATIC; mode <= CAIRN_CODE_MODE_TOGGLE;
+    for (enum cairn_code_mode mode = CAIRN_CODE_MODE_AUTOMATIC; mode <= CAIRN_CODE_MODE_SINGLE;
          mode++) {
         support_expect(try_create(mode, &space, &error) != CAIRN_OK);
         support_expect(strstr(error.message, "RLIMIT_MEMLOCK") != NULL);
@@ -847,14 +836,11 @@ static void unload_apart(struct apart *apart)
     code_space_destroy(apart->space);
 }
 
-static const enum cairn_code_mode locking_modes[] = {CAIRN_CODE_MODE_SINGLE,
-                                                     CAIRN_CODE_MODE_TOGGLE};
-
 START_TEST(free_pages_between_written_ones_stay_without_access)
 {
     size_t page_size = (size_t)sysconf(_SC_PAGESIZE);
     struct apart apart;
-    code_block_destroy(load_apart(&apart, locking_modes[_i]));
+    code_block_destroy(load_apart(&apart, CAIRN_CODE_MODE_SINGLE));
     for (int value = 2; value < 10; value++) {
         ck_assert_ok(write_both(&apart, value));
         expect_both(&apart, value);
@@ -869,7 +855,7 @@ START_TEST(writes_around_a_module_that_is_being_loaded_leave_it_alone)
 {
     size_t page_size = (size_t)sysconf(_SC_PAGESIZE);
     struct apart apart;
-    struct code_block *block = load_apart(&apart, locking_modes[_i]);
+    struct code_block *block = load_apart(&apart, CAIRN_CODE_MODE_SINGLE);
     for (int value = 2; value < 10; value++) {
         ck_assert_ok(write_both(&apart, value));
         expect_both(&apart, value);
@@ -1050,7 +1036,7 @@ static void little_address_space(void *user)
     limit(RLIMIT_AS, 200 << 20);
     struct code_space *space;
     struct cairn_error error;
-    for (enum cairn_code_mode mode = CAIRN_CODE_MODE_AUTOMATIC; mode <= CAIRN_CODE_MODE_TOGGLE;
+    for (enum cairn_code_mode mode = CAIRN_CODE_MODE_AUTOMATIC; mode <= CAIRN_CODE_MODE_SINGLE;
          mode++) {
         support_expect(try_create(mode, &space, &error) != CAIRN_OK);
         support_expect(strstr(error.message, "RLIMIT_AS") != NULL);
@@ -1142,7 +1128,7 @@ static void creation_refused_from_every_call_on(void *user)
     (void)user;
     if (!support_watch_calls(calls, CALLS))
         return;
-    for (enum cairn_code_mode mode = CAIRN_CODE_MODE_AUTOMATIC; mode <= CAIRN_CODE_MODE_TOGGLE;
+    for (enum cairn_code_mode mode = CAIRN_CODE_MODE_AUTOMATIC; mode <= CAIRN_CODE_MODE_SINGLE;
          mode++) {
         size_t made = SIZE_MAX;
         for (size_t granted = 0; granted < made; granted++) {
@@ -1178,8 +1164,7 @@ int main(void)
     tcase_add_test(tests, kernels_without_executable_memory_files_are_served);
     tcase_add_test(tests, single_mode_serves_where_no_pages_are_shared);
     tcase_add_test(tests, single_mode_serves_kernels_that_always_unmap);
-    tcase_add_test(tests, toggling_serves_where_pages_cannot_move_only_if_it_is_asked_for);
-    tcase_add_test(tests, toggling_can_be_asked_for_anywhere);
+    tcase_add_test(tests, no_mode_serves_where_pages_cannot_move);
     tcase_add_test(tests, no_execution_is_an_error);
     tcase_add_test(tests, no_address_space_is_an_error);
     tcase_add_test(tests, limit_of_file_sizes_ends_no_process);
@@ -1207,8 +1192,8 @@ int main(void)
         tcase_add_loop_test(tests, limits_below_current_use_lose_no_page, 0, 4);
         tcase_add_test(tests, limit_of_address_space_is_named);
     }
-    tcase_add_loop_test(tests, free_pages_between_written_ones_stay_without_access, 0, 2);
-    tcase_add_loop_test(tests, writes_around_a_module_that_is_being_loaded_leave_it_alone, 0, 2);
+    tcase_add_test(tests, free_pages_between_written_ones_stay_without_access);
+    tcase_add_test(tests, writes_around_a_module_that_is_being_loaded_leave_it_alone);
     if (!support_is_sanitized())
         tcase_add_test(tests, write_that_is_refused_half_way_is_undone);
     tcase_add_test(tests, changes_leave_memory_of_other_threads_alone);

@@ -236,9 +236,6 @@ START_TEST(nor_while_spaces_are_made_and_tested)
 }
 END_TEST
 
-START_TEST(nor_where_protection_is_toggled) { watch_while_working(CAIRN_CODE_MODE_TOGGLE); }
-END_TEST
-
 START_TEST(the_watch_counts_what_happens)
 {
     ck_assert(!support_any_writable_executable());
@@ -424,7 +421,6 @@ int main(void)
     if (!support_is_emulated()) {
         tcase_add_test(tests, running_threads_see_whole_patches_of_fresh_pages);
         tcase_add_test(tests, nor_while_spaces_are_made_and_tested);
-        tcase_add_test(tests, nor_where_protection_is_toggled);
         tcase_add_test(tests, patching_adds_no_mappings_on_kernels_that_always_unmap);
     }
     suite_add_tcase(suite, tests);

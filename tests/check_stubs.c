@@ -18,11 +18,6 @@
 
 enum { SELF_TEST_BYTES = 64, MANY = 10000, MAPPINGS_MORE = 8 };
 
-/* All modes; `support_modes` has those in which patches are safe while threads run. */
-static const enum cairn_code_mode modes[] = {CAIRN_CODE_MODE_SINGLE, CAIRN_CODE_MODE_TOGGLE,
-                                             CAIRN_CODE_MODE_DUAL};
-static int mode_count(void) { return support_mode_count() == 1 ? 2 : 3; }
-
 static size_t page_size(void) { return (size_t)sysconf(_SC_PAGESIZE); }
 
 /* ---- Stubs that return a number ---- */
@@ -75,7 +70,7 @@ static size_t code_bytes(struct code_space *space) { return support_statistics(s
 
 START_TEST(a_stub_is_executed_and_found_by_its_owner_only)
 {
-    struct code_space *space = support_space(modes[_i], 64 * page_size(), 1);
+    struct code_space *space = support_space(support_modes[_i], 64 * page_size(), 1);
     struct code_stub *stub = add(space, 7, &owner_a);
     ck_assert_int_eq(call(stub), 7);
     ck_assert_str_eq(support_protection((const void *)(uintptr_t)stub->address), "r-x");
@@ -91,7 +86,7 @@ END_TEST
 
 START_TEST(a_stub_without_owner_is_not_found)
 {
-    struct code_space *space = support_space(modes[_i], 64 * page_size(), 1);
+    struct code_space *space = support_space(support_modes[_i], 64 * page_size(), 1);
     struct code_stub *stub = add(space, 7, NULL);
     ck_assert_int_eq(call(stub), 7);
     ck_assert_ptr_null(code_space_find_stub_owner(space, stub->address));
@@ -103,7 +98,7 @@ END_TEST
 
 START_TEST(a_retired_stub_stays_until_a_grace_period_has_ended)
 {
-    struct code_space *space = support_space(modes[_i], 64 * page_size(), 1);
+    struct code_space *space = support_space(support_modes[_i], 64 * page_size(), 1);
     struct code_stub *kept = add(space, 6, NULL);
     struct code_stub *stub = add(space, 7, &owner_a);
     uint64_t address = stub->address;
@@ -130,7 +125,7 @@ START_TEST(retiring_a_stub_twice_frees_it_once)
 {
     struct support_allocator counts = {0};
     const struct code_space_options options = {
-        .arch = arch_host(), .allocator = support_counting(&counts), .mode = modes[_i]};
+        .arch = arch_host(), .allocator = support_counting(&counts), .mode = support_modes[_i]};
     struct code_space *space;
     ck_assert_ok(code_space_create(&options, &space, NULL));
     size_t bytes = counts.outstanding_bytes;
@@ -147,18 +142,16 @@ START_TEST(retiring_a_stub_twice_frees_it_once)
 }
 END_TEST
 
-/* In toggle mode, a thread must not execute a page while a stub is written to it. */
-START_TEST(stubs_share_pages_except_in_toggle_mode)
+START_TEST(stubs_share_pages)
 {
     enum { STUBS = 20 };
-    struct code_space *space = support_space(modes[_i], 64 * page_size(), 1);
+    struct code_space *space = support_space(support_modes[_i], 64 * page_size(), 1);
     struct code_stub *stubs[STUBS];
     for (int i = 0; i < STUBS; i++)
         stubs[i] = add(space, i, &owner_a);
     for (int i = 0; i < STUBS; i++)
         ck_assert_int_eq(call(stubs[i]), i);
-    size_t pages = modes[_i] == CAIRN_CODE_MODE_TOGGLE ? STUBS : 1;
-    ck_assert_uint_eq(code_bytes(space), pages * page_size());
+    ck_assert_uint_eq(code_bytes(space), page_size());
     for (int i = 0; i < STUBS; i++)
         code_stub_free(stubs[i]);
     ck_assert_uint_eq(code_bytes(space), 0);
@@ -168,7 +161,7 @@ END_TEST
 
 START_TEST(a_stub_of_a_block_is_in_the_block_s_slab)
 {
-    struct code_space *space = support_space(modes[_i], 4 * page_size(), 0);
+    struct code_space *space = support_space(support_modes[_i], 4 * page_size(), 0);
     uint8_t *first, *second;
     struct code_block *block =
         support_loaded(space, 3 * page_size() / SUPPORT_FUNCTION_BYTES, 1, &first);
@@ -190,7 +183,7 @@ END_TEST
 START_TEST(a_slab_is_added_when_all_are_full)
 {
     enum { SLABS = 3 };
-    struct code_space *space = support_space(modes[_i], page_size(), 0);
+    struct code_space *space = support_space(support_modes[_i], page_size(), 0);
     static struct code_stub *stubs[SLABS * (64 << 10) / SELF_TEST_BYTES];
     size_t count = 0;
     while (support_statistics(space).slab_count < SLABS) {
@@ -208,7 +201,7 @@ END_TEST
 
 START_TEST(a_full_space_refuses_stubs_until_some_are_freed)
 {
-    struct code_space *space = support_space(modes[_i], page_size(), 1);
+    struct code_space *space = support_space(support_modes[_i], page_size(), 1);
     static struct code_stub *stubs[(64 << 10) / SELF_TEST_BYTES];
     struct code_stub *none = NULL;
     struct cairn_error error;
@@ -218,7 +211,7 @@ START_TEST(a_full_space_refuses_stubs_until_some_are_freed)
         count++;
     ck_assert_int_eq(status, CAIRN_ERROR_FULL);
     ck_assert_ptr_nonnull(strstr(error.message, "slab_size"));
-    size_t most = modes[_i] == CAIRN_CODE_MODE_TOGGLE ? 1 : page_size() / SELF_TEST_BYTES;
+    size_t most = page_size() / SELF_TEST_BYTES;
     ck_assert(count == most || count == most - 1); /* units_take may miss the last one */
     ck_assert_int_eq(try_to_add(space, NULL, 7, &owner_a, &none, NULL), CAIRN_ERROR_FULL);
     ck_assert_ptr_null(none);
@@ -240,7 +233,7 @@ START_TEST(a_stub_without_memory_leaves_nothing)
         const struct code_space_options options = {.arch = arch_host(),
                                                    .allocator = support_counting(&counts),
                                                    .slab_size = page_size(),
-                                                   .mode = modes[_i]};
+                                                   .mode = support_modes[_i]};
         struct code_space *space;
         struct code_stub *stub = NULL;
         uint8_t *code;
@@ -282,7 +275,7 @@ static enum cairn_status refuse_later(struct code_stub *stub, void *user, uint8_
 
 START_TEST(a_stub_that_cannot_be_encoded_leaves_nothing)
 {
-    struct code_space *space = support_space(modes[_i], 64 * page_size(), 1);
+    struct code_space *space = support_space(support_modes[_i], 64 * page_size(), 1);
     for (int calls = 0; calls <= 1; calls++) {
         int made = 1 - calls;
         const struct code_stub_request request = {.encode = refuse_later,
@@ -318,11 +311,11 @@ static void refuse_barrier(void *user)
 
 START_TEST(addresses_are_used_again_only_after_a_barrier)
 {
-    struct code_space *space = support_space(modes[_i], 0, 1);
+    struct code_space *space = support_space(support_modes[_i], 0, 1);
     bool has_barrier = code_space_can_synchronise(space);
     code_space_destroy(space);
     if (has_barrier && support_can_refuse())
-        support_in_child(refuse_barrier, (void *)&modes[_i]);
+        support_in_child(refuse_barrier, (void *)&support_modes[_i]);
 }
 END_TEST
 
@@ -364,7 +357,7 @@ static void refuse_from_every_call_on(void *user)
 START_TEST(refusals_from_any_call_on_leave_no_stub)
 {
     if (!support_is_emulated())
-        support_in_child(refuse_from_every_call_on, (void *)&modes[_i]);
+        support_in_child(refuse_from_every_call_on, (void *)&support_modes[_i]);
 }
 END_TEST
 
@@ -617,12 +610,12 @@ int main(void)
 {
     Suite *suite = suite_create("stubs");
     TCase *stubs = tcase_create("stubs");
-    int count = mode_count();
+    int count = support_mode_count();
     tcase_add_loop_test(stubs, a_stub_is_executed_and_found_by_its_owner_only, 0, count);
     tcase_add_loop_test(stubs, a_stub_without_owner_is_not_found, 0, count);
     tcase_add_loop_test(stubs, a_retired_stub_stays_until_a_grace_period_has_ended, 0, count);
     tcase_add_loop_test(stubs, retiring_a_stub_twice_frees_it_once, 0, count);
-    tcase_add_loop_test(stubs, stubs_share_pages_except_in_toggle_mode, 0, count);
+    tcase_add_loop_test(stubs, stubs_share_pages, 0, count);
     tcase_add_loop_test(stubs, a_stub_of_a_block_is_in_the_block_s_slab, 0, count);
     tcase_add_loop_test(stubs, a_slab_is_added_when_all_are_full, 0, count);
     tcase_add_loop_test(stubs, a_full_space_refuses_stubs_until_some_are_freed, 0, count);
@@ -633,12 +626,11 @@ int main(void)
     suite_add_tcase(suite, stubs);
     TCase *many = tcase_create("many");
     tcase_set_timeout(many, 120);
-    int safe = support_mode_count();
     tcase_add_loop_test(many, ten_thousand_stubs_of_random_sizes_add_no_mappings_and_leave_nothing,
-                        0, safe);
-    tcase_add_loop_test(many, ten_thousand_exits_add_no_mappings_and_leave_nothing, 0, safe);
-    tcase_add_loop_test(many, ten_thousand_closures_add_no_mappings_and_leave_nothing, 0, safe);
-    tcase_add_loop_test(many, exits_and_closures_are_in_no_module, 0, safe);
+                        0, count);
+    tcase_add_loop_test(many, ten_thousand_exits_add_no_mappings_and_leave_nothing, 0, count);
+    tcase_add_loop_test(many, ten_thousand_closures_add_no_mappings_and_leave_nothing, 0, count);
+    tcase_add_loop_test(many, exits_and_closures_are_in_no_module, 0, count);
     suite_add_tcase(suite, many);
     return support_main(suite);
 }

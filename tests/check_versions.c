@@ -80,10 +80,8 @@ static int64_t call(const cairn_entry *entry, int64_t x)
 
 START_TEST(calls_reach_the_version_that_was_installed_last)
 {
-    static const enum cairn_code_mode modes[] = {CAIRN_CODE_MODE_DUAL, CAIRN_CODE_MODE_SINGLE,
-                                                 CAIRN_CODE_MODE_TOGGLE};
-    for (size_t i = (size_t)site_first_mode(); i < sizeof modes / sizeof *modes; i++) {
-        create_runtime(modes[i]);
+    for (int i = site_first_mode(); i < SITE_MODES; i++) {
+        create_runtime(site_modes[i]);
         cairn_entry *entry = create_entry(3);
         cairn_entry *other = create_entry(9);
         const void *target = cairn_entry_target(entry);

@@ -4,8 +4,8 @@
  *
  *     inspected MODE [damage]
  *
- * MODE is what it does until its standard input ends: "dual", "single" or "toggle" (nothing, with
- * code of that mode), "patching", "churning" (loads and retires modules), "forking" (a child
+ * MODE is what it does until its standard input ends: "dual" or "single" (nothing, with code of
+ * that mode), "patching", "churning" (loads and retires modules), "forking" (a child
  * patches its copy), "two" (runtimes), "version", "empty" or "order" (descriptors that are not
  * valid), or what is damaged in the runtime's structures. It prints a line when it is ready: the
  * addresses of the site and of the two targets, and the process to be inspected.
@@ -232,9 +232,7 @@ static enum cairn_code_mode code_mode(const char *mode)
 {
     if (strcmp(mode, "dual") == 0)
         return CAIRN_CODE_MODE_DUAL;
-    if (strcmp(mode, "single") == 0)
-        return CAIRN_CODE_MODE_SINGLE;
-    return strcmp(mode, "toggle") == 0 ? CAIRN_CODE_MODE_TOGGLE : CAIRN_CODE_MODE_AUTOMATIC;
+    return strcmp(mode, "single") == 0 ? CAIRN_CODE_MODE_SINGLE : CAIRN_CODE_MODE_AUTOMATIC;
 }
 
 int main(int argc, char **argv)

@@ -28,7 +28,6 @@ static const char *mode_name(uint32_t mode)
         [CAIRN_CODE_MODE_AUTOMATIC] = "automatic",
         [CAIRN_CODE_MODE_DUAL] = "dual",
         [CAIRN_CODE_MODE_SINGLE] = "single",
-        [CAIRN_CODE_MODE_TOGGLE] = "toggle",
     };
     return mode < sizeof names / sizeof *names ? names[mode] : "unknown";
 }

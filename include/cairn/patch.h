@@ -15,8 +15,8 @@
  * Any number of threads may execute a managed site, be interrupted in it, or have pending calls
  * from it. Each execution does exactly the old thing or exactly the new thing. When a synchronised
  * change (CAIRN_SYNC) has returned, executions that start afterwards do the new thing. Pending
- * calls return to where they were made. No executing thread blocks, traps or spins, except with
- * code that toggles its protection (cairn/runtime.h). If a change fails, every site of it does what
+ * calls return to where they were made. No executing thread blocks, traps or spins. If a change
+ * fails, every site of it does what
  * it would do without the change: what it did before, or what other changes have made of it
  * meanwhile. A list of changes is atomic for each site, not across sites.
  *
@@ -184,8 +184,8 @@ enum cairn_strength {
  * makes one, with a lock, the first two times that it gets such a target, for calls and for jumps,
  * and when more threads than ever before change it at the same time. (2) In a forked
  * child, until cairn_runtime_after_fork has returned OK, a change may give the code around the site
- * its second view. With a single mapping, and with code that
- * toggles its protection, a change takes a lock and makes system calls.
+ * its second view. With a single mapping, a change takes a
+ * lock and makes system calls.
  *
  * Errors before the first write:
  * ARGUMENT: the target is NULL; there is no site; the strength is invalid.

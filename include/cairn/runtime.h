@@ -83,19 +83,14 @@ extern "C" {
 
 /** How code memory is mapped. In no mode is a page writable and executable at once. */
 enum cairn_code_mode {
-    /** DUAL if a self-test shows that it works on this machine, otherwise SINGLE; never TOGGLE. */
+    /** DUAL if a self-test shows that it works on this machine, otherwise SINGLE. */
     CAIRN_CODE_MODE_AUTOMATIC = 0,
     /** Two views of one memory file: code is executed in one, and patches are written through the
      *  other. */
     CAIRN_CODE_MODE_DUAL = 1,
     /** One mapping: a page that is patched is replaced by a changed copy. A patch takes
      *  microseconds, not nanoseconds, and is as safe for running threads. */
-    CAIRN_CODE_MODE_SINGLE = 2,
-    /** One mapping: a page is not executable while it is patched. For systems on which the other
-     *  modes do not work, and for hosts that select it. No thread may execute a page of code while
-     * a site in it is patched: the thread would get SIGSEGV. If the system refuses to make the page
-     *  executable again, its code is lost. */
-    CAIRN_CODE_MODE_TOGGLE = 3
+    CAIRN_CODE_MODE_SINGLE = 2
 };
 
 /** Options for creating a runtime. All zero is the default. */
@@ -121,11 +116,10 @@ typedef struct cairn_runtime cairn_runtime;
 /**
  * Creates a runtime. `options` NULL means all zero. The caller owns one reference to `*runtime`.
  *
- * Errors: ARGUMENT, MEMORY, SYSTEM. UNSUPPORTED: the selected mode does not work on this machine;
- * no mode except TOGGLE works, and it was not selected; the thread's personality has
- * READ_IMPLIES_EXEC, which makes writable memory executable; `protects_writes` is set, and there is
- * no memory protection key or no dual mapping; or Cairn has no patching for the host's
- * architecture.
+ * Errors: ARGUMENT, MEMORY, SYSTEM. UNSUPPORTED: DUAL was selected and does not work on this
+ * machine; the thread's personality has READ_IMPLIES_EXEC, which makes writable memory executable;
+ * `protects_writes` is set, and there is no memory protection key or no dual mapping; or Cairn has
+ * no patching for the host's architecture.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_runtime_create(
     const struct cairn_runtime_options *options, cairn_runtime **runtime,

@@ -170,21 +170,21 @@ static enum cairn_status for_each_run(const struct change *change, code_change_s
     return status;
 }
 
-static enum cairn_status prepare(const struct change *change, size_t *prepared,
-                                 struct cairn_error *error)
+static enum cairn_status prepare(const struct change *change, struct cairn_error *error)
 {
     const struct code_change_steps *steps = change->space->map->steps;
+    size_t prepared;
     for (size_t i = 0; steps->begin != NULL && i < change->run_count; i++) {
         enum cairn_status status = steps->begin(change->runs[i].slab, error);
         if (status != CAIRN_OK)
             return status;
     }
-    return for_each_run(change, steps->prepare, prepared, error);
+    return for_each_run(change, steps->prepare, &prepared, error);
 }
 
 static void write_contents(const struct change *change, const struct run *run)
 {
-    uint8_t *contents = map_contents(run->slab, run->offset);
+    uint8_t *contents = run->slab->alias + run->offset;
     struct code_write write;
     for (size_t i = 0; i < change->count; i++) {
         if (!change->source(change->user, i, &write) || code_block_slab(write.block) != run->slab)
@@ -198,8 +198,8 @@ static void write_contents(const struct change *change, const struct run *run)
 static enum cairn_status change_runs(struct change *change, struct cairn_error *error)
 {
     const struct code_change_steps *steps = change->space->map->steps;
-    size_t prepared = 0, sealed, placed = 0, moved = 0;
-    enum cairn_status status = prepare(change, &prepared, error);
+    size_t sealed, placed = 0, moved = 0;
+    enum cairn_status status = prepare(change, error);
     if (status == CAIRN_OK && change->run_count > 1)
         status = keep_old(change, error);
     for (size_t i = 0; status == CAIRN_OK && i < change->run_count; i++)
@@ -209,8 +209,6 @@ static enum cairn_status change_runs(struct change *change, struct cairn_error *
     if (status == CAIRN_OK)
         status = for_each_run(change, steps->place, &placed, error);
     if (status != CAIRN_OK) {
-        for (size_t i = placed; steps->abandon != NULL && i < prepared; i++)
-            steps->abandon(change->runs[i].slab, change->runs[i].offset, change->runs[i].size);
         struct cairn_error failure;
         if (put_back(change, placed, &moved, &failure) != CAIRN_OK && error != NULL)
             *error = failure;

@@ -63,11 +63,6 @@ void map_copy_words(uint8_t *destination, const uint8_t *source, size_t size)
         to[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
 }
 
-uint8_t *map_contents(const struct code_slab *slab, size_t offset)
-{
-    return (slab->map->mode == CAIRN_CODE_MODE_TOGGLE ? slab->base : slab->alias) + offset;
-}
-
 /* ---- The test ---- */
 
 /* The function uses neither TOC nor environment, so its descriptor needs only the entry. The

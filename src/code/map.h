@@ -4,10 +4,8 @@
  *   dual_file    dual mapping: two views of a memory file
  *   dual_shared  dual mapping: two views of shared anonymous pages, if memory files are refused
  *   single       single mapping: pages are replaced by changed copies
- *   toggle       toggle mode: pages are not executable while they are written
  *
- * Toggle mode is used only on request, because a thread that executes a page while it is written
- * faults. Data pages are the same in all modes, and only the slab deals with them.
+ * Data pages are the same in all modes, and only the slab deals with them.
  *
  * Limits of a process (tests/check_code_system.c):
  *  - RLIMIT_FSIZE below a slab's size, no file descriptor left, vm.memfd_noexec: shared anonymous
@@ -81,18 +79,15 @@ typedef enum cairn_status code_change_step(struct code_slab *slab, size_t offset
                                            struct cairn_error *error);
 
 /*
- * `begin` is called for each slab before the first run, and `end` after the last run was placed or
- * abandoned. `prepare` and `seal` do everything that may fail for lack of a resource; only `place`
- * is visible to running threads. Between `prepare` and `seal`, the pages' new contents are at
- * `map_contents`. If a step fails, `abandon` is called for every run that was prepared and not
- * placed. A step that has nothing to do is NULL, except `prepare` and `place`.
+ * `begin` is called for each slab before the first run, and `end` after the last one. `prepare` and
+ * `seal` do everything that may fail for lack of a resource; only `place` is visible to running
+ * threads. Between `prepare` and `seal`, the pages' new contents are in the workshop.
  */
 struct code_change_steps {
     enum cairn_status (*begin)(struct code_slab *slab, struct cairn_error *error);
     code_change_step *prepare;
     code_change_step *seal;
     code_change_step *place;
-    void (*abandon)(struct code_slab *slab, size_t offset, size_t size);
     void (*end)(struct code_slab *slab);
 };
 
@@ -101,14 +96,9 @@ struct code_change_steps {
 enum cairn_status map_test(struct code_slab *slab, const struct cairn_arch *arch,
                            struct cairn_error *error);
 
-/* Returns the address at which pages of code get their new contents: in the workshop, or in place
- * in toggle mode. */
-uint8_t *map_contents(const struct code_slab *slab, size_t offset);
-
 extern const struct code_map code_map_dual_file;
 extern const struct code_map code_map_dual_shared;
 extern const struct code_map code_map_single;
-extern const struct code_map code_map_toggle;
 
 /* Makes profilers see the slab's code as anonymous memory, and be told when it appears: in dual
  * mapping, if the slab has no code yet. Does nothing otherwise. Errors: SYSTEM. */

@@ -29,10 +29,6 @@
  * end would be part of the free space next to it, where mappings of any size fit, such as a new
  * thread's stack.
  *
- * Toggle mode is for machines on which pages cannot be moved, and is used only on request: pages
- * are not executable while they are written. A thread that executes one in the meantime gets
- * SIGSEGV. So does every thread if the system then refuses to make the page executable again.
- *
  * Source: mremap(2); Linux, mm/mremap.c, mm/vma.c (is_mergeable_anon_vma).
  *
  * SPDX-License-Identifier: MIT
@@ -51,21 +47,15 @@ enum {
     RESERVED = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE
 };
 
-static enum cairn_status close_code(struct code_slab *slab, size_t offset, size_t size,
-                                    struct cairn_error *error)
+static enum cairn_status close_pages(struct code_slab *slab, enum page_use use, size_t offset,
+                                     size_t size, struct cairn_error *error)
 {
     uint8_t *code = slab->base + offset;
+    (void)use; /* always code */
     arch_host_code_written(code, code, size);
     if (mprotect(code, size, READ_EXECUTE) == 0)
         return CAIRN_OK;
     return error_set_system(error, errno, "cannot make %zu bytes of code executable", size);
-}
-
-static enum cairn_status close_pages(struct code_slab *slab, enum page_use use, size_t offset,
-                                     size_t size, struct cairn_error *error)
-{
-    (void)use; /* always code */
-    return close_code(slab, offset, size, error);
 }
 
 /* ---- Writing in steps ---- */
@@ -83,13 +73,11 @@ static enum cairn_status write_run(struct code_slab *slab, size_t offset, const 
         status = steps->prepare(slab, first, run, error);
     if (status != CAIRN_OK)
         return status;
-    map_store(map_contents(slab, offset), bytes, size);
+    map_store(slab->alias + offset, bytes, size);
     if (steps->seal != NULL)
         status = steps->seal(slab, first, run, error);
     if (status == CAIRN_OK)
         status = steps->place(slab, first, run, error);
-    if (status != CAIRN_OK && steps->abandon != NULL)
-        steps->abandon(slab, first, run);
     if (steps->end != NULL)
         steps->end(slab);
     return status;
@@ -328,45 +316,4 @@ const struct code_map code_map_single = {
     .close_pages = close_pages,
     .write = write_run,
     .steps = &workshop_steps,
-};
-
-/* ---- Toggling ---- */
-
-static enum cairn_status make_writable(struct code_slab *slab, size_t offset, size_t size,
-                                       struct cairn_error *error)
-{
-    enum cairn_status status = map_check_personality(error);
-    if (status != CAIRN_OK || mprotect(slab->base + offset, size, READ_WRITE) == 0)
-        return status;
-    return error_set_system(error, errno, "cannot make %zu bytes of code writable", size);
-}
-
-static enum cairn_status make_executable(struct code_slab *slab, size_t offset, size_t size,
-                                         struct cairn_error *error)
-{
-    enum cairn_status status = close_code(slab, offset, size, error);
-    if (status == CAIRN_OK)
-        reserve_free_pages(slab, offset, size);
-    return status;
-}
-
-static void make_executable_again(struct code_slab *slab, size_t offset, size_t size)
-{
-    if (mprotect(slab->base + offset, size, READ_EXECUTE) == 0)
-        reserve_free_pages(slab, offset, size);
-}
-
-static const struct code_change_steps toggle_steps = {
-    .prepare = make_writable,
-    .place = make_executable,
-    .abandon = make_executable_again,
-};
-
-const struct code_map code_map_toggle = {
-    .name = "pages whose protection is toggled",
-    .mode = CAIRN_CODE_MODE_TOGGLE,
-    .open_pages = make_writable,
-    .close_pages = close_pages,
-    .write = write_run,
-    .steps = &toggle_steps,
 };

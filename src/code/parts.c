@@ -20,14 +20,6 @@ uint32_t parts_unit_count(const struct code_slab *slab)
     return (uint32_t)slab->page_count * page_units(slab);
 }
 
-/* Returns the number of units of a part. */
-static uint32_t part_units(const struct code_slab *slab, enum page_use use, size_t size)
-{
-    if (use == PAGES_FOR_CODE && slab->map->mode == CAIRN_CODE_MODE_TOGGLE)
-        size = (size + slab->page_size - 1) & ~(slab->page_size - 1);
-    return units_for(size);
-}
-
 /* Takes a part of pages that are added. The pages are aligned, so the part is. */
 static enum cairn_status take_from_pages(struct code_slab *slab, enum page_use use, uint32_t count,
                                          size_t *offset, bool *found, struct cairn_error *error)
@@ -50,7 +42,7 @@ enum cairn_status parts_take(struct code_slab *slab, enum page_use use, size_t s
     *found = false;
     if (size > slab->size)
         return CAIRN_OK;
-    uint32_t count = part_units(slab, use, size);
+    uint32_t count = units_for(size);
     if (!units_take(&slab->parts[use], count, units_for(alignment), &first))
         return take_from_pages(slab, use, count, offset, found, error);
     *offset = (size_t)first * PART_UNIT_BYTES;
@@ -87,8 +79,7 @@ void parts_give(struct code_slab *slab, enum page_use use, size_t offset, size_t
     size_t end = offset + size;
     if (use == PAGES_FOR_CODE)
         slab->has_released_code = true;
-    units_give(&slab->parts[use], (uint32_t)(offset / PART_UNIT_BYTES),
-               part_units(slab, use, size));
+    units_give(&slab->parts[use], (uint32_t)(offset / PART_UNIT_BYTES), units_for(size));
     release_pages(slab, use, offset / slab->page_size,
                   (end + slab->page_size - 1) / slab->page_size);
 }

@@ -5,8 +5,7 @@
  * its own: parts of one page may belong to different modules and stubs, and are released one by
  * one. Pages are added to the parts when no run of free units fits. A page whose units are all free
  * again is released. So everything of one use in a slab, in pages and in parts, shares one set of
- * pages. In toggle mode, a thread must not execute a page while it is written, so each part of code
- * has separate pages.
+ * pages.
  *
  * Invariant: a unit is free in `slab->parts` of a use only if its page is in use for it.
  *

@@ -49,7 +49,7 @@ struct code_slab {
     struct code_slab *next;
     const struct code_map *map;
     uint8_t *base;  /* start of the executed view */
-    uint8_t *alias; /* dual: the written view; single: the workshop; toggle: NULL */
+    uint8_t *alias; /* dual mapping: the written view; single mapping: the workshop */
     size_t size;
     size_t page_size;
     size_t page_count;

@@ -31,7 +31,7 @@ static enum cairn_status check_options(const struct code_space_options *options,
     if (arch == NULL)
         return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
                          "Cairn cannot hold code for this architecture");
-    if ((unsigned)options->mode > CAIRN_CODE_MODE_TOGGLE)
+    if ((unsigned)options->mode > CAIRN_CODE_MODE_SINGLE)
         return error_set(error, CAIRN_ERROR_ARGUMENT, (uint64_t)options->mode,
                          "there is no code mode number %d", (int)options->mode);
     size_t size = options->slab_size == 0 ? arch->slab_bytes_default : options->slab_size;
@@ -84,7 +84,6 @@ static const struct code_map *const maps[] = {
     &code_map_dual_file,
     &code_map_dual_shared,
     &code_map_single,
-    &code_map_toggle,
 };
 enum { MAP_COUNT = sizeof maps / sizeof *maps };
 
@@ -187,29 +186,16 @@ enum cairn_status space_choose_slab(struct code_space *space, size_t page_count,
 
 /* ---- Choosing a map ---- */
 
-/* Says that no map works. Toggling is not safe for running threads, so it is not used unless it was
- * requested, but it is named if it works. */
-static enum cairn_status refuse_mode(struct code_space *space, enum cairn_code_mode mode,
+/* Sets the error after no map has worked; `last` is that of the last one. */
+static enum cairn_status refuse_mode(const struct code_space *space, enum cairn_code_mode mode,
                                      const struct cairn_error *last, struct cairn_error *error)
 {
-    struct code_slab *slab;
     if (error != NULL)
         *error = *last;
-    if (last->status == CAIRN_ERROR_MEMORY)
+    if (last->status == CAIRN_ERROR_MEMORY || mode != CAIRN_CODE_MODE_DUAL)
         return last->status;
-    if (mode == CAIRN_CODE_MODE_DUAL || mode == CAIRN_CODE_MODE_TOGGLE) {
-        error_set(error, CAIRN_ERROR_UNSUPPORTED, 0, "%s code memory does not work here: %s",
-                  mode == CAIRN_CODE_MODE_DUAL ? "Dual" : "Toggle", space->reason);
-    } else {
-        if (try_map(space, &code_map_toggle, &slab, NULL) != CAIRN_OK)
-            return last->status;
-        slab_destroy(&space->allocator, slab);
-        error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
-                  "ask for code_mode CAIRN_CODE_MODE_TOGGLE, if no thread executes "
-                  "code while it "
-                  "is patched; no other mode works here: %s",
-                  last->message);
-    }
+    error_set(error, CAIRN_ERROR_UNSUPPORTED, 0, "a dual mapping does not work here: %s",
+              space->reason);
     if (error != NULL)
         error->system_error = last->system_error;
     return CAIRN_ERROR_UNSUPPORTED;
@@ -222,9 +208,7 @@ static enum cairn_status choose_map(struct code_space *space, enum cairn_code_mo
     enum cairn_status status = CAIRN_ERROR_UNSUPPORTED;
     for (size_t i = 0; i < MAP_COUNT && status != CAIRN_ERROR_MEMORY; i++) {
         const struct code_map *map = maps[i];
-        bool is_wanted = mode == CAIRN_CODE_MODE_AUTOMATIC ? map->mode != CAIRN_CODE_MODE_TOGGLE
-                                                           : map->mode == mode;
-        if (!is_wanted)
+        if (mode != CAIRN_CODE_MODE_AUTOMATIC && map->mode != mode)
             continue;
         status = try_map(space, map, slab, &last);
         if (status == CAIRN_OK) {

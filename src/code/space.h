@@ -69,11 +69,10 @@ struct code_space_options {
 /* ---- The space ---- */
 
 /* Creates a space. Dual mapping, requested or not, is used only if a self-test shows that code
- * written through one view is executed in the other. Toggle mode is used only on request. Errors:
- * ARGUMENT (a slab larger than the architecture's reach), MEMORY, SYSTEM, UNSUPPORTED (no
- * architecture; the requested mode does not work here; no mode except toggle works; the thread's
- * personality makes all memory executable; or writes are to be protected and there are no keys or
- * no dual mapping; the message says which). */
+ * written through one view is executed in the other. Errors: ARGUMENT (a slab larger than the
+ * architecture's reach), MEMORY, SYSTEM, UNSUPPORTED (no architecture; dual mapping was requested
+ * and does not work here; the thread's personality makes all memory executable; or writes are to be
+ * protected and there are no keys or no dual mapping; the message says which). */
 enum cairn_status code_space_create(const struct code_space_options *options,
                                     struct code_space **space, struct cairn_error *error);
 /* Unmaps everything. All blocks must have been destroyed before, and nothing may wait for a grace

@@ -191,7 +191,7 @@ static void replace(cairn_site *site, uint64_t from, uint64_t to)
     write_key_close(site->table->write_key, rights);
 }
 
-/* ---- Single mapping and toggling: pages are replaced, or their access is toggled ---- */
+/* ---- Single mapping: pages are replaced ---- */
 
 /* Writes to pages. Only instructions are written, with the code space locked, so the other bytes of
  * their words keep the values of that moment, whichever site they belong to. */
