@@ -531,15 +531,6 @@ static enum cairn_status enter_site_restore(struct world *world)
     return cairn_site_restore(world->empty.site, CAIRN_RELAXED, NULL);
 }
 
-static enum cairn_status enter_site_write(struct world *world)
-{
-    uint8_t nops[16];
-    arch_host()->fill_nops(arch_host(), nops, sizeof nops);
-    if (!support_runtime_statistics(world->runtime).can_synchronise)
-        return CAIRN_OK;
-    return cairn_site_write(world->empty.site, nops, 4, CAIRN_QUIESCENT, NULL);
-}
-
 static enum cairn_status enter_site_describe(struct world *world)
 {
     struct cairn_site_description description = site_describe(world->empty.site);
@@ -704,7 +695,6 @@ static const struct entry {
     {.name = "cairn_site_jump", .enter = enter_site_jump},
     {.name = "cairn_site_nop", .enter = enter_site_nop},
     {.name = "cairn_site_restore", .enter = enter_site_restore},
-    {.name = "cairn_site_write", .enter = enter_site_write},
     {.name = "cairn_site_describe", .enter = enter_site_describe},
     {.name = "cairn_site_ic", .enter = enter_site_ic},
     {.name = "cairn_sites_change", .enter = enter_sites_change},

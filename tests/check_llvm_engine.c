@@ -520,22 +520,20 @@ struct hooks {
     int before;
     int after;
     cairn_module *module;
-    enum cairn_status written;
+    enum cairn_status patched;
     bool found_before;
     bool found_after;
 };
 
 static void before(cairn_module *module, void *user)
 {
-    uint8_t code[8];
-    size_t size = machine_set(code, 77);
     struct hooks *hooks = user;
     hooks->before++;
     hooks->module = module;
     struct cairn_record record;
     hooks->found_before = cairn_runtime_find_id(runtime, 7, &record, 1) != 0;
-    hooks->written =
-        cairn_site_write(cairn_module_site(module, 0), code, size, CAIRN_RELAXED, NULL);
+    hooks->patched = cairn_site_call(cairn_module_site(module, 0),
+                                     (const void *)(uintptr_t)add_hundred, CAIRN_RELAXED, NULL);
 }
 
 static void after(cairn_module *module, void *user)
@@ -560,8 +558,8 @@ START_TEST(hooks_see_the_module_before_and_after_publication)
     ck_assert(!hooks.found_before);
     ck_assert(hooks.found_after);
     ck_assert_str_eq(cairn_module_name(hooks.module), "mine");
-    ck_assert_ok(hooks.written);
-    ck_assert_int_eq(f(1), 77);
+    ck_assert_ok(hooks.patched);
+    ck_assert_int_eq(f(1), 101);
     cairn_engine_destroy(engine);
 }
 END_TEST

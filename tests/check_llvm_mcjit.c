@@ -7,7 +7,6 @@
 
 #include "llvm_engine_support.h"
 #include "tests/allocator_support.h"
-#include "tests/machine.h"
 
 #include <llvm-c/Linker.h>
 
@@ -148,17 +147,15 @@ END_TEST
 struct hooks {
     int before;
     int after;
-    enum cairn_status written;
+    enum cairn_status patched;
 };
 
 static void before(cairn_module *module, void *user)
 {
     struct hooks *hooks = user;
-    uint8_t code[8];
-    size_t size = machine_set(code, 77);
     hooks->before += cairn_runtime_find_id(runtime, 7, NULL, 0) == 0;
-    hooks->written =
-        cairn_site_write(cairn_module_site(module, 0), code, size, CAIRN_RELAXED, NULL);
+    hooks->patched = cairn_site_call(cairn_module_site(module, 0),
+                                     (const void *)(uintptr_t)add_hundred, CAIRN_RELAXED, NULL);
 }
 
 static void after(cairn_module *module, void *user)
@@ -170,7 +167,7 @@ static void after(cairn_module *module, void *user)
 
 START_TEST(hooks_see_the_module_before_and_after_publication)
 {
-    struct hooks hooks = {.written = CAIRN_ERROR_STATE};
+    struct hooks hooks = {.patched = CAIRN_ERROR_STATE};
     const struct cairn_memory_manager_options options = {
         .modules = {
             .name = "mine", .before_publish = before, .after_publish = after, .user = &hooks}};
@@ -182,8 +179,8 @@ START_TEST(hooks_see_the_module_before_and_after_publication)
     function *f = (function *)(uintptr_t)LLVMGetFunctionAddress(engine, "f");
     ck_assert_int_eq(hooks.before, 1);
     ck_assert_int_eq(hooks.after, 1);
-    ck_assert_ok(hooks.written);
-    ck_assert_int_eq(f(1), 77);
+    ck_assert_ok(hooks.patched);
+    ck_assert_int_eq(f(1), 101);
     ck_assert_str_eq(cairn_module_name(cairn_runtime_find_module(runtime, (uintptr_t)f)), "mine");
     LLVMDisposeExecutionEngine(engine);
 }

@@ -152,7 +152,6 @@ START_TEST(what_is_wrong_is_refused_before_the_first_write)
 {
     uint8_t region[SITE_REGION_MAX];
     uint8_t before[MACHINE_PATCHPOINT_MAX];
-    uint8_t large[SITE_REGION_MAX] = {0};
     struct site_fixture fixture;
     const struct site_shape shape = site_calling_patchpoint(region);
     site_load(&fixture, site_modes[_i], &shape);
@@ -160,42 +159,11 @@ START_TEST(what_is_wrong_is_refused_before_the_first_write)
     ck_assert_int_eq(cairn_site_call(fixture.site, NULL, CAIRN_SYNC, NULL), CAIRN_ERROR_ARGUMENT);
     ck_assert_int_eq(cairn_site_jump(fixture.site, NULL, CAIRN_SYNC, NULL), CAIRN_ERROR_ARGUMENT);
     ck_assert_int_eq(cairn_site_call(NULL, SITE_ONE, CAIRN_SYNC, NULL), CAIRN_ERROR_ARGUMENT);
-    ck_assert_int_eq(cairn_site_write(fixture.site, region, 16, CAIRN_SYNC, NULL),
-                     CAIRN_ERROR_STATE);
-    ck_assert_int_eq(
-        cairn_site_write(fixture.site, large, machine_patchpoint_bytes + 1, CAIRN_QUIESCENT, NULL),
-        CAIRN_ERROR_RANGE);
     struct cairn_error error;
     ck_assert_ptr_null(cairn_runtime_find_site(fixture.runtime, 7, &error));
     ck_assert_int_eq(error.status, CAIRN_ERROR_NOT_FOUND);
     ck_assert_int_eq(memcmp(before, site_describe(fixture.site).bytes, machine_patchpoint_bytes),
                      0);
-    site_unload(&fixture);
-}
-END_TEST
-
-START_TEST(whole_region_is_written_unpublished_or_quiescent)
-{
-    uint8_t region[SITE_REGION_MAX];
-    uint8_t seven[8];
-    size_t seven_bytes = machine_set(seven, 7);
-    struct site_fixture fixture;
-    struct cairn_error error;
-    struct site_shape shape = site_calling_patchpoint(region);
-    shape.publish = false;
-    site_load(&fixture, site_modes[_i], &shape);
-    ck_assert_done(cairn_site_write(fixture.site, seven, seven_bytes, CAIRN_RELAXED, &error),
-                   error);
-    ck_assert_done(cairn_module_publish(fixture.module, &error), error);
-    ck_assert_int_eq(fixture.function(), 7);
-    ck_assert_int_eq(site_describe(fixture.site).state, CAIRN_SITE_WRITTEN);
-    ck_assert_int_eq(cairn_site_call(fixture.site, SITE_TWO, CAIRN_SYNC, &error),
-                     CAIRN_ERROR_STATE);
-    ck_assert_int_eq(cairn_site_restore(fixture.site, CAIRN_SYNC, &error), CAIRN_ERROR_STATE);
-    ck_assert_done(cairn_site_restore(fixture.site, CAIRN_QUIESCENT, &error), error);
-    ck_assert_int_eq(fixture.function(), 1);
-    ck_assert_done(cairn_site_call(fixture.site, SITE_TWO, CAIRN_SYNC, &error), error);
-    ck_assert_int_eq(fixture.function(), 2);
     site_unload(&fixture);
 }
 END_TEST
@@ -286,7 +254,6 @@ int main(void)
         records_of_a_patchpoint_are_found_by_both_addresses,
         unknown_bytes_are_left_alone_and_named,
         what_is_wrong_is_refused_before_the_first_write,
-        whole_region_is_written_unpublished_or_quiescent,
         shadow_of_no_ops_is_live,
         list_of_changes_is_made_whole_or_not_at_all,
     };

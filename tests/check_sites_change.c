@@ -311,31 +311,6 @@ START_TEST(site_of_a_retired_module_is_changed_with_the_others)
 }
 END_TEST
 
-START_TEST(host_s_bytes_under_the_last_change_refuse_all)
-{
-    uint8_t no_op[4];
-    struct crowd crowd;
-    struct site_fixture other;
-    struct cairn_error error;
-    uint8_t region[SITE_REGION_MAX];
-    create_crowd(&crowd, site_modes[_i]);
-    arch_host()->fill_nops(arch_host(), no_op, sizeof no_op);
-    const struct site_shape shape = site_null_patchpoint(region, 16);
-    site_load_into(&other, crowd.runtime, &shape);
-    note_calls(&crowd, COUNT, near_two(&crowd));
-    note(&crowd, other.site, CAIRN_SITE_CHANGE_CALL, SITE_TWO);
-    ck_assert_done(cairn_site_write(other.site, no_op, sizeof no_op, CAIRN_QUIESCENT, &error),
-                   error);
-    check_refused(&crowd, CAIRN_RELAXED, CAIRN_ERROR_STATE);
-    ck_assert_int_eq(other.function(), 0);
-    ck_assert_done(cairn_site_restore(other.site, CAIRN_QUIESCENT, &error), error);
-    ck_assert_done(make_changes(&crowd, CAIRN_RELAXED, &error), error);
-    ck_assert_uint_eq(count_results(&crowd, 2), COUNT);
-    ck_assert_int_eq(other.function(), 2);
-    destroy_crowd(&crowd);
-}
-END_TEST
-
 /* Only the last target is out of reach. There is no memory for the changes, for finding repeated
  * sites, or for the last change's veneer. */
 START_TEST(no_memory_refuses_all)
@@ -376,9 +351,6 @@ END_TEST
 
 static const struct support_refusal no_barrier = {.call = SYS_membarrier, .error = EPERM};
 
-/* Size of a part of a region in bytes; one instruction where all have the same size. */
-enum { PART = 4 };
-
 static void sites_without_barrier(void *user)
 {
     struct crowd crowd;
@@ -394,8 +366,6 @@ static void sites_without_barrier(void *user)
         support_expect(cairn_site_jump(site, SITE_TWO, strength, NULL) == CAIRN_ERROR_UNSUPPORTED);
         support_expect(cairn_site_nop(site, strength, NULL) == CAIRN_ERROR_UNSUPPORTED);
         support_expect(cairn_site_restore(site, strength, NULL) == CAIRN_ERROR_UNSUPPORTED);
-        support_expect(cairn_site_write(site, crowd.before, PART, CAIRN_QUIESCENT, NULL) ==
-                       CAIRN_ERROR_UNSUPPORTED);
     }
     note_calls(&crowd, COUNT, near_two(&crowd));
     check_refused(&crowd, CAIRN_SYNC, CAIRN_ERROR_UNSUPPORTED);
@@ -425,8 +395,6 @@ static void barrier_is_refused_later(void *user)
     support_expect(cairn_site_call(site, near_two(&crowd), CAIRN_SYNC, &error) ==
                    CAIRN_ERROR_SYSTEM);
     support_expect(error.system_error == EPERM);
-    support_expect(cairn_site_write(site, crowd.before, PART, CAIRN_QUIESCENT, &error) ==
-                   CAIRN_ERROR_SYSTEM);
     support_expect(is_unchanged(&crowd));
     support_expect(site_describe(site).state == CAIRN_SITE_NOP);
     support_expect(make_changes(&crowd, CAIRN_RELAXED, NULL) == CAIRN_OK);
@@ -688,7 +656,6 @@ int main(void)
         last_region_that_is_too_small_is_refused,
         last_site_of_another_runtime_is_refused,
         site_of_a_retired_module_is_changed_with_the_others,
-        host_s_bytes_under_the_last_change_refuse_all,
         no_memory_refuses_all,
         invalid_strength_refuses_all,
     };

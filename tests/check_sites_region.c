@@ -142,9 +142,6 @@ START_TEST(bytes_beyond_the_code_are_refused)
     for (uint32_t i = 1; i < 5; i++) {
         check_refused(cairn_module_site(module, i), code, "outside");
         ck_assert_ptr_null(site_describe(cairn_module_site(module, i)).bytes);
-        ck_assert_int_eq(
-            cairn_site_write(cairn_module_site(module, i), code, 1, CAIRN_QUIESCENT, NULL),
-            CAIRN_ERROR_RANGE);
     }
     cairn_runtime_destroy(runtime);
 }
@@ -162,9 +159,6 @@ START_TEST(bytes_beyond_the_function_are_refused)
     cairn_module *module = load_no_ops(runtime, 32, records, 3, &code);
     check_live(cairn_module_site(module, 0), code);
     check_refused(cairn_module_site(module, 1), code, "12 bytes after");
-    ck_assert_int_eq(
-        cairn_site_write(cairn_module_site(module, 1), code, 13, CAIRN_QUIESCENT, NULL),
-        CAIRN_ERROR_RANGE);
     cairn_runtime_destroy(runtime);
 }
 END_TEST
@@ -185,9 +179,6 @@ START_TEST(bytes_beyond_the_end_that_an_unwind_table_gives_are_refused)
     ck_assert_done(cairn_module_publish(module, &error), error);
     check_live(cairn_module_site(module, 0), code);
     check_refused(cairn_module_site(module, 1), code, "10 bytes after");
-    ck_assert_int_eq(
-        cairn_site_write(cairn_module_site(module, 1), code, 11, CAIRN_QUIESCENT, NULL),
-        CAIRN_ERROR_RANGE);
     const struct site_code exact = {bytes, sizeof bytes, &function, 1, records, 36};
     module = site_load_code(runtime, &exact, &code);
     ck_assert_done(cairn_module_publish(module, &error), error);
@@ -200,17 +191,15 @@ START_TEST(shadow_ends_where_the_next_function_begins)
 {
     static const struct site_record records[] = {{1, 24, 32, CAIRN_RECORD_STACKMAP},
                                                  {2, 20, 0, CAIRN_RECORD_UNDECLARED}};
-    static const uint8_t eight[8];
     cairn_runtime *runtime = site_runtime(site_modes[_i]);
     struct cairn_error error;
     uint8_t *code;
     cairn_module *module = load_no_ops(runtime, 32, records, 2, &code);
     cairn_site *site = cairn_module_site(module, 0);
     check_live(site, code);
-    ck_assert_int_eq(cairn_site_write(site, code, 9, CAIRN_QUIESCENT, NULL), CAIRN_ERROR_RANGE);
-    ck_assert_done(cairn_site_write(site, eight, 8, CAIRN_QUIESCENT, &error), error);
-    ck_assert_uint_eq(code[31], 0);
-    ck_assert_uint_eq(code[32], 0x90);
+    ck_assert_done(cairn_site_call(site, SITE_TWO, CAIRN_QUIESCENT, &error), error);
+    for (size_t i = 32; i < CODE_BYTES; i++)
+        ck_assert_uint_eq(code[i], 0x90);
     cairn_runtime_destroy(runtime);
 }
 END_TEST
@@ -330,8 +319,6 @@ START_TEST(no_declaration_changes_bytes_that_are_not_a_site_s_own)
 {
     cairn_runtime *runtime = site_runtime(site_modes[_i]);
     uint64_t state = support_seed();
-    static const uint8_t anything[SITE_ANYTHING_BYTES] = {0xF4, 0xF4, 0xF4, 0xF4,
-                                                          0xF4, 0xF4, 0xF4, 0xF4};
     uint32_t live = 0;
     uint32_t wrong = 0;
     for (int i = 0; i < RANDOM_MODULES; i++) {
@@ -345,7 +332,7 @@ START_TEST(no_declaration_changes_bytes_that_are_not_a_site_s_own)
         memcpy(armed, code, RANDOM_CODE);
         for (int step = 0; count > 0 && step < 40; step++)
             site_disturb(&state, cairn_module_site(module, support_random(&state) % count), code,
-                         RANDOM_CODE, anything);
+                         RANDOM_CODE);
         live += site_restore_all(module);
         for (uint32_t byte = 0; byte < RANDOM_CODE; byte++)
             wrong += code[byte] != armed[byte] && owner[byte] == 0;
@@ -523,27 +510,6 @@ START_TEST(shadow_of_an_instruction_with_a_record_inside_is_not_live)
 }
 END_TEST
 
-/* The host's instruction replaces three of the increments, and no-ops fill the remainder of the
- * third. */
-START_TEST(writes_over_a_shadow_leave_the_instructions_after_it)
-{
-    static const uint8_t return_seven[] = {0xB8, 7, 0, 0, 0};
-    uint8_t region[SITE_REGION_MAX];
-    struct site_fixture fixture;
-    struct cairn_error error;
-    write_increments(region, 8);
-    const struct site_shape shape = shadow(region, 16, 14);
-    site_load(&fixture, site_modes[_i], &shape);
-    const uint8_t *bytes = site_describe(fixture.site).bytes;
-    ck_assert_done(cairn_site_write(fixture.site, return_seven, 5, CAIRN_QUIESCENT, &error), error);
-    ck_assert_int_eq(memcmp(bytes, return_seven, 5), 0);
-    ck_assert_uint_eq(bytes[5], 0x90);
-    ck_assert_int_eq(memcmp(bytes + 6, region + 6, 10), 0);
-    ck_assert_int_eq(fixture.function(), 7 + 5);
-    site_unload(&fixture);
-}
-END_TEST
-
 START_TEST(shadow_that_cannot_be_decoded_is_refused)
 {
     static const uint8_t nonsense[] = {0x06, 0x06, 0x06, 0x06, 0x06, 0x06, 0x06, 0x06};
@@ -557,12 +523,10 @@ START_TEST(shadow_that_cannot_be_decoded_is_refused)
 }
 END_TEST
 
-/* Does one of four operations; the only ones that are allowed after the host's bytes. */
+/* Does one of four operations. */
 static void do_to_shadow(const struct site_fixture *fixture, uint32_t deed)
 {
-    static const uint8_t return_seven[] = {0xB8, 7, 0, 0, 0};
     static const enum cairn_strength strength = CAIRN_QUIESCENT;
-    bool written = site_describe(fixture->site).state == CAIRN_SITE_WRITTEN;
     enum cairn_status status = CAIRN_OK;
     if (deed == 0)
         status = cairn_site_call(fixture->site, SITE_TWO, strength, NULL);
@@ -571,8 +535,8 @@ static void do_to_shadow(const struct site_fixture *fixture, uint32_t deed)
     else if (deed == 2)
         status = cairn_site_nop(fixture->site, strength, NULL);
     else
-        status = cairn_site_write(fixture->site, return_seven, 5, strength, NULL);
-    ck_assert_int_eq(status, written && deed != 3 ? CAIRN_ERROR_STATE : CAIRN_OK);
+        status = cairn_site_restore(fixture->site, strength, NULL);
+    ck_assert_int_eq(status, CAIRN_OK);
 }
 
 /* Any sequence of four operations. */
@@ -678,7 +642,6 @@ END_TEST
 static const uint8_t short_instructions[] = {0x31, 0xC0, 0xFF, 0xC0, 0xFF, 0xC0, 0xFF, 0xC0};
 /* mov $3, %eax: one instruction of 5 bytes. */
 static const uint8_t long_instruction[] = {0xB8, 3, 0, 0, 0, 0x90, 0x90, 0x90};
-static const uint8_t no_ops[] = {0x66, 0x0F, 0x1F, 0x84, 0, 0, 2, 0, 0, 0x90};
 
 START_TEST(shadow_of_one_long_instruction_in_a_word_is_live)
 {
@@ -748,8 +711,6 @@ START_TEST(shadow_is_not_patched_across_another_record_or_its_end)
         CAIRN_RECORD_STACKMAP, short_instructions, sizeof short_instructions, 4, 0, 0, true};
     site_load(&fixture, site_modes[_i / 2], _i % 2 == 0 ? &crossed : &small);
     ck_assert_int_eq(cairn_site_call(fixture.site, SITE_TWO, CAIRN_QUIESCENT, &error),
-                     CAIRN_ERROR_RANGE);
-    ck_assert_int_eq(cairn_site_write(fixture.site, no_ops, 5, CAIRN_QUIESCENT, &error),
                      CAIRN_ERROR_RANGE);
     ck_assert_int_eq(fixture.function(), 3);
     site_unload(&fixture);
@@ -835,7 +796,6 @@ static void add_shadows_and_statepoints(Suite *suite)
         shadow_of_an_instruction_that_may_stop_half_way_is_not_live,
         quiescent_call_in_a_shadow_ends_at_an_instruction_boundary,
         shadow_of_an_instruction_with_a_record_inside_is_not_live,
-        writes_over_a_shadow_leave_the_instructions_after_it,
         shadow_that_cannot_be_decoded_is_refused,
         shadow_is_restored_byte_for_byte,
         shadow_is_restored_without_its_neighbours_change,

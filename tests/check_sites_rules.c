@@ -499,27 +499,6 @@ START_TEST(armed_patch_point_may_call)
 }
 END_TEST
 
-/* ---- fixed_instruction_bytes ---- */
-
-START_TEST(parts_of_instructions_are_not_written)
-{
-    uint8_t region[SITE_REGION_MAX];
-    uint8_t bytes[16];
-    struct site_fixture fixture;
-    struct cairn_error error;
-    const struct site_shape shape = site_null_patchpoint(region, 16);
-    struct cairn_arch rules = rules_of_host();
-    rules.fixed_instruction_bytes = 4;
-    memset(bytes, 0x90, sizeof bytes);
-    site_load(&fixture, site_modes[_i], &shape);
-    apply(&fixture, &rules);
-    for (size_t size = 1; size <= sizeof bytes; size++)
-        ck_assert_int_eq(cairn_site_write(fixture.site, bytes, size, CAIRN_QUIESCENT, &error),
-                         size % 4 == 0 ? CAIRN_OK : CAIRN_ERROR_ARGUMENT);
-    site_unload(&fixture);
-}
-END_TEST
-
 #define ADD(tests, test) tcase_add_loop_test((tests), test, 0, SITE_MODES)
 
 int main(void)
@@ -541,7 +520,6 @@ int main(void)
     ADD(tests, quiescent_shadow_s_call_goes_through_a_veneer_that_saves_the_toc);
     ADD(tests, armed_patch_point_needs_no_veneer_that_saves_the_toc);
     ADD(tests, armed_patch_point_may_call);
-    ADD(tests, parts_of_instructions_are_not_written);
     suite_add_tcase(suite, tests);
     return site_main(suite);
 }

@@ -118,30 +118,6 @@ START_TEST(shadow_of_fewer_bytes_than_an_instruction_is_refused)
 }
 END_TEST
 
-START_TEST(writes_over_a_shadow_leave_the_instructions_after_it)
-{
-    uint8_t region[SITE_REGION_MAX];
-    uint8_t seven[WORD];
-    struct site_fixture fixture;
-    struct cairn_error error;
-    write_increments(region, 4);
-    machine_set(seven, 7);
-    struct site_shape shape = shadow(region, 16, 12);
-    shape.next_record = 2 * WORD;
-    site_load(&fixture, site_modes[_i], &shape);
-    ck_assert_done(cairn_site_write(fixture.site, seven, WORD, CAIRN_QUIESCENT, &error), error);
-    ck_assert_int_eq(fixture.function(), 7 + 3);
-    ck_assert_int_eq(cairn_site_write(fixture.site, seven, 3, CAIRN_QUIESCENT, NULL),
-                     CAIRN_ERROR_ARGUMENT);
-    ck_assert_int_eq(cairn_site_write(fixture.site, region, 12, CAIRN_QUIESCENT, NULL),
-                     CAIRN_ERROR_RANGE);
-    ck_assert_int_eq(cairn_site_nop(fixture.site, CAIRN_SYNC, NULL), CAIRN_ERROR_STATE);
-    ck_assert_done(cairn_site_restore(fixture.site, CAIRN_QUIESCENT, &error), error);
-    ck_assert_int_eq(fixture.function(), 4);
-    site_unload(&fixture);
-}
-END_TEST
-
 /* ---- Patch points ---- */
 
 START_TEST(declarations_smaller_than_llvm_s_call_are_refused)
@@ -336,9 +312,6 @@ START_TEST(no_declaration_changes_bytes_that_are_not_a_site_s_own)
     cairn_runtime *runtime = site_runtime(site_modes[_i]);
     uint64_t state = support_seed();
     uint32_t live = 0;
-    uint8_t anything[SITE_ANYTHING_BYTES];
-    machine_odd(anything);
-    machine_odd(anything + WORD);
     for (int i = 0; i < RANDOM_MODULES; i++) {
         uint8_t bytes[RANDOM_CODE];
         uint8_t *code;
@@ -346,7 +319,7 @@ START_TEST(no_declaration_changes_bytes_that_are_not_a_site_s_own)
         uint32_t count = support_site_count(module);
         for (int step = 0; count > 0 && step < 40; step++)
             site_disturb(&state, cairn_module_site(module, support_random(&state) % count), code,
-                         RANDOM_CODE, anything);
+                         RANDOM_CODE);
         live += site_restore_all(module);
         cairn_module_retire(module);
         ck_assert_uint_eq(cairn_runtime_quiesce(runtime), 1);
@@ -361,7 +334,6 @@ int main(void)
     const TTest *in_every_mode[] = {
         shadow_of_an_instruction_is_patched_under_quiescence_alone,
         shadow_of_a_branch_is_live,
-        writes_over_a_shadow_leave_the_instructions_after_it,
         changed_bit_of_llvm_s_sequence_leaves_the_site_unmanaged_and_is_named,
         unknown_region_may_be_called_from_where_all_that_a_call_needs_has_space,
         statepoint_s_call_returns_to_its_end,

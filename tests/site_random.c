@@ -17,8 +17,7 @@ bool site_is_same_but_for(const uint8_t *code, const uint8_t *before, uint64_t s
     return true;
 }
 
-static enum cairn_status change(uint64_t *random, cairn_site *site, const uint8_t *code,
-                                const uint8_t *anything)
+static enum cairn_status change(uint64_t *random, cairn_site *site, const uint8_t *code)
 {
     static const enum cairn_strength strengths[] = {CAIRN_RELAXED, CAIRN_SYNC, CAIRN_QUIESCENT};
     enum cairn_strength strength = strengths[support_random(random) % 3];
@@ -30,19 +29,17 @@ static enum cairn_status change(uint64_t *random, cairn_site *site, const uint8_
     case 2:
         return cairn_site_nop(site, strength, NULL);
     default:
-        return cairn_site_write(site, anything, 1 + support_random(random) % SITE_ANYTHING_BYTES,
-                                strength, NULL);
+        return cairn_site_restore(site, strength, NULL);
     }
 }
 
-void site_disturb(uint64_t *random, cairn_site *site, const uint8_t *code, size_t code_size,
-                  const uint8_t anything[SITE_ANYTHING_BYTES])
+void site_disturb(uint64_t *random, cairn_site *site, const uint8_t *code, size_t code_size)
 {
     struct cairn_site_description description = site_describe(site);
     uint8_t *before = malloc(code_size);
     ck_assert_ptr_nonnull(before);
     memcpy(before, code, code_size);
-    enum cairn_status status = change(random, site, code, anything);
+    enum cairn_status status = change(random, site, code);
     /* Where the bytes lie outside of the code, nothing may be done. */
     uint64_t begin = description.address - (uintptr_t)code;
     uint64_t end = status == CAIRN_OK ? begin + description.byte_count : begin;

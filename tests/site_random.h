@@ -15,12 +15,8 @@
 bool site_is_same_but_for(const uint8_t *code, const uint8_t *before, uint64_t size, uint64_t begin,
                           uint64_t end);
 
-enum { SITE_ANYTHING_BYTES = 8 };
-
-/* Performs a random operation on the site, which may write `anything` to it. Only the site's own
- * bytes of the code may change. */
-void site_disturb(uint64_t *random, cairn_site *site, const uint8_t *code, size_t code_size,
-                  const uint8_t anything[SITE_ANYTHING_BYTES]);
+/* Performs a random operation on the site. Only the site's own bytes of the code may change. */
+void site_disturb(uint64_t *random, cairn_site *site, const uint8_t *code, size_t code_size);
 
 /* Restores all sites of the module, in quiescence. Returns how many are live. */
 uint32_t site_restore_all(cairn_module *module);

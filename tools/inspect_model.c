@@ -351,7 +351,6 @@ static uint64_t read_id(const struct walk *walk, uint64_t table, uint64_t record
 static bool read_site(const struct walk *walk, uint64_t table, uint64_t address,
                       struct inspected_site *site)
 {
-    uint64_t form = get(walk, address, INSPECT_SITE_FORM);
     uint64_t at = get(walk, address, INSPECT_SITE_ADDRESS) +
                   get(walk, address, INSPECT_SITE_INSTRUCTION_OFFSET);
     const struct instruction instruction = {
@@ -369,10 +368,6 @@ static bool read_site(const struct walk *walk, uint64_t table, uint64_t address,
     site->state = site->kind == CAIRN_RECORD_STACKMAP && site->byte_count > 0
                       ? CAIRN_SITE_ORIGINAL
                       : CAIRN_SITE_UNMANAGED;
-    if (form == INSPECT_WRITTEN) {
-        site->state = CAIRN_SITE_WRITTEN;
-        return is_readable(walk);
-    }
     if (!site->live)
         return is_readable(walk);
     if (instruction.length == 0 || instruction.length > walk->arch->word_bytes ||

@@ -68,7 +68,7 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_assumption_create(cairn_runti
  *
  * Errors, after which the site is not registered: ARGUMENT: the site is not of a patch point, or
  * belongs to another runtime. UNMANAGED: it is not live; the message gives the reason. CONFLICT: it
- * calls or jumps. STATE: it has an inline cache, or the host's own bytes. MEMORY, and the errors of
+ * calls or jumps. STATE: it has an inline cache. MEMORY, and the errors of
  * cairn_site_call if the assumption is broken.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_assumption_add(cairn_assumption *assumption,

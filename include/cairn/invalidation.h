@@ -125,7 +125,7 @@ typedef struct cairn_invalidation cairn_invalidation;
  * CONFLICT: all suitable sites call or jump already; a site of a list does; a site is in the list
  * twice.
  * UNMANAGED: a chosen site is not live. The message names it and gives the reason.
- * STATE: a chosen site holds the host's own bytes or has an inline cache.
+ * STATE: a chosen site has an inline cache.
  * ARGUMENT: not exactly one of the three is given; there is no target; a site belongs to another
  * runtime.
  * MEMORY, and the errors of cairn_sites_change.

@@ -420,8 +420,8 @@ enum cairn_id_conflicts {
 /** What engines and memory managers do with the modules that they load. */
 struct cairn_module_options {
     const char *name; /**< of the modules, for messages; copied. NULL means "engine" or "mcjit" */
-    /** Called for each loaded module before it is published, when cairn_site_write may still change
-     *  any site. Must not call the engine. May be NULL. */
+    /** Called for each loaded module before it is published, when any site with space for a branch
+     *  may still be changed. Must not call the engine. May be NULL. */
     void (*before_publish)(cairn_module *module, void *user);
     /** Called after a module is published, with the same restriction. May be NULL. */
     void (*after_publish)(cairn_module *module, void *user);

@@ -133,7 +133,7 @@ enum cairn_log_patch {
     CAIRN_LOG_PATCH_NOP = 0,
     CAIRN_LOG_PATCH_CALL = 1,
     CAIRN_LOG_PATCH_JUMP = 2,
-    CAIRN_LOG_PATCH_CODE = 3, /**< bytes of the host's, or its original instruction */
+    CAIRN_LOG_PATCH_CODE = 3, /**< its original instructions */
 };
 
 /** States of an inline cache (CACHE). */

@@ -111,8 +111,7 @@ enum cairn_site_state {
     CAIRN_SITE_NOP = 1,
     CAIRN_SITE_CALL = 2,
     CAIRN_SITE_JUMP = 3,
-    CAIRN_SITE_WRITTEN = 4, /**< the host's own bytes (cairn_site_write) */
-    CAIRN_SITE_ORIGINAL = 5 /**< a stack map's shadow with LLVM's instructions */
+    CAIRN_SITE_ORIGINAL = 4 /**< a stack map's shadow with LLVM's instructions */
 };
 
 /** Returns the name of a state: "no-op", "call", …; "unknown" for other numbers. The string is
@@ -165,8 +164,8 @@ enum cairn_strength {
     CAIRN_SYNC = 1,
     /** As SYNC. In addition, the host promises that until the function returns, no thread executes
      *  the region, is stopped in it or has a return address into it, and that no other thread
-     *  changes the site. Needed where more than one instruction changes: by cairn_site_write, and
-     *  for shadows that are not live. */
+     *  changes the site. Needed where more than one instruction changes: for shadows that are not
+     *  live. */
     CAIRN_QUIESCENT = 2
 };
 
@@ -191,7 +190,7 @@ enum cairn_strength {
  * ARGUMENT: the target is NULL; there is no site; the strength is invalid.
  * UNMANAGED: the site is not live, its module is published, and the strength is not QUIESCENT. The
  * message gives the reason.
- * STATE: the site holds the host's own bytes; or the site has an inline cache (only the cache
+ * STATE: the site has an inline cache (only the cache
  * changes it, until cairn_ic_destroy); or the site is to be a call, and threads may still be in
  * code that a destroyed cache has left in it (until a grace period ends that began later).
  * RANGE: there is no space for a branch, or, in the region of a patch point or statepoint on PPC64,
@@ -235,23 +234,6 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_site_nop(cairn_site *site,
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_site_restore(cairn_site *site,
                                                                 enum cairn_strength strength,
                                                                 struct cairn_error *error);
-
-/**
- * Writes `size` bytes of the host over the whole region and pads them with no-ops. Writing again
- * replaces what was written before. The site is not live afterwards: calls, jumps and no-ops return
- * STATE until cairn_site_restore with CAIRN_QUIESCENT. In a stack map's shadow, the no-ops end with
- * the last of LLVM's instructions that is overwritten, and later instructions stay. If that
- * instruction ends after the shadow, or another record's address is inside it, the host's bytes
- * must not continue into its rest. Allocates memory for the time of the call.
- *
- * Errors, in addition to those above: STATE: the module is published and the strength is not
- * CAIRN_QUIESCENT. RANGE: `size` is larger than the region. ARGUMENT: the bytes are not whole
- * instructions, on architectures where all instructions have one size.
- */
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_site_write(cairn_site *site, const void *bytes,
-                                                              size_t size,
-                                                              enum cairn_strength strength,
-                                                              struct cairn_error *error);
 
 /* ---- Changing many sites ---- */
 

@@ -98,7 +98,6 @@ enum inspect_name {
     INSPECT_SITE_INSTRUCTION_OFFSET,
     INSPECT_SITE_INSTRUCTION_LENGTH,
     INSPECT_SITE_WORD_SHIFT,
-    INSPECT_SITE_FORM, /* enum inspect_form */
     INSPECT_SITE_LIVE,
     INSPECT_SITE_KIND, /* enum cairn_record_kind */
     INSPECT_SITE_RECORD,
@@ -130,7 +129,6 @@ enum inspect_name {
  * are set. */
 enum inspect_module_state { INSPECT_LOADED, INSPECT_PUBLISHED, INSPECT_RETIRED };
 enum inspect_use { INSPECT_CODE, INSPECT_READ_ONLY, INSPECT_DATA, INSPECT_USE_COUNT };
-enum inspect_form { INSPECT_INITIAL, INSPECT_BRANCH, INSPECT_WRITTEN, INSPECT_CACHE };
 enum inspect_page_state {
     INSPECT_PAGE_FREE,
     INSPECT_PAGE_OPEN_CODE,

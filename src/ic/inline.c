@@ -43,13 +43,10 @@ void ic_inline_restore(cairn_site *site)
 {
     struct site_table *sites = site->table;
     const uint8_t *initial = sites->initial_bytes + site->bytes_offset + site->return_offset;
-    uint8_t form = atomic_load_explicit(&site->form, memory_order_relaxed);
     if (!atomic_load_explicit(&site->holds_inline, memory_order_relaxed))
         return;
-    /* The host's own bytes have replaced them, and threads are not there then. */
-    bool is_replaced = form == SITE_FORM_WRITTEN;
-    if (is_replaced || (write_bytes(site, initial, NULL) == CAIRN_OK &&
-                        code_space_synchronise(sites->space, NULL) == CAIRN_OK))
+    if (write_bytes(site, initial, NULL) == CAIRN_OK &&
+        code_space_synchronise(sites->space, NULL) == CAIRN_OK)
         set_holds(site, false);
 }
 

@@ -8,7 +8,7 @@
 static const char *const state_names[] = {
     [CAIRN_SITE_UNMANAGED] = "unmanaged", [CAIRN_SITE_NOP] = "no-op",
     [CAIRN_SITE_CALL] = "call",           [CAIRN_SITE_JUMP] = "jump",
-    [CAIRN_SITE_WRITTEN] = "written",     [CAIRN_SITE_ORIGINAL] = "original",
+    [CAIRN_SITE_ORIGINAL] = "original",
 };
 _Static_assert(sizeof state_names / sizeof *state_names == CAIRN_SITE_ORIGINAL + 1,
                "one name for each state");
@@ -77,8 +77,6 @@ void cairn_site_describe(const cairn_site *site, struct cairn_site_description *
         description->original_bytes = sites->original_bytes + site->bytes_offset;
         description->bytes = (const uint8_t *)(uintptr_t)site->address;
     }
-    if (form == SITE_FORM_WRITTEN)
-        description->state = CAIRN_SITE_WRITTEN;
-    else if (site->live || form == SITE_FORM_BRANCH)
+    if (site->live || form == SITE_FORM_BRANCH)
         describe_branch(site, description);
 }

@@ -41,8 +41,6 @@ void site_table_note_words(struct site_table *sites)
             commit_note(&sites->sites[i]);
 }
 
-/* Regions with the host's bytes change only with the code space's lock held, so they have not
- * changed since they were copied. */
 void site_table_write_words(struct site_table *sites)
 {
     if (sites == NULL || sites->alias_distance == 0)
@@ -50,8 +48,7 @@ void site_table_write_words(struct site_table *sites)
     for (uint32_t i = 0; i < sites->count; i++) {
         cairn_site *site = &sites->sites[i];
         uint8_t bytes[ARCH_WORD_BYTES_MAX];
-        if (!site->live ||
-            atomic_load_explicit(&site->form, memory_order_relaxed) == SITE_FORM_WRITTEN)
+        if (!site->live)
             continue;
         /* Changes that wait for a barrier in the parent are settled in the child. */
         uint64_t noted = atomic_load_explicit(&site->noted_bits, memory_order_relaxed);

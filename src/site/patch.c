@@ -9,7 +9,6 @@
 
 #include "base/error.h"
 #include "log/event.h"
-#include "site/boundaries.h"
 #include "site/commit.h"
 
 #include <string.h>
@@ -62,57 +61,42 @@ enum cairn_status patch_live(const struct change_list *list, enum site_form form
 
 /* ---- Quiescent changes: more than one instruction ---- */
 
-/* The new contents of a region: Cairn's branch among the initial bytes, the initial bytes with the
- * instruction of a live site, or the host's bytes. */
-struct contents {
-    enum site_form form;
-    uint64_t bits; /* the instruction; unused if the form is SITE_FORM_WRITTEN */
-    const void *bytes;
-    size_t size;
-};
-
-static void fill_region(const cairn_site *site, const struct contents *contents, uint8_t *region)
+/* Fills in the new contents of a region: the initial bytes, with Cairn's branch among them if the
+ * form is SITE_FORM_BRANCH. */
+static void fill_region(const struct change *change, enum site_form form, uint8_t *region)
 {
+    const cairn_site *site = change->site;
     const struct cairn_arch *arch = site->table->arch;
     const struct arch_patchpoint no_target = {.has_call = false};
     size_t offset = site->instruction_offset;
     size_t end = site->replaced_bytes < site->limit ? site->replaced_bytes : site->limit;
     memcpy(region, site->table->initial_bytes + site->bytes_offset, site->limit);
-    if (contents->form == SITE_FORM_WRITTEN) {
-        /* No-ops fill the bytes of a patch point, or of a shadow up to the next of LLVM's
-         * instructions. */
-        end = 0;
-        if (site->kind == CAIRN_RECORD_STACKMAP)
-            end = boundaries_next(arch, region, site->limit, contents->size);
-        memcpy(region, contents->bytes, contents->size);
-        arch->fill_nops(arch, region + contents->size,
-                        (end == 0 ? site->limit : end) - contents->size);
+    if (form != SITE_FORM_BRANCH)
         return;
-    }
-    if (contents->form == SITE_FORM_BRANCH && site->saves_toc) {
+    if (site->saves_toc) {
         const struct arch_placement placement = {offset, site->return_offset};
         arch->arm(arch, region, end, &no_target, &placement);
-    } else if (contents->form == SITE_FORM_BRANCH) {
+    } else {
         size_t after = offset + site->instruction_length;
         arch->fill_nops(arch, region, offset);
         arch->fill_nops(arch, region + after, end - after);
     }
-    if (contents->form == SITE_FORM_BRANCH || site->live)
-        word_put_bits(site, contents->bits, region + offset);
+    word_put_bits(site, change->bits, region + offset);
 }
 
 /* Writes all that may be written of the region. On failure it is unchanged; only if undoing fails
  * as well, it keeps the new bytes. */
-static enum cairn_status write_region(cairn_site *site, const struct contents *contents,
+static enum cairn_status write_region(const struct change *change, enum site_form form,
                                       enum cairn_strength strength, struct cairn_error *error)
 {
+    cairn_site *site = change->site;
     struct site_table *sites = site->table;
     uint8_t *region = memory_new(&sites->allocator, 2, site->limit);
     if (region == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, site->address,
                          "no memory for two times %u bytes", site->limit);
     uint8_t *old = region + site->limit;
-    fill_region(site, contents, region);
+    fill_region(change, form, region);
     memcpy(old, (const void *)(uintptr_t)site->address, site->limit);
     enum cairn_status status =
         code_block_write(sites->block, site->address, region, site->limit, error);
@@ -128,10 +112,8 @@ static enum cairn_status write_region(cairn_site *site, const struct contents *c
                          "the barrier after a patch was refused, and undoing the patch, too: site "
                          "%llu at 0x%llx has the new bytes",
                          (unsigned long long)site_id(site), (unsigned long long)site->address);
-    if (is_written && site->live)
-        commit_note(site);
     if (is_written)
-        atomic_store_explicit(&site->form, (uint8_t)contents->form, memory_order_release);
+        atomic_store_explicit(&site->form, (uint8_t)form, memory_order_release);
     memory_free(&sites->allocator, region, 2 * (size_t)site->limit);
     return status;
 }
@@ -141,8 +123,7 @@ static enum cairn_status write_change(struct change *change, enum site_form form
                                       enum cairn_strength strength, struct cairn_error *error)
 {
     plan_write_slot(change);
-    const struct contents contents = {.form = form, .bits = change->bits};
-    enum cairn_status status = write_region(change->site, &contents, strength, error);
+    enum cairn_status status = write_region(change, form, strength, error);
     plan_release(change);
     if (status == CAIRN_OK)
         note_change(change);
@@ -153,12 +134,9 @@ static enum cairn_status patch_quiescent(struct change *change, enum cairn_stren
                                          struct cairn_error *error)
 {
     const cairn_site *site = change->site;
-    enum site_form form = form_of(site);
     enum cairn_status status = plan_check_module(site->table, strength, error);
     if (status != CAIRN_OK)
         return status;
-    if (form == SITE_FORM_WRITTEN)
-        return plan_refuse(site, form, error);
     if (site->instruction_length == 0)
         return error_set(error, CAIRN_ERROR_RANGE, site->address, "site %llu at 0x%llx: %s",
                          (unsigned long long)site_id(site), (unsigned long long)site->address,
@@ -234,22 +212,16 @@ enum cairn_status cairn_site_restore(cairn_site *site, enum cairn_strength stren
     if (site == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no site to restore");
     struct change change = plan_restore(site);
+    if (site->live)
+        return patch_live(&(struct change_list){&change, 1, sizeof change}, SITE_FORM_INITIAL,
+                          strength, error);
     enum site_form form = form_of(site);
-    if (site->live && form == SITE_FORM_INITIAL)
-        return patch_live(&(struct change_list){&change, 1, sizeof change}, form, strength, error);
     enum cairn_status status = plan_check_module(site->table, strength, error);
     if (status != CAIRN_OK || form == SITE_FORM_INITIAL)
         return status;
-    if (form == SITE_FORM_CACHE || !is_quiescent(site, strength))
+    if (!is_quiescent(site, strength))
         return plan_refuse(site, form, error);
-    if (site->live)
-        status = plan_change(&change, error);
-    if (status == CAIRN_OK)
-        status = write_change(&change, SITE_FORM_INITIAL, strength, error);
-    /* Also if both the barrier and undoing were refused, so that the region stays restored. */
-    if (site->live && form_of(site) == SITE_FORM_INITIAL)
-        atomic_store_explicit(&site->settled, change.bits, memory_order_release);
-    return status;
+    return write_change(&change, SITE_FORM_INITIAL, strength, error);
 }
 
 /* ---- Changing many sites ---- */
@@ -335,38 +307,5 @@ enum cairn_status cairn_sites_change(const struct cairn_site_change *changes, si
     if (status == CAIRN_OK)
         status = patch_live(&list, SITE_FORM_INITIAL, strength, error);
     memory_free(allocator, list.first, count * sizeof(struct change));
-    return status;
-}
-
-/* ---- The host's own bytes ---- */
-
-enum cairn_status cairn_site_write(cairn_site *site, const void *bytes, size_t size,
-                                   enum cairn_strength strength, struct cairn_error *error)
-{
-    if (site == NULL || bytes == NULL || size == 0)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_site_write needs a site and bytes");
-    if (size > site->limit)
-        return error_set(error, CAIRN_ERROR_RANGE, site->address,
-                         "site %llu at 0x%llx has %u bytes that may be written, not %zu",
-                         (unsigned long long)site_id(site), (unsigned long long)site->address,
-                         site->limit, size);
-    size_t step = site->table->arch->fixed_instruction_bytes;
-    if (step != 0 && size % step != 0)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, size,
-                         "%zu bytes are not whole instructions: each has %zu", size, step);
-    if (!is_quiescent(site, strength))
-        return error_set(error, CAIRN_ERROR_STATE, site->address,
-                         "site %llu at 0x%llx is published: writing all of it needs "
-                         "CAIRN_QUIESCENT",
-                         (unsigned long long)site_id(site), (unsigned long long)site->address);
-    enum site_form form = form_of(site);
-    if (form == SITE_FORM_CACHE)
-        return plan_refuse(site, form, error);
-    enum cairn_status status = plan_check_module(site->table, strength, error);
-    const struct contents contents = {.form = SITE_FORM_WRITTEN, .bytes = bytes, .size = size};
-    if (status == CAIRN_OK)
-        status = write_region(site, &contents, strength, error);
-    if (status == CAIRN_OK)
-        note_patch(site, CAIRN_LOG_PATCH_CODE, 0);
     return status;
 }

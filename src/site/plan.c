@@ -25,11 +25,6 @@ enum cairn_status plan_check_module(const struct site_table *sites, enum cairn_s
 enum cairn_status plan_refuse(const cairn_site *site, enum site_form form,
                               struct cairn_error *error)
 {
-    if (form == SITE_FORM_WRITTEN)
-        return error_set(error, CAIRN_ERROR_STATE, site->address,
-                         "site %llu at 0x%llx holds bytes of the host: restore it first, with "
-                         "CAIRN_QUIESCENT",
-                         (unsigned long long)site_id(site), (unsigned long long)site->address);
     if (form == SITE_FORM_CACHE)
         return error_set(error, CAIRN_ERROR_STATE, site->address,
                          "site %llu at 0x%llx has an inline cache: destroy that first",

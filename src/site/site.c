@@ -374,12 +374,6 @@ const cairn_site *site_table_with_inline_code(const struct site_table *sites, ui
 
 /* ---- Readers in other processes ---- */
 
-_Static_assert((int)SITE_FORM_INITIAL == INSPECT_INITIAL &&
-                   (int)SITE_FORM_BRANCH == INSPECT_BRANCH &&
-                   (int)SITE_FORM_WRITTEN == INSPECT_WRITTEN &&
-                   (int)SITE_FORM_CACHE == INSPECT_CACHE,
-               "forms of sites have their numbers");
-
 void site_table_inspect(struct inspect_field *fields)
 {
     fields[INSPECT_SITES_COUNT] = INSPECT_MEMBER(struct site_table, count);
@@ -390,7 +384,6 @@ void site_table_inspect(struct inspect_field *fields)
     fields[INSPECT_SITE_INSTRUCTION_OFFSET] = INSPECT_MEMBER(struct cairn_site, instruction_offset);
     fields[INSPECT_SITE_INSTRUCTION_LENGTH] = INSPECT_MEMBER(struct cairn_site, instruction_length);
     fields[INSPECT_SITE_WORD_SHIFT] = INSPECT_MEMBER(struct cairn_site, word_shift);
-    fields[INSPECT_SITE_FORM] = INSPECT_MEMBER(struct cairn_site, form);
     fields[INSPECT_SITE_LIVE] = INSPECT_MEMBER(struct cairn_site, live);
     fields[INSPECT_SITE_KIND] = INSPECT_MEMBER(struct cairn_site, kind);
     fields[INSPECT_SITE_RECORD] = INSPECT_MEMBER(struct cairn_site, record);

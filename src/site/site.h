@@ -12,8 +12,7 @@
  *    instruction is exchanged within the current word.
  *  - Once the table has been made, only `form`, the bits and numbers of changes, and the list of
  *    veneers change.
- *  - While `form` is SITE_FORM_WRITTEN, no live change is made. Changes to and from
- *    SITE_FORM_WRITTEN and SITE_FORM_BRANCH require the host's guarantee of quiescence, and that no
+ *  - Changes to and from SITE_FORM_BRANCH require the host's guarantee of quiescence, and that no
  *    other thread is changing the site.
  *  - `form` is SITE_FORM_CACHE exactly while the site has an inline cache. Only the cache changes
  *    such a site. `form` changes to and from it with the lock of the set of caches held. The host
@@ -49,7 +48,6 @@ struct site_inline;
 enum site_form {
     SITE_FORM_INITIAL, /* its contents when the table was made */
     SITE_FORM_BRANCH,  /* a branch of Cairn's, in a site that is not live */
-    SITE_FORM_WRITTEN, /* the host's bytes */
     SITE_FORM_CACHE    /* a branch to an inline cache */
 };
 
