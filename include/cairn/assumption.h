@@ -66,10 +66,11 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_assumption_create(cairn_runti
  * registered with several assumptions; the first one that is broken determines the target. Engines
  * do this for the sites of cairn_build_guard.
  *
- * Errors, after which the site is not registered: ARGUMENT: the site is not of a patch point, or
- * belongs to another runtime. UNMANAGED: it is not live; the message gives the reason. CONFLICT: it
- * calls or jumps. STATE: it has an inline cache. MEMORY, and the errors of
- * cairn_site_call if the assumption is broken.
+ * Errors, after which the site is not registered and unchanged: ARGUMENT: the site is not of a
+ * patch point, or belongs to another runtime. UNMANAGED: it is not live; the message gives the
+ * reason. CONFLICT: it calls or jumps. STATE: it has an inline cache. MEMORY, and the errors of
+ * cairn_site_call if the assumption is broken. SYSTEM after the change, if it is: the barrier was
+ * refused. Register the site again, which requests it again.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_assumption_add(cairn_assumption *assumption,
                                                                   cairn_site *site,
@@ -77,11 +78,13 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_assumption_add(cairn_assumpti
                                                                   struct cairn_error *error);
 
 /**
- * Breaks the assumption: makes all registered sites call their targets, or none, with one barrier.
- * Does nothing if it is broken already. Takes O(sites) time, and the memory that veneers need.
+ * Breaks the assumption: makes all registered sites call their targets, with one barrier. If it is
+ * broken already, only executes the barrier. Takes O(sites) time, and the memory that veneers need.
  *
- * Errors, after which nothing is changed and the assumption is not broken: those of
- * cairn_sites_change.
+ * Errors, after which nothing has changed and the assumption is not broken: those of
+ * cairn_sites_change. SYSTEM after the change: the barrier was refused, and the assumption is
+ * broken. (With a single mapping, only some sites may have been changed.) The host breaks it again,
+ * or stops its threads.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_assumption_break(cairn_assumption *assumption,
                                                                     enum cairn_strength strength,

@@ -116,15 +116,20 @@ CAIRN_API const void *cairn_entry_target(const cairn_entry *entry);
  * Replaces the version of the entry. `version` is copied. `strength` is that of the change of the
  * old version's sites, if it has `leave`. If the old version has no site that can be changed, or
  * all of them call or jump already, there is nothing to change, which is not an error. If the same
- * code is installed already, only its options are replaced.
+ * code is installed already, only its options are replaced, and the barrier of `strength` is
+ * executed.
  *
- * Errors, after which the entry has the version that it would have without this call (calls may
- * have reached the new one meanwhile):
+ * Errors, after which nothing has changed:
  * ARGUMENT: there is no code; it is the entry's own target, or `leave` is set and it is not in a
  * module; or the version has another type than the entry, where the message names both functions
  * and both types.
  * STATE: the code is in a retired module.
  * Those of cairn_invalidate for the sites of the old version.
+ *
+ * Errors after the version was installed: SYSTEM: the barrier after the change of the old version's
+ * sites was refused. The host installs the version again, which requests the barrier again, or
+ * stops its threads. (With a single mapping, only some of the sites may have been changed: the host
+ * invalidates the old version's function.)
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_entry_install(
     cairn_entry *entry, const struct cairn_entry_version *version, enum cairn_strength strength,

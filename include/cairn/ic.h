@@ -401,7 +401,8 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_ic_create(cairn_site *site,
  *  cache: see LIFETIME above. NULL is allowed.
  *
  *  Errors: STATE: it was destroyed before. After other errors, those of cairn_site_restore, the
- *  cache is unchanged. */
+ *  cache is unchanged. SYSTEM after the change: the barrier was refused, and cairn_site_ic returns
+ *  NULL. cairn_site_restore requests the barrier again. */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_ic_destroy(cairn_ic *ic,
                                                               enum cairn_strength strength,
                                                               struct cairn_error *error);
@@ -423,6 +424,9 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_ic_destroy(cairn_ic *ic,
  * calls support; a call with such types.
  * STATE: the cache is destroyed, its module is retired, or a visitor calls.
  * RANGE, FULL, MEMORY, SYSTEM and the errors of a strength, as for cairn_site_call.
+ *
+ * SYSTEM after the change: the barrier was refused. The host adds the same case again, which
+ * requests the barrier again, or stops its threads.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_ic_add(cairn_ic *ic,
                                                           const struct cairn_ic_case *added,
@@ -453,9 +457,9 @@ struct cairn_ic_change {
 };
 
 /**
- * Makes `count` changes of caches of one runtime, all or none, with one barrier. Changes of one
- * cache are made in their order. One store of its site replaces the old cases by the final ones.
- * A list without changes is a success. The list is read only during the call.
+ * Makes `count` changes of caches of one runtime, with one barrier. Changes of one cache are made
+ * in their order. One store of its site replaces the old cases by the final ones. A list without
+ * changes is a success. The list is read only during the call.
  *
  * Thread-safe. Takes O(n) time, and makes code once for each cache.
  *
@@ -464,6 +468,9 @@ struct cairn_ic_change {
  *
  * Errors, after which every cache is unchanged: those of cairn_ic_add and of the kinds of changes.
  * Their messages name the site. ARGUMENT also for caches of two runtimes.
+ *
+ * SYSTEM after the changes: the barrier was refused. Any later change with a barrier requests it
+ * again. (With a single mapping, only some caches may have been changed: see cairn_ic_describe.)
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_ics_change(const struct cairn_ic_change *changes,
                                                               size_t count,

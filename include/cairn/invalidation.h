@@ -49,7 +49,7 @@
  * WHICH SITES. An invalidation changes sites of a function, of a module or of a list: patch points
  * without a target, and stack maps' shadows, if they do not call or jump at that moment. The host
  * may have other sites like these, for tracing or not linked yet. `accepts` excludes them. All
- * chosen sites are changed, or none, with one barrier. Invalidating again changes what the first
+ * chosen sites are changed with one barrier. Invalidating again changes what the first
  * invalidation did not, and returns CONFLICT if nothing is left: a host with two reasons to
  * invalidate a function has one invalidation and counts the reasons.
  *
@@ -117,18 +117,24 @@ struct cairn_invalidation_options {
 typedef struct cairn_invalidation cairn_invalidation;
 
 /**
- * Makes the sites call the target. On success, `*invalidation` belongs to the caller. Thread-safe.
+ * Makes the sites call the target. `*invalidation` has the sites that have been changed, and
+ * belongs to the caller; it is NULL if none has. Thread-safe.
  *
- * Errors, after which nothing is changed:
+ * Errors, after which nothing has changed:
  * NOT_FOUND: there is no such function; or no site of the function, the module or the list is
  * suitable.
  * CONFLICT: all suitable sites call or jump already; a site of a list does; a site is in the list
- * twice.
+ * twice. The barrier of `strength` has been executed, for the changes that were made before.
  * UNMANAGED: a chosen site is not live. The message names it and gives the reason.
  * STATE: a chosen site has an inline cache.
  * ARGUMENT: not exactly one of the three is given; there is no target; a site belongs to another
  * runtime.
  * MEMORY, and the errors of cairn_sites_change.
+ *
+ * Errors after the change: SYSTEM, and `*invalidation` is not NULL. The barrier was refused: the
+ * host invalidates again, which executes the barrier and returns CONFLICT, or stops its threads.
+ * (With a single mapping, the invalidation may have fewer sites; invalidating again changes the
+ * others.)
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_invalidate(
     cairn_runtime *runtime, const struct cairn_invalidation_options *options,
@@ -138,11 +144,11 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_invalidate(
  * Makes each site do again what it did before: nothing, or the shadow's instruction. Sites that do
  * not call the target any more stay unchanged. Frames whose calls return from now on continue in
  * the compiled code. Frames that are in the exit do what its handler decides. Afterwards the
- * invalidation has no sites, and undoing it again does nothing. Allocates nothing.
+ * invalidation has no sites, and undoing it again only executes the barrier. Allocates nothing.
  *
  * The modules of its sites must still be in memory.
  *
- * Errors, after which nothing is changed: SYSTEM, UNSUPPORTED as for cairn_sites_change.
+ * Errors: UNSUPPORTED: nothing has changed. SYSTEM, as for cairn_sites_change: call it again.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_invalidation_undo(
     cairn_invalidation *invalidation, enum cairn_strength strength, struct cairn_error *error);

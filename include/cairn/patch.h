@@ -8,17 +8,16 @@
  *     cairn_site_call(site, (const void *)target, CAIRN_SYNC, &error)
  *     cairn_site_restore(site, CAIRN_SYNC, &error)
  *
- * Many sites change with one barrier, all or none of them (cairn_sites_change).
+ * Many sites change with one barrier (cairn_sites_change).
  *
  * THE GUARANTEE
  *
  * Any number of threads may execute a managed site, be interrupted in it, or have pending calls
  * from it. Each execution does exactly the old thing or exactly the new thing. When a synchronised
  * change (CAIRN_SYNC) has returned, executions that start afterwards do the new thing. Pending
- * calls return to where they were made. No executing thread blocks, traps or spins. If a change
- * fails, every site of it does what
- * it would do without the change: what it did before, or what other changes have made of it
- * meanwhile. A list of changes is atomic for each site, not across sites.
+ * calls return to where they were made. No executing thread blocks, traps or spins. Everything that
+ * can fail fails before the first write, with two exceptions (SYSTEM, below). A list of changes is
+ * atomic for each site, not across sites.
  *
  * The old thing and the new thing are those of the changes that overlap the execution. A change
  * takes effect at one moment between the call and the return of the function that makes it. If
@@ -186,7 +185,7 @@ enum cairn_strength {
  * its second view. With a single mapping, a change takes a
  * lock and makes system calls.
  *
- * Errors before the first write:
+ * Errors, after which nothing has changed:
  * ARGUMENT: the target is NULL; there is no site; the strength is invalid.
  * UNMANAGED: the site is not live, its module is published, and the strength is not QUIESCENT. The
  * message gives the reason.
@@ -196,13 +195,13 @@ enum cairn_strength {
  * RANGE: there is no space for a branch, or, in the region of a patch point or statepoint on PPC64,
  * for a call with what it needs around it (12 bytes in all).
  * UNSUPPORTED: SYNC or QUIESCENT on a system without a barrier (cairn_runtime_statistics).
- * FULL, MEMORY, SYSTEM: no veneer could be made, or with a single mapping the page cannot be
+ * FULL, MEMORY, SYSTEM: no veneer could be made, or with a single mapping the page could not be
  * replaced.
  *
- * Errors after the first write:
- * SYSTEM: the barrier was refused. The site does the old thing again. With a single mapping,
- * undoing takes a system call. If the system refuses that call too, the site does the new thing,
- * and the message says so.
+ * Errors after the change:
+ * SYSTEM: the barrier was refused. The change has been made, as with CAIRN_RELAXED. The host makes
+ * the same change again, which requests the barrier again, or it stops its threads. Any later
+ * change with a barrier completes this one, too.
  *
  * A change of a site must not overlap the cairn_ic_create for that site: a change that began
  * earlier may store its instruction after the cache's (cairn/ic.h). It may overlap everything else
@@ -252,20 +251,16 @@ struct cairn_site_change {
 
 /**
  * Makes `count` changes of live sites of one runtime, in their order, and then executes one
- * barrier. All or nothing: after an error, every site does what it would do without this call. A
- * list without changes is a success. The list is read only during the call.
+ * barrier. A list without changes is a success. The list is read only during the call.
  *
  * Thread-safe; it allocates memory for the time of the call, so it is not async-signal-safe. Takes
- * O(n) time.
+ * O(n) time. With a single mapping, changes that follow each other in the list and are in one slab
+ * take one system call.
  *
  * Errors, in addition to those of changing one site: CONFLICT: a site is in the list twice.
  * ARGUMENT: sites of two runtimes. UNMANAGED: a site is not live, whatever the strength. Each
- * message names the site.
- *
- * With a single mapping, one system call changes all sites of a slab, and everything that can fail
- * comes before it. Sites of several slabs, or of modules around one that is being loaded, need
- * several calls. If the system grants one of them, then refuses the next one or the barrier, and
- * also refuses to undo the first one, sites stay changed, and the message says so.
+ * message names the site. With a single mapping, SYSTEM: the system refused to replace a page. The
+ * changes before it in the list have been made; the message says how many.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_sites_change(
     const struct cairn_site_change *changes, size_t count, enum cairn_strength strength,

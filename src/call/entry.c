@@ -13,8 +13,9 @@
  *    version takes over the reference of the old one, so the module is in memory while it changes
  *    the old version's sites without the lock.
  *
- * The slot is stored before the old version's sites change. Otherwise an exit that calls the entry
- * again would reach the old version, and leave it again, until the store.
+ * The changes of the old version's sites are planned before the slot is stored, so that nothing can
+ * fail after it, and made after it. Otherwise an exit that calls the entry again would reach the
+ * old version, and leave it again, until the store.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -25,7 +26,9 @@
 #include "base/type.h"
 #include "call/signature.h"
 #include "log/event.h"
+#include "runtime/invalidation.h"
 #include "runtime/module.h"
+#include "site/patch.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -175,66 +178,61 @@ static enum cairn_status check(const cairn_entry *entry, const struct installed 
     return CAIRN_OK;
 }
 
-/* ---- Installing, with the runtime's lock held ---- */
+/* ---- Installing ---- */
 
-static void store(cairn_entry *entry, const struct installed *installed)
+/* Whether the sites of the old version call its exit when the new one is installed. */
+static bool leaves(const struct installed *old, const struct installed *new)
 {
-    entry->installed = *installed;
-    atomic_store_explicit(entry->slotted.slot, (uintptr_t)installed->version.code,
-                          memory_order_seq_cst);
+    return old->version.leave != NULL && old->version.code != new->version.code;
 }
 
-static enum cairn_status exchange_locked(cairn_entry *entry, struct installed *new,
-                                         struct installed *old, struct cairn_error *error)
+/* Installs a version that was checked. Called with the runtime's lock held. */
+static void store(cairn_entry *entry, struct installed *new)
 {
-    enum cairn_status status = check(entry, new, error);
-    if (status == CAIRN_OK && new->module != NULL)
-        status = module_use(new->module, error);
-    if (status != CAIRN_OK)
-        return status;
     new->number = ++entry->last_number;
-    *old = entry->installed;
-    store(entry, new);
+    entry->installed = *new;
+    atomic_store_explicit(entry->slotted.slot, (uintptr_t) new->version.code, memory_order_seq_cst);
     event_version(code_space_sink(entry->runtime->space), entry->name, new->number,
                   code_address(new->version.code), new->module == NULL ? 0 : new->module->number);
-    return CAIRN_OK;
 }
 
-/* Installs the version and returns the one that it replaces, with the reference to its module. */
-static enum cairn_status exchange(cairn_entry *entry, struct installed *new, struct installed *old,
-                                  struct cairn_error *error)
+/* Checks the version and takes a reference to its module. Installs it, which sets its number,
+ * unless the sites of the old version must change. */
+static enum cairn_status begin(cairn_entry *entry, struct installed *new, struct installed *old,
+                               struct cairn_error *error)
 {
     enum cairn_status status = runtime_enter(entry->runtime, error);
     if (status != CAIRN_OK)
         return status;
     runtime_lock(entry->runtime);
     new->module = runtime_find_frame_module(entry->runtime, code_address(new->version.code));
-    status = exchange_locked(entry, new, old, error);
+    status = check(entry, new, error);
+    if (status == CAIRN_OK && new->module != NULL)
+        status = module_use(new->module, error);
+    if (status != CAIRN_OK)
+        new->module = NULL;
+    *old = entry->installed;
+    if (status == CAIRN_OK && !leaves(old, new))
+        store(entry, new);
     runtime_unlock(entry->runtime);
     return status;
 }
 
-/* Installs the old version again, unless another thread has replaced the new one meanwhile. Returns
- * the version that is not installed any more. */
-static struct installed undo(cairn_entry *entry, const struct installed *new,
-                             const struct installed *old)
+/* Whether a version has no sites that could change, which is not an error. */
+static bool has_no_sites(enum cairn_status status)
 {
-    runtime_lock(entry->runtime);
-    bool is_installed = entry->installed.number == new->number;
-    if (is_installed)
-        store(entry, old);
-    runtime_unlock(entry->runtime);
-    return is_installed ? *new : *old;
+    return status == CAIRN_ERROR_NOT_FOUND || status == CAIRN_ERROR_CONFLICT;
 }
 
-/* ---- Replaced versions ---- */
-
-/* Makes the sites of a replaced version call its exit. */
-static enum cairn_status leave(const cairn_entry *entry, const struct installed *old,
-                               enum cairn_strength strength, struct cairn_error *error)
+/* Installs the version and makes the sites of the old one call its exit. Everything that can fail
+ * comes before the store of the slot. The sites are chosen without a lock: if another version was
+ * installed meanwhile, only sets `*old` to that. */
+static enum cairn_status install_and_leave(cairn_entry *entry, struct installed *new,
+                                           struct installed *old, enum cairn_strength strength,
+                                           struct cairn_error *error)
 {
-    struct cairn_error failure;
-    cairn_invalidation *invalidation = NULL;
+    cairn_runtime *runtime = entry->runtime;
+    cairn_invalidation *leaving = NULL;
     const struct cairn_invalidation_options options = {
         .function = code_address(old->version.code),
         .target = old->version.leave,
@@ -243,12 +241,27 @@ static enum cairn_status leave(const cairn_entry *entry, const struct installed 
         .strength = strength,
         .reason = "version replaced",
     };
-    enum cairn_status status = cairn_invalidate(entry->runtime, &options, &invalidation, &failure);
-    cairn_invalidation_destroy(invalidation);
-    if (status == CAIRN_OK || status == CAIRN_ERROR_NOT_FOUND || status == CAIRN_ERROR_CONFLICT)
-        return CAIRN_OK;
-    if (error != NULL)
-        *error = failure;
+    enum cairn_status status = CAIRN_OK;
+    if (leaves(old, new))
+        status = invalidation_choose(runtime, &options, &leaving, error);
+    if (status != CAIRN_OK && !has_no_sites(status))
+        return status;
+    bool is_taken = runtime_lock_sites(runtime);
+    bool is_current = entry->installed.number == old->number;
+    status = CAIRN_OK;
+    if (is_current && leaving != NULL)
+        status = invalidation_plan(leaving, &options, error);
+    bool has_sites = is_current && leaving != NULL && status == CAIRN_OK;
+    if (has_no_sites(status))
+        status = CAIRN_OK;
+    if (is_current && status == CAIRN_OK)
+        store(entry, new);
+    if (has_sites)
+        status = invalidation_commit(leaving, &options, error);
+    if (!is_current)
+        *old = entry->installed;
+    runtime_unlock_sites(runtime, is_taken);
+    cairn_invalidation_destroy(leaving);
     return status;
 }
 
@@ -307,7 +320,7 @@ enum cairn_status cairn_entry_create(cairn_runtime *runtime, const char *name,
     memcpy(created->name, name, length);
     struct installed none;
     struct installed first = {.version = {.code = code, .signature = signature}};
-    status = exchange(created, &first, &none, error);
+    status = begin(created, &first, &none, error);
     if (status == CAIRN_OK)
         *entry = created;
     else
@@ -329,16 +342,17 @@ enum cairn_status cairn_entry_install(cairn_entry *entry, const struct cairn_ent
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
                          "cairn_entry_install needs an entry and a version with code");
     struct installed new = {.version = *version}, old;
-    enum cairn_status status = exchange(entry, &new, &old, error);
-    if (status != CAIRN_OK)
+    enum cairn_status status = begin(entry, &new, &old, error);
+    while (status == CAIRN_OK && new.number == 0)
+        status = install_and_leave(entry, &new, &old, strength, error);
+    if (new.number == 0) {
+        module_unuse(new.module, false);
         return status;
-    if (old.version.leave != NULL && old.version.code != version->code)
-        status = leave(entry, &old, strength, error);
-    struct installed removed = status == CAIRN_OK ? old : undo(entry, &new, &old);
-    /* A version that could not be installed, or is installed again, was not replaced. */
-    bool is_replaced = removed.number != new.number &&removed.version.code != version->code;
-    module_unuse(removed.module, is_replaced && removed.version.retires);
-    return status;
+    }
+    /* A version that is installed again was not replaced. */
+    bool is_again = old.version.code == version->code;
+    module_unuse(old.module, !is_again && old.version.retires);
+    return is_again ? patch_barrier(entry->runtime->space, strength, error) : status;
 }
 
 void cairn_entry_destroy(cairn_entry *entry)

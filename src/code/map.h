@@ -69,27 +69,16 @@ struct code_map {
      * pages. */
     enum cairn_status (*write)(struct code_slab *slab, size_t offset, const void *bytes,
                                size_t size, struct cairn_error *error);
-
-    /* The steps of a write to a run of whole pages, for writes to several runs (code/change.c).
-     * NULL in dual mapping. */
-    const struct code_change_steps *steps;
 };
 
-typedef enum cairn_status code_change_step(struct code_slab *slab, size_t offset, size_t size,
-                                           struct cairn_error *error);
-
-/*
- * `begin` is called for each slab before the first run, and `end` after the last one. `prepare` and
- * `seal` do everything that may fail for lack of a resource; only `place` is visible to running
- * threads. Between `prepare` and `seal`, the pages' new contents are in the workshop.
- */
-struct code_change_steps {
-    enum cairn_status (*begin)(struct code_slab *slab, struct cairn_error *error);
-    code_change_step *prepare;
-    code_change_step *seal;
-    code_change_step *place;
-    void (*end)(struct code_slab *slab);
-};
+/* Single mapping: makes copies of pages of code, and of the free ones among them, at the same
+ * offset of the workshop (`slab->alias`); then moves these copies, which have been changed there,
+ * over the pages. Only that is visible to running threads. If either fails, nothing has changed.
+ * SYSTEM, UNSUPPORTED. */
+enum cairn_status map_single_copy(struct code_slab *slab, size_t offset, size_t size,
+                                  struct cairn_error *error);
+enum cairn_status map_single_place(struct code_slab *slab, size_t offset, size_t size,
+                                   struct cairn_error *error);
 
 /* Writes code through the slab's map, executes it, changes it and executes it again. Errors:
  * UNSUPPORTED if old code is executed; SYSTEM. */

@@ -58,31 +58,6 @@ static enum cairn_status close_pages(struct code_slab *slab, enum page_use use, 
     return error_set_system(error, errno, "cannot make %zu bytes of code executable", size);
 }
 
-/* ---- Writing in steps ---- */
-
-/* Writes bytes in one run, from the page of the first byte to that of the last. */
-static enum cairn_status write_run(struct code_slab *slab, size_t offset, const void *bytes,
-                                   size_t size, struct cairn_error *error)
-{
-    const struct code_change_steps *steps = slab->map->steps;
-    size_t in_page = offset & (slab->page_size - 1);
-    size_t first = offset - in_page;
-    size_t run = (in_page + size + slab->page_size - 1) & ~(slab->page_size - 1);
-    enum cairn_status status = steps->begin == NULL ? CAIRN_OK : steps->begin(slab, error);
-    if (status == CAIRN_OK)
-        status = steps->prepare(slab, first, run, error);
-    if (status != CAIRN_OK)
-        return status;
-    map_store(slab->alias + offset, bytes, size);
-    if (steps->seal != NULL)
-        status = steps->seal(slab, first, run, error);
-    if (status == CAIRN_OK)
-        status = steps->place(slab, first, run, error);
-    if (steps->end != NULL)
-        steps->end(slab);
-    return status;
-}
-
 /* ---- The workshop ---- */
 
 static bool map_no_access(uint8_t *address, size_t size)
@@ -247,27 +222,21 @@ static enum cairn_status map_from_workshop(struct code_slab *slab, size_t offset
     return status;
 }
 
-/* Copies the code pages. The free pages among them are left empty. */
-static enum cairn_status prepare_copies(struct code_slab *slab, size_t offset, size_t size,
-                                        struct cairn_error *error)
+/* ---- Replacing pages ---- */
+
+/* The free pages are left empty. */
+enum cairn_status map_single_copy(struct code_slab *slab, size_t offset, size_t size,
+                                  struct cairn_error *error)
 {
-    enum cairn_status status = use_workshop(slab, offset, size, error);
+    enum cairn_status status = renew_workshop(slab, error);
+    if (status == CAIRN_OK)
+        status = use_workshop(slab, offset, size, error);
     if (status != CAIRN_OK)
         return status;
     for (size_t page = offset; page < offset + size; page += slab->page_size)
         if (slab->states[page / slab->page_size] == PAGE_CODE)
             memcpy(slab->alias + page, slab->base + page, slab->page_size);
     return CAIRN_OK;
-}
-
-static enum cairn_status seal_copies(struct code_slab *slab, size_t offset, size_t size,
-                                     struct cairn_error *error)
-{
-    uint8_t *copies = slab->alias + offset;
-    arch_host_code_written(copies, copies, size);
-    if (mprotect(copies, size, READ_EXECUTE) == 0)
-        return CAIRN_OK;
-    return error_set_system(error, errno, "cannot make %zu bytes of changed code executable", size);
 }
 
 /* Reserves the free pages again. If the system refuses, they stay empty and executable until they
@@ -287,25 +256,40 @@ static void reserve_free_pages(struct code_slab *slab, size_t offset, size_t siz
     }
 }
 
-static enum cairn_status place_copies(struct code_slab *slab, size_t offset, size_t size,
-                                      struct cairn_error *error)
+/* Copies that are not moved are in the spent part, which is mapped anew later. */
+enum cairn_status map_single_place(struct code_slab *slab, size_t offset, size_t size,
+                                   struct cairn_error *error)
 {
-    if (!move_out(slab, offset, size))
-        return error_set_system(error, errno, "cannot replace %zu bytes of code by a changed copy",
-                                size);
-    arch_host_code_written(slab->base + offset, slab->base + offset, size);
-    reserve_free_pages(slab, offset, size);
-    return CAIRN_OK;
+    uint8_t *copies = slab->alias + offset;
+    enum cairn_status status = CAIRN_OK;
+    arch_host_code_written(copies, copies, size);
+    if (mprotect(copies, size, READ_EXECUTE) != 0)
+        status = error_set_system(error, errno, "cannot make %zu bytes of changed code executable",
+                                  size);
+    else if (!move_out(slab, offset, size))
+        status = error_set_system(error, errno,
+                                  "cannot replace %zu bytes of code by a changed copy", size);
+    if (status == CAIRN_OK) {
+        arch_host_code_written(slab->base + offset, slab->base + offset, size);
+        reserve_free_pages(slab, offset, size);
+    }
+    tidy_workshop(slab);
+    return status;
 }
 
-/* Copies that are not placed are in the spent part, which is mapped anew later. */
-static const struct code_change_steps workshop_steps = {
-    .begin = renew_workshop,
-    .prepare = prepare_copies,
-    .seal = seal_copies,
-    .place = place_copies,
-    .end = tidy_workshop,
-};
+/* Writes bytes in one run, from the page of the first byte to that of the last. */
+static enum cairn_status write_run(struct code_slab *slab, size_t offset, const void *bytes,
+                                   size_t size, struct cairn_error *error)
+{
+    size_t in_page = offset & (slab->page_size - 1);
+    size_t first = offset - in_page;
+    size_t run = (in_page + size + slab->page_size - 1) & ~(slab->page_size - 1);
+    enum cairn_status status = map_single_copy(slab, first, run, error);
+    if (status != CAIRN_OK)
+        return status;
+    map_store(slab->alias + offset, bytes, size);
+    return map_single_place(slab, first, run, error);
+}
 
 const struct code_map code_map_single = {
     .name = "changed copies of pages moved into place",
@@ -315,5 +299,4 @@ const struct code_map code_map_single = {
     .open_pages = map_from_workshop,
     .close_pages = close_pages,
     .write = write_run,
-    .steps = &workshop_steps,
 };

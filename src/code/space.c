@@ -350,7 +350,8 @@ enum cairn_status code_space_synchronise(struct code_space *space, struct cairn_
         (errno == EPERM && barrier_register() &&
          membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE) == 0))
         return CAIRN_OK;
-    return error_set_system(error, errno, "the barrier after a patch failed (membarrier)");
+    return error_set_system(error, errno,
+                            "the barrier was refused, and what was patched stays so (membarrier)");
 }
 
 enum cairn_status space_publish_code(struct code_space *space, struct cairn_error *error)
@@ -408,10 +409,6 @@ enum cairn_status code_space_make_visible(struct code_space *space, struct cairn
 struct code_watchers *code_space_watchers(struct code_space *space) { return &space->watchers; }
 
 const struct cairn_arch *code_space_arch(const struct code_space *space) { return space->arch; }
-
-_Atomic uint64_t *code_space_undone(struct code_space *space) { return &space->undone; }
-
-_Atomic uint64_t *code_space_sequence(struct code_space *space) { return &space->sequence; }
 
 void code_space_statistics(struct code_space *space, struct cairn_runtime_statistics *statistics)
 {

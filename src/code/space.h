@@ -162,11 +162,6 @@ static inline bool code_space_is_own(const struct code_space *space);
 enum cairn_status code_space_synchronise(struct code_space *space, struct cairn_error *error);
 bool code_space_can_synchronise(const struct code_space *space);
 
-/* Returns the counter of code changes that were undone; site/commit.c increments it. */
-_Atomic uint64_t *code_space_undone(struct code_space *space);
-/* Returns the counter that gives the next of these changes its number. */
-_Atomic uint64_t *code_space_sequence(struct code_space *space);
-
 /* ---- From a PC to its owner: lock-free, async-signal-safe ----
  *
  * Blocks have an owner from code_block_publish until they are destroyed. In between they may be
@@ -447,15 +442,16 @@ struct code_write {
     size_t size;
 };
 
-/* Fills in write number `index`; returns false to skip it. It is called several times for each
- * write, with the space's lock held and before anything is written, and must return the same each
- * time. `bytes` are valid until the next call. */
-typedef bool code_write_source(void *user, size_t index, struct code_write *write);
+/* Fills in write number `index`. It is called several times for each write, with the space's lock
+ * held, and must do the same each time. `bytes` are valid until the next call. */
+typedef void code_write_source(void *user, size_t index, struct code_write *write);
 
-/* Makes `count` writes, all of them or none of them; not for dual mapping. (code/change.c describes
- * what happens if the system refuses to undo some of them.) Writes to one page take effect at the
- * same moment. Errors: MEMORY, SYSTEM, UNSUPPORTED. */
+/* Makes `count` writes in their order; only with a single mapping. `*made` is the number of writes
+ * that have been made, from the first one on: all of them, unless there is an error. Writes that
+ * follow each other in a slab take effect at the same moment, unless a module that is being loaded
+ * is between them. Errors: SYSTEM, UNSUPPORTED. */
 enum cairn_status code_space_write_all(struct code_space *space, code_write_source *source,
-                                       void *user, size_t count, struct cairn_error *error);
+                                       void *user, size_t count, size_t *made,
+                                       struct cairn_error *error);
 
 #endif

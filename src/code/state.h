@@ -56,9 +56,6 @@ struct code_space {
     /* Lock for making a forked child's code its own. Taken before the client's locks and `lock`. */
     pthread_mutex_t after_fork_lock;
 
-    _Atomic uint64_t undone;
-    _Atomic uint64_t sequence;
-
     struct grace grace;
     struct code_watchers watchers;
 

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/inspect.h"
-#include "site/patch.h"
+#include "site/commit.h"
 
 #include <stddef.h>
 
@@ -107,9 +107,10 @@ enum cairn_status ic_bind(cairn_ic *ic, struct cairn_error *error)
         status = ic_inline_prepare(ic, error);
     if (status == CAIRN_OK) {
         struct ic_change change;
+        size_t made;
         ic_change_begin(&change, ic);
         set_form(site, SITE_FORM_CACHE);
-        status = ic_changes_apply(&change, 1, CAIRN_RELAXED, error);
+        status = ic_changes_apply(&change, 1, CAIRN_RELAXED, &made, error);
         if (status != CAIRN_OK)
             set_form(site, SITE_FORM_INITIAL);
     }
@@ -137,6 +138,20 @@ enum cairn_status ic_check_usable(const cairn_ic *ic, struct cairn_error *error)
     return CAIRN_OK;
 }
 
+/* Makes the site do what it did without the cache. Returns whether it does, even if the barrier was
+ * refused. */
+static bool restore_site(const cairn_ic *ic, enum cairn_strength strength,
+                         enum cairn_status *status, struct cairn_error *error)
+{
+    struct change change = plan_restore(ic->site);
+    const struct change_list list = {&change, 1, sizeof change};
+    size_t made = 0;
+    *status = plan_all(&list, SITE_FORM_CACHE, strength, error);
+    if (*status == CAIRN_OK)
+        *status = commit_all(&list, strength, &made, error);
+    return made > 0;
+}
+
 enum cairn_status cairn_ic_destroy(cairn_ic *ic, enum cairn_strength strength,
                                    struct cairn_error *error)
 {
@@ -146,14 +161,14 @@ enum cairn_status cairn_ic_destroy(cairn_ic *ic, enum cairn_strength strength,
     enum cairn_status status = cache_set_enter(set, error);
     if (status != CAIRN_OK)
         return status;
+    bool ends;
     if (atomic_load_explicit(&ic->is_destroyed, memory_order_relaxed)) {
         status = ic_check_usable(ic, error);
-    } else if (!ic_is_retired(ic)) {
-        struct change change = plan_restore(ic->site);
-        const struct change_list list = {&change, 1, sizeof change};
-        status = patch_live(&list, SITE_FORM_CACHE, strength, error);
+        ends = false;
+    } else {
+        ends = ic_is_retired(ic) || restore_site(ic, strength, &status, error);
     }
-    if (status == CAIRN_OK) {
+    if (ends) {
         set_form(ic->site, SITE_FORM_INITIAL);
         ic_note_change(ic, ic_state_of(ic->is_megamorphic, ic->case_count), CAIRN_IC_DESTROYED, 0);
         atomic_store_explicit(&ic->is_destroyed, true, memory_order_relaxed);

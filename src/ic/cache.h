@@ -172,7 +172,7 @@ struct ic_change {
     bool may_join;                    /* whether the second case could be there, too */
     struct arch_cache_inline inlined; /* of cases that are written; and their bytes */
     uint8_t inline_bytes[ARCH_CACHE_INLINE_BYTES_MAX];
-    bool has_set_miss; /* whether misses of the first case branch to the new code */
+    bool has_set_miss; /* whether misses of cases that stay there branch to the new code */
     bool is_altered;   /* whether there is anything to change */
     bool needs_code;   /* whether more than words of the table change */
     bool resets_counts;
@@ -182,9 +182,12 @@ struct ic_change {
 /* Begins a change, with the cache's present cases. */
 void ic_change_begin(struct ic_change *change, cairn_ic *ic);
 
-/* Makes all changes, or none, with one barrier. Ends the changes in any case. */
+/* Makes the changes, at least one, with one barrier. Ends them in any case. `*made` is `count` if
+ * all of them have been made, even if the barrier was refused, and less otherwise: 0 with a dual
+ * mapping. */
 enum cairn_status ic_changes_apply(struct ic_change *changes, size_t count,
-                                   enum cairn_strength strength, struct cairn_error *error);
+                                   enum cairn_strength strength, size_t *made,
+                                   struct cairn_error *error);
 
 /* Makes the code of a usable cache again: because the site's own bytes have become free, or so that
  * they become free. */
@@ -222,12 +225,14 @@ bool ic_inline_prepare_call(cairn_ic *ic);
 enum ic_way ic_inline_choose(struct ic_change *change, const struct arch_cache *cache);
 /* Encodes the change's first cases. False if they do not fit. */
 bool ic_inline_encode(struct ic_change *change, const struct arch_cache *cache, uint64_t miss);
-/* Writes the bytes of first cases, with one barrier, and sets where misses of the others branch to.
- * RANGE, SYSTEM; after an error, changes with `has_set_miss` must be undone. */
+/* Writes the bytes of first cases that threads cannot reach yet, with one barrier, and encodes
+ * where misses of those that stay will branch to. RANGE, SYSTEM. */
 enum cairn_status ic_inline_write(struct ic_change *changes, size_t count,
                                   struct cairn_error *error);
-/* Sets the branch of a change to the old code again. If that fails, `has_set_miss` stays set. */
-void ic_inline_undo(struct ic_change *change);
+/* Makes misses of first cases that stay branch to the changes' code, and sets `has_set_miss`.
+ * Cannot fail with a dual mapping. SYSTEM. */
+enum cairn_status ic_inline_set_misses(struct ic_change *changes, size_t count,
+                                       struct cairn_error *error);
 /* Makes the change's first case that of the cache. */
 void ic_inline_adopt(const struct ic_change *change);
 

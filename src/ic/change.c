@@ -1,13 +1,13 @@
 /*
  * Changes inline caches: first alters copies of their cases, then makes code for them, and then
- * changes the sites as one list (patch_live), with one store for each site and one barrier for all.
+ * changes the sites as one list (site/commit.h), with one store for each site and one barrier for
+ * all.
  *
  * SPDX-License-Identifier: MIT
  */
 #include "base/error.h"
 #include "ic/cache.h"
-#include "site/patch.h"
-#include "site/word.h"
+#include "site/commit.h"
 
 #include <assert.h>
 #include <stddef.h>
@@ -344,46 +344,36 @@ static void adopt(struct ic_change *change)
     ic_table_adopt(change);
 }
 
-/* If the patch fails, threads may be executing the new code, so it is retired. If the system also
- * refuses to restore the old word, the change stays made, so that the cache matches what its site
- * does. */
+/* Does everything that can fail, and that no thread can see yet. */
+static enum cairn_status prepare(struct ic_change *changes, const struct change_list *list,
+                                 enum cairn_strength strength, struct cairn_error *error)
+{
+    enum cairn_status status = CAIRN_OK;
+    for (size_t i = 0; i < list->count && status == CAIRN_OK; i++)
+        status = ic_code_make(&changes[i], error);
+    if (status == CAIRN_OK)
+        status = ic_inline_write(changes, list->count, error);
+    return status == CAIRN_OK ? plan_all(list, SITE_FORM_CACHE, strength, error) : status;
+}
+
 enum cairn_status ic_changes_apply(struct ic_change *changes, size_t count,
-                                   enum cairn_strength strength, struct cairn_error *error)
+                                   enum cairn_strength strength, size_t *made,
+                                   struct cairn_error *error)
 {
     const struct change_list list = {&changes[0].patch, count, sizeof *changes};
-    const struct site_table *checked = NULL;
-    enum cairn_status status = CAIRN_OK;
-    for (size_t i = 0; i < count && status == CAIRN_OK; i++) {
-        const struct site_table *sites = changes[i].ic->site->table;
-        if (sites != checked)
-            status = plan_check_module(sites, strength, error);
-        checked = sites;
-        if (status == CAIRN_OK)
-            status = ic_code_make(&changes[i], error);
-    }
-    bool has_code = status == CAIRN_OK;
-    bool is_patched = false;
-    if (has_code && count > 0)
-        status = ic_inline_write(changes, count, error);
-    if (has_code && count > 0 && status == CAIRN_OK) {
-        status = patch_live(&list, SITE_FORM_CACHE, strength, error);
-        is_patched = true;
-    }
+    enum cairn_status status = prepare(changes, &list, strength, error);
+    *made = 0;
+    if (status == CAIRN_OK)
+        status = ic_inline_set_misses(changes, count, error);
+    if (status == CAIRN_OK)
+        status = commit_all(&list, strength, made, error);
     for (size_t i = 0; i < count; i++) {
         struct ic_change *change = &changes[i];
-        bool is_made = is_patched && word_read_instruction(change->ic->site) == change->patch.bits;
-        if (status != CAIRN_OK && change->way == IC_WAY_KEEP) {
-            ic_inline_undo(change);
-            is_made = change->has_set_miss;
-        }
-        if (status == CAIRN_OK || is_made) {
+        if (i < *made || change->has_set_miss) {
             adopt(change);
             continue;
         }
-        if (has_code)
-            code_stub_retire(change->code.stub);
-        else
-            code_stub_free(change->code.stub);
+        code_stub_free(change->code.stub);
         drop(change);
     }
     return status;
@@ -397,20 +387,22 @@ void ic_change_again(cairn_ic *ic, bool leaves_inline)
         return;
     ic_change_begin(&change, ic);
     change.leaves_inline = leaves_inline;
-    enum cairn_status status = ic_changes_apply(&change, 1, CAIRN_RELAXED, NULL);
+    size_t made;
+    enum cairn_status status = ic_changes_apply(&change, 1, CAIRN_RELAXED, &made, NULL);
     (void)status; /* if it fails, the cache's code stays where it is */
 }
 
 /* ---- The list of the host ---- */
 
 /* Makes the changes that need code, and then those that only store words of tables, which cannot
- * fail. Words are data, and need no barrier. But an earlier relaxed change may have made the site
- * branch to code with another table, and with CAIRN_SYNC no thread may use the older code. */
-static enum cairn_status apply_all(struct ic_change *changes, size_t count,
-                                   enum cairn_strength strength, struct cairn_error *error)
+ * fail. Words are data, and need no barrier. But an earlier relaxed change may have made a site
+ * branch to code with another table, and with CAIRN_SYNC no thread may use the older code. So there
+ * is a barrier even if there is nothing to change. */
+static enum cairn_status apply_all(struct code_space *space, struct ic_change *changes,
+                                   size_t count, enum cairn_strength strength,
+                                   struct cairn_error *error)
 {
-    size_t coded = 0;
-    enum cairn_status status = CAIRN_OK;
+    size_t coded = 0, made = 0;
     for (size_t i = 0; i < count; i++) {
         if (!changes[i].needs_code)
             continue;
@@ -421,20 +413,20 @@ static enum cairn_status apply_all(struct ic_change *changes, size_t count,
         }
         coded++;
     }
-    for (size_t i = coded; i < count && status == CAIRN_OK; i++)
-        status = plan_check_module(changes[i].ic->site->table, strength, error);
-    if (status == CAIRN_OK && coded == 0 && count > 0 && strength == CAIRN_SYNC)
-        status = code_space_synchronise(changes->ic->set->space, error);
+    enum cairn_status status = plan_check_strength(space, strength, error);
     if (status == CAIRN_OK && coded > 0)
-        status = ic_changes_apply(changes, coded, strength, error);
-    else if (status != CAIRN_OK)
+        status = ic_changes_apply(changes, coded, strength, &made, error);
+    else
         for (size_t i = 0; i < coded; i++)
             drop(&changes[i]);
+    bool is_made = coded > 0 ? made == coded : status == CAIRN_OK;
     for (size_t i = coded; i < count; i++)
-        if (status == CAIRN_OK)
+        if (is_made)
             ic_table_adopt(&changes[i]);
         else
             drop(&changes[i]);
+    if (status == CAIRN_OK && coded == 0)
+        status = commit_barrier(space, strength, error);
     return status;
 }
 
@@ -476,7 +468,7 @@ static enum cairn_status change_locked(const struct cairn_ic_change *wanted, siz
         else if (altered++ != i)
             changes[altered - 1] = changes[i];
     if (status == CAIRN_OK)
-        status = apply_all(changes, altered, strength, error);
+        status = apply_all(wanted->ic->set->space, changes, altered, strength, error);
     if (changes != &one)
         memory_free(allocator, changes, caches * sizeof *changes);
     return status;

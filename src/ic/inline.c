@@ -50,25 +50,38 @@ void ic_inline_restore(cairn_site *site)
         set_holds(site, false);
 }
 
-/* Makes the branch that a miss takes go to `target`. */
-static enum cairn_status set_miss(const cairn_ic *ic, uint64_t target, struct cairn_error *error)
+/* ---- The branch of a miss ---- */
+
+/* Encodes it in a copy of the bytes, and makes the code there a forked child's own, so that setting
+ * it cannot fail with a dual mapping. */
+static enum cairn_status encode_miss(struct ic_change *change, struct cairn_error *error)
 {
+    const cairn_ic *ic = change->ic;
     const cairn_site *site = ic->site;
-    const struct cairn_arch *arch = site->table->arch;
-    uint64_t address = inline_address(site);
-    uint8_t *bytes = site->inlined->bytes;
-    size_t word = ic->inline_miss / arch->word_bytes * arch->word_bytes;
-    uint8_t old[ARCH_WORD_BYTES_MAX];
-    memcpy(old, bytes + word, arch->word_bytes);
-    if (!arch_host_cache_encoder()->encode_miss(arch, address + ic->inline_miss, target,
-                                                bytes + ic->inline_miss))
+    const struct site_table *sites = site->table;
+    uint64_t address = inline_address(site) + ic->inline_miss;
+    memcpy(change->inline_bytes, site->inlined->bytes, inline_size(site));
+    if (!arch_host_cache_encoder()->encode_miss(sites->arch, address, change->code.stub->address,
+                                                change->inline_bytes + ic->inline_miss))
         return error_set(error, CAIRN_ERROR_RANGE, site->address,
                          "the code of an inline cache is out of reach of site %llu at 0x%llx",
                          (unsigned long long)site_id(site), (unsigned long long)site->address);
-    enum cairn_status status =
-        code_block_write(site->table->block, address + word, bytes + word, arch->word_bytes, error);
-    if (status != CAIRN_OK)
-        memcpy(bytes + word, old, arch->word_bytes);
+    if (code_space_is_own(sites->space))
+        return CAIRN_OK;
+    return code_block_make_own(sites->block, inline_address(site), inline_size(site), error);
+}
+
+/* Stores the word that contains it. */
+static enum cairn_status set_miss(struct ic_change *change, struct cairn_error *error)
+{
+    const cairn_site *site = change->ic->site;
+    size_t size = site->table->arch->word_bytes;
+    size_t word = change->ic->inline_miss / size * size;
+    enum cairn_status status = code_block_write(site->table->block, inline_address(site) + word,
+                                                change->inline_bytes + word, size, error);
+    change->has_set_miss = status == CAIRN_OK;
+    if (change->has_set_miss)
+        memcpy(site->inlined->bytes + word, change->inline_bytes + word, size);
     return status;
 }
 
@@ -259,20 +272,22 @@ enum cairn_status ic_inline_write(struct ic_change *changes, size_t count,
     }
     if (status == CAIRN_OK && has_written)
         status = code_space_synchronise(changes->ic->set->space, error);
-    for (size_t i = 0; i < count && status == CAIRN_OK; i++) {
-        if (changes[i].way != IC_WAY_KEEP)
-            continue;
-        status = set_miss(changes[i].ic, changes[i].code.stub->address, error);
-        changes[i].has_set_miss = status == CAIRN_OK;
-    }
+    for (size_t i = 0; i < count && status == CAIRN_OK; i++)
+        if (changes[i].way == IC_WAY_KEEP)
+            status = encode_miss(&changes[i], error);
     return status;
 }
 
-void ic_inline_undo(struct ic_change *change)
+enum cairn_status ic_inline_set_misses(struct ic_change *changes, size_t count,
+                                       struct cairn_error *error)
 {
-    const cairn_ic *ic = change->ic;
-    if (change->has_set_miss && set_miss(ic, ic->code.stub->address, NULL) == CAIRN_OK)
-        change->has_set_miss = false;
+    enum cairn_status status = CAIRN_OK;
+    for (size_t i = 0; i < count && status == CAIRN_OK; i++)
+        if (changes[i].way == IC_WAY_KEEP)
+            status = set_miss(&changes[i], error);
+    for (size_t i = 0; i < count && status != CAIRN_OK; i++)
+        plan_release(&changes[i].patch);
+    return status;
 }
 
 void ic_inline_adopt(const struct ic_change *change)

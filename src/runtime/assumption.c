@@ -127,20 +127,21 @@ static enum cairn_status check_site(const cairn_site *site, struct cairn_error *
     return CAIRN_OK;
 }
 
-/* Makes the site of a broken assumption call the target. Nothing runs code that is not published
- * yet, so no barrier is needed there. */
+/* Makes the site of a broken assumption call the target, unless it calls one already. Nothing runs
+ * code that is not published yet, so no barrier is needed there. */
 static enum cairn_status leave_at_once(const cairn_assumption *assumption, cairn_site *site,
                                        const void *target, struct cairn_error *error)
 {
     struct change change;
+    size_t made;
     bool is_published = atomic_load_explicit(&site->table->published, memory_order_relaxed);
+    enum cairn_strength strength = is_published ? assumption->strength : CAIRN_RELAXED;
     if (site->is_broken)
-        return CAIRN_OK;
+        return patch_barrier(site->table->space, strength, error);
     plan_set_branch(&change, site, ARCH_BRANCH_CALL, (uintptr_t)target);
     enum cairn_status status =
-        patch_live(&(struct change_list){&change, 1, sizeof change}, SITE_FORM_INITIAL,
-                   is_published ? assumption->strength : CAIRN_RELAXED, error);
-    site->is_broken = status == CAIRN_OK;
+        patch_live(&(struct change_list){&change, 1, sizeof change}, strength, &made, error);
+    site->is_broken = made > 0;
     return status;
 }
 
@@ -222,23 +223,27 @@ static const cairn_site *changed_site(const void *user, size_t index)
 static enum cairn_status break_locked(cairn_assumption *assumption, enum cairn_strength strength,
                                       struct cairn_error *error)
 {
-    enum cairn_status status = CAIRN_OK;
-    if (assumption->is_broken)
-        return CAIRN_OK;
+    struct code_space *space = assumption->runtime->space;
+    size_t made = 0;
+    enum cairn_status status = plan_check_strength(space, strength, error);
+    if (status != CAIRN_OK)
+        return status;
     struct change_list list = {assumption->changes, collect_changes(assumption),
                                sizeof *assumption->changes};
     if (list.count > 0)
-        status = patch_live(&list, SITE_FORM_INITIAL, strength, error);
-    for (size_t i = 0; i < list.count && status != CAIRN_OK; i++)
+        status = patch_live(&list, strength, &made, error);
+    else
+        status = patch_barrier(space, strength, error);
+    for (size_t i = made; i < list.count; i++)
         change_at(&list, i)->site->is_broken = false;
-    if (status != CAIRN_OK)
+    if (made < list.count || assumption->is_broken)
         return status;
     const struct event_hits hits = {changed_site, &list, list.count};
     event_invalidation(assumption->runtime, &hits, "assumption broken");
     assumption->is_broken = true;
     assumption->strength = strength;
     clear(assumption);
-    return CAIRN_OK;
+    return status;
 }
 
 enum cairn_status cairn_assumption_break(cairn_assumption *assumption, enum cairn_strength strength,

@@ -281,5 +281,4 @@ void arm_bind(cairn_site *site)
     atomic_init(&site->noted_bits, word_instruction_bits(site, word));
     if (site->keeps_original)
         site->initial.bits = word_instruction_bits(site, word);
-    atomic_store_explicit(&site->settled, word_instruction_bits(site, word), memory_order_relaxed);
 }

@@ -9,22 +9,19 @@
 #include "site/plan.h"
 
 /*
- * Makes all changes of the list, which is not empty, or none. For each change, writes the slot of
- * its veneer, and then the patch word with one store (A and D of cairn/patch.h). Then executes the
- * barrier that `strength` requests. Releases the veneers in any case.
+ * Makes all changes of the list, which is not empty: writes the slots of their veneers, then the
+ * patch words with one store each (A and D of cairn/patch.h), and then executes the barrier that
+ * `strength` requests. Releases the veneers in any case. `*made` is the number of changes that have
+ * been made, from the first one on: with a dual mapping all of them.
  *
- * Errors: MEMORY, SYSTEM, UNSUPPORTED. After an error each site does what it would do without the
- * changes, as far as code_space_write_all guarantees that. With a single mapping, undoing after a
- * refused barrier may be refused, too. The sites then keep the new instructions, and the error
- * message says so.
+ * Errors: SYSTEM: the barrier was refused, after all changes have been made. With a single mapping
+ * also MEMORY and SYSTEM, after which `*made` is less than the number of changes.
  */
 enum cairn_status commit_all(const struct change_list *list, enum cairn_strength strength,
-                             struct cairn_error *error);
+                             size_t *made, struct cairn_error *error);
 
-/* Makes a change of a site with a dual mapping, without a barrier: one store, which cannot fail. */
-void commit_at_once(struct change *change);
-
-/* Updates the site's note of its instruction (site/fork.c). */
-void commit_note(cairn_site *site);
+/* Executes the barrier that `strength` requests, for everything that was written before. SYSTEM. */
+enum cairn_status commit_barrier(struct code_space *space, enum cairn_strength strength,
+                                 struct cairn_error *error);
 
 #endif

@@ -19,10 +19,10 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "site/commit.h"
 #include "site/inline.h"
+#include "site/word.h"
 
-void commit_note(cairn_site *site)
+static void note_word(cairn_site *site)
 {
     for (;;) {
         uint64_t noted = atomic_load_explicit(&site->noted_bits, memory_order_acquire);
@@ -38,7 +38,7 @@ void site_table_note_words(struct site_table *sites)
 {
     for (uint32_t i = 0; i < site_table_count(sites); i++)
         if (sites->sites[i].live)
-            commit_note(&sites->sites[i]);
+            note_word(&sites->sites[i]);
 }
 
 void site_table_write_words(struct site_table *sites)
@@ -50,14 +50,10 @@ void site_table_write_words(struct site_table *sites)
         uint8_t bytes[ARCH_WORD_BYTES_MAX];
         if (!site->live)
             continue;
-        /* Changes that wait for a barrier in the parent are settled in the child. */
-        uint64_t noted = atomic_load_explicit(&site->noted_bits, memory_order_relaxed);
-        atomic_store_explicit(&site->settled, noted, memory_order_relaxed);
-        atomic_store_explicit(&site->latest, 0, memory_order_relaxed);
         if (site->inlined != NULL)
             code_block_write_copy(sites->block, inline_address(site), site->inlined->bytes,
                                   inline_size(site));
-        word_put_bits(site, noted, bytes);
+        word_put_bits(site, atomic_load_explicit(&site->noted_bits, memory_order_relaxed), bytes);
         code_block_write_copy(sites->block, word_instruction_address(site), bytes,
                               site->instruction_length);
     }

@@ -1,7 +1,8 @@
 /*
  * Changes sites: one or many live ones, or the whole region of one site under quiescence.
  *
- * Everything that can be refused is refused before the first write. What fails after it is undone.
+ * Everything that can be refused is refused before the first write (site/plan.h). What can fail
+ * after it is told in site/commit.c.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -26,14 +27,6 @@ static bool is_quiescent(const cairn_site *site, enum cairn_strength strength)
 
 /* ---- Events ---- */
 
-static void note_patch(const cairn_site *site, enum cairn_log_patch state, uint64_t target)
-{
-    const struct log_sink *sink = code_space_sink(site->table->space);
-    EVENT_PROBE3(patch, site->address, state, target);
-    if (event_has_log(log_of(sink)))
-        event_patch(sink, site->address, site_id(site), site->table->module_number, state, target);
-}
-
 static void note_change(const struct change *change)
 {
     static const enum cairn_log_patch states[] = {
@@ -41,22 +34,50 @@ static void note_change(const struct change *change)
         [ARCH_BRANCH_CALL] = CAIRN_LOG_PATCH_CALL,
         [ARCH_BRANCH_JUMP] = CAIRN_LOG_PATCH_JUMP,
     };
-    note_patch(change->site, change->original ? CAIRN_LOG_PATCH_CODE : states[change->branch],
-               change->branch == ARCH_BRANCH_NOP || change->original ? 0 : change->target);
+    const cairn_site *site = change->site;
+    const struct log_sink *sink = code_space_sink(site->table->space);
+    bool has_target = change->branch != ARCH_BRANCH_NOP && !change->original;
+    enum cairn_log_patch state = change->original ? CAIRN_LOG_PATCH_CODE : states[change->branch];
+    uint64_t target = has_target ? change->target : 0;
+    EVENT_PROBE3(patch, site->address, state, target);
+    if (event_has_log(log_of(sink)))
+        event_patch(sink, site->address, site_id(site), site->table->module_number, state, target);
 }
 
 /* ---- Live changes ---- */
 
-enum cairn_status patch_live(const struct change_list *list, enum site_form form,
-                             enum cairn_strength strength, struct cairn_error *error)
+enum cairn_status patch_commit(const struct change_list *list, enum cairn_strength strength,
+                               size_t *made, struct cairn_error *error)
 {
-    enum cairn_status status = plan_all(list, form, strength, error);
-    if (status == CAIRN_OK)
-        status = commit_all(list, strength, error);
-    /* Caches have events of their own. */
-    for (size_t i = 0; i < list->count && status == CAIRN_OK && form != SITE_FORM_CACHE; i++)
+    enum cairn_status status = commit_all(list, strength, made, error);
+    for (size_t i = 0; i < *made; i++)
         note_change(change_at(list, i));
     return status;
+}
+
+enum cairn_status patch_live(const struct change_list *list, enum cairn_strength strength,
+                             size_t *made, struct cairn_error *error)
+{
+    *made = 0;
+    enum cairn_status status = plan_all(list, SITE_FORM_INITIAL, strength, error);
+    return status == CAIRN_OK ? patch_commit(list, strength, made, error) : status;
+}
+
+enum cairn_status patch_one(struct change *change, enum cairn_strength strength,
+                            struct cairn_error *error)
+{
+    const struct change_list list = {change, 1, sizeof *change};
+    const struct site_table *checked = NULL;
+    size_t made;
+    enum cairn_status status = plan_one(change, SITE_FORM_INITIAL, strength, &checked, error);
+    return status == CAIRN_OK ? patch_commit(&list, strength, &made, error) : status;
+}
+
+enum cairn_status patch_barrier(struct code_space *space, enum cairn_strength strength,
+                                struct cairn_error *error)
+{
+    enum cairn_status status = plan_check_strength(space, strength, error);
+    return status == CAIRN_OK ? commit_barrier(space, strength, error) : status;
 }
 
 /* ---- Quiescent changes: more than one instruction ---- */
@@ -84,50 +105,30 @@ static void fill_region(const struct change *change, enum site_form form, uint8_
     word_put_bits(site, change->bits, region + offset);
 }
 
-/* Writes all that may be written of the region. On failure it is unchanged; only if undoing fails
- * as well, it keeps the new bytes. */
-static enum cairn_status write_region(const struct change *change, enum site_form form,
+/* Writes all that may be written of the region, with the planned change's instruction, and ends the
+ * change. */
+static enum cairn_status write_region(struct change *change, enum site_form form,
                                       enum cairn_strength strength, struct cairn_error *error)
 {
     cairn_site *site = change->site;
     struct site_table *sites = site->table;
-    uint8_t *region = memory_new(&sites->allocator, 2, site->limit);
-    if (region == NULL)
-        return error_set(error, CAIRN_ERROR_MEMORY, site->address,
-                         "no memory for two times %u bytes", site->limit);
-    uint8_t *old = region + site->limit;
-    fill_region(change, form, region);
-    memcpy(old, (const void *)(uintptr_t)site->address, site->limit);
-    enum cairn_status status =
-        code_block_write(sites->block, site->address, region, site->limit, error);
-    bool is_written = status == CAIRN_OK;
-    if (is_written && strength != CAIRN_RELAXED)
-        status = code_space_synchronise(sites->space, error);
-    struct cairn_error failure;
-    if (is_written && status != CAIRN_OK &&
-        code_block_write(sites->block, site->address, old, site->limit, &failure) == CAIRN_OK)
-        is_written = false;
-    else if (is_written && status != CAIRN_OK)
-        error_set_system(error, failure.system_error,
-                         "the barrier after a patch was refused, and undoing the patch, too: site "
-                         "%llu at 0x%llx has the new bytes",
-                         (unsigned long long)site_id(site), (unsigned long long)site->address);
-    if (is_written)
-        atomic_store_explicit(&site->form, (uint8_t)form, memory_order_release);
-    memory_free(&sites->allocator, region, 2 * (size_t)site->limit);
-    return status;
-}
-
-/* Writes the region with the planned change's instruction, and ends the change. */
-static enum cairn_status write_change(struct change *change, enum site_form form,
-                                      enum cairn_strength strength, struct cairn_error *error)
-{
-    plan_write_slot(change);
-    enum cairn_status status = write_region(change, form, strength, error);
+    enum cairn_status status;
+    uint8_t *region = memory_new(&sites->allocator, 1, site->limit);
+    if (region == NULL) {
+        status = error_set(error, CAIRN_ERROR_MEMORY, site->address, "no memory for %u bytes",
+                           site->limit);
+    } else {
+        fill_region(change, form, region);
+        plan_write_slot(change);
+        status = code_block_write(sites->block, site->address, region, site->limit, error);
+        memory_free(&sites->allocator, region, site->limit);
+    }
     plan_release(change);
-    if (status == CAIRN_OK)
-        note_change(change);
-    return status;
+    if (status != CAIRN_OK)
+        return status;
+    atomic_store_explicit(&site->form, (uint8_t)form, memory_order_release);
+    note_change(change);
+    return commit_barrier(sites->space, strength, error);
 }
 
 static enum cairn_status patch_quiescent(struct change *change, enum cairn_strength strength,
@@ -150,7 +151,7 @@ static enum cairn_status patch_quiescent(struct change *change, enum cairn_stren
                          (unsigned long long)site_id(site), (unsigned long long)site->address,
                          site->replaced_bytes - site->limit);
     status = plan_change(change, error);
-    return status == CAIRN_OK ? write_change(change, SITE_FORM_BRANCH, strength, error) : status;
+    return status == CAIRN_OK ? write_region(change, SITE_FORM_BRANCH, strength, error) : status;
 }
 
 /* ---- Changing one site ---- */
@@ -171,20 +172,10 @@ static enum cairn_status patch_branch(cairn_site *site, enum arch_branch branch,
     if (site == NULL || (target == NULL && branch != ARCH_BRANCH_NOP))
         return refuse_target(site, error);
     struct change change;
-    const struct site_table *checked = NULL;
     plan_set_branch(&change, site, branch, (uintptr_t)target);
     if (!site->live && is_quiescent(site, strength))
         return patch_quiescent(&change, strength, error);
-    if (strength != CAIRN_RELAXED || site->table->alias_distance == 0)
-        return patch_live(&(struct change_list){&change, 1, sizeof change}, SITE_FORM_INITIAL,
-                          strength, error);
-    /* Without a barrier, and in dual mapping, a change needs no list. */
-    enum cairn_status status = plan_one(&change, SITE_FORM_INITIAL, strength, &checked, error);
-    if (status != CAIRN_OK)
-        return status;
-    commit_at_once(&change);
-    note_change(&change);
-    return CAIRN_OK;
+    return patch_one(&change, strength, error);
 }
 
 enum cairn_status cairn_site_call(cairn_site *site, const void *target,
@@ -213,15 +204,16 @@ enum cairn_status cairn_site_restore(cairn_site *site, enum cairn_strength stren
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no site to restore");
     struct change change = plan_restore(site);
     if (site->live)
-        return patch_live(&(struct change_list){&change, 1, sizeof change}, SITE_FORM_INITIAL,
-                          strength, error);
-    enum site_form form = form_of(site);
+        return patch_one(&change, strength, error);
     enum cairn_status status = plan_check_module(site->table, strength, error);
-    if (status != CAIRN_OK || form == SITE_FORM_INITIAL)
+    if (status != CAIRN_OK)
         return status;
+    enum site_form form = form_of(site);
+    if (form == SITE_FORM_INITIAL)
+        return commit_barrier(site->table->space, strength, error);
     if (!is_quiescent(site, strength))
         return plan_refuse(site, form, error);
-    return write_change(&change, SITE_FORM_INITIAL, strength, error);
+    return write_region(&change, SITE_FORM_INITIAL, strength, error);
 }
 
 /* ---- Changing many sites ---- */
@@ -300,12 +292,13 @@ enum cairn_status cairn_sites_change(const struct cairn_site_change *changes, si
     if (list.first == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %zu changes", count);
     enum cairn_status status = CAIRN_OK;
+    size_t made;
     for (size_t i = 0; i < count && status == CAIRN_OK; i++)
         status = begin(&list.first[i], &changes[i], first, error);
     if (status == CAIRN_OK)
         status = patch_check_distinct(&list, error);
     if (status == CAIRN_OK)
-        status = patch_live(&list, SITE_FORM_INITIAL, strength, error);
+        status = patch_live(&list, strength, &made, error);
     memory_free(allocator, list.first, count * sizeof(struct change));
     return status;
 }

@@ -7,19 +7,26 @@
 
 /* ---- Checks ---- */
 
-enum cairn_status plan_check_module(const struct site_table *sites, enum cairn_strength strength,
-                                    struct cairn_error *error)
+enum cairn_status plan_check_strength(const struct code_space *space, enum cairn_strength strength,
+                                      struct cairn_error *error)
 {
     if ((unsigned)strength > CAIRN_QUIESCENT)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no strength number %u",
                          (unsigned)strength);
-    if (strength != CAIRN_RELAXED && !code_space_can_synchronise(sites->space))
+    if (strength != CAIRN_RELAXED && !code_space_can_synchronise(space))
         return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
                          "this system has no membarrier with SYNC_CORE (Linux 4.16), so other "
                          "cores cannot be made to see a patch at once: patch with CAIRN_RELAXED");
-    if (!code_space_is_own(sites->space))
-        return code_space_enter(sites->space, error);
     return CAIRN_OK;
+}
+
+enum cairn_status plan_check_module(const struct site_table *sites, enum cairn_strength strength,
+                                    struct cairn_error *error)
+{
+    enum cairn_status status = plan_check_strength(sites->space, strength, error);
+    if (status == CAIRN_OK && !code_space_is_own(sites->space))
+        return code_space_enter(sites->space, error);
+    return status;
 }
 
 enum cairn_status plan_refuse(const cairn_site *site, enum site_form form,
@@ -134,7 +141,6 @@ enum cairn_status plan_change(struct change *change, struct cairn_error *error)
     const struct site_table *sites = site->table;
     enum cairn_status status = CAIRN_OK;
     change->veneer = NULL;
-    change->is_settled = false;
     if (!code_space_is_own(sites->space))
         status =
             code_block_make_own(sites->block, word_address(site), sites->arch->word_bytes, error);

@@ -2,8 +2,8 @@
  * site/plan.h - requested changes of sites, and the bits of the instructions that make them.
  *
  * Everything that a change can be refused for is checked here. Planning writes nothing that
- * executing threads can see. In dual mapping, nothing can fail after it except the barrier
- * (commit.h).
+ * executing threads can see. With a dual mapping, nothing can fail after it except the barrier
+ * (site/commit.h).
  *
  * SPDX-License-Identifier: MIT
  */
@@ -22,18 +22,10 @@ struct change {
                          * (arch/arch.h) */
     bool falls_through; /* of a no-op: whether the bytes after it are executed, not skipped */
     bool original;      /* whether the change restores LLVM's own instruction */
-    bool is_settled;    /* set by site/commit.c; planning sets it to false */
-    /* Set by site/commit.c: the change's number, and the site's count of undone changes before
-     * it. */
-    uint64_t sequence;
-    uint64_t undone;
     /* Set by planning. */
     uint64_t bits;              /* the instruction */
     struct site_veneer *veneer; /* the veneer that it branches to, taken; NULL for a direct
                                  * branch */
-    /* While the change is undone: the instruction that it has written, and the one to write. */
-    uint64_t undo_from;
-    uint64_t undo_to;
 };
 
 /* One or more changes of live sites of one space, which are made together. Each is part of an
@@ -50,7 +42,7 @@ static inline struct change *change_at(const struct change_list *list, size_t in
 }
 
 /* Initialises a change that makes the site a branch. The target may be anywhere. Leaves out the
- * members that planning and site/commit.c set, because a list may have thousands of changes. */
+ * members that planning sets, because a list may have thousands of changes. */
 static inline void plan_set_branch(struct change *change, cairn_site *site, enum arch_branch branch,
                                    uint64_t target)
 {
@@ -68,8 +60,11 @@ struct change plan_branch(cairn_site *site, enum arch_branch branch, uint64_t ta
 /* Returns the change that restores the site's initial instruction. */
 struct change plan_restore(cairn_site *site);
 
-/* Checks that the strength is valid and supported. In a forked child, makes the code space the
- * child's own. ARGUMENT, UNSUPPORTED, SYSTEM. */
+/* Checks that the strength is valid and supported. ARGUMENT, UNSUPPORTED. */
+enum cairn_status plan_check_strength(const struct code_space *space, enum cairn_strength strength,
+                                      struct cairn_error *error);
+
+/* Does the same, and in a forked child makes the code space the child's own. SYSTEM. */
 enum cairn_status plan_check_module(const struct site_table *sites, enum cairn_strength strength,
                                     struct cairn_error *error);
 

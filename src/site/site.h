@@ -10,8 +10,8 @@
  *    patch one site at the same time can replace each other's word, but never mix two words. This
  *    does not hold where the word overlaps another site's region (`shares_word`). There the
  *    instruction is exchanged within the current word.
- *  - Once the table has been made, only `form`, the bits and numbers of changes, and the list of
- *    veneers change.
+ *  - Once the table has been made, only `form`, `noted_bits`, the list of veneers, and what belongs
+ *    to inline caches and assumptions change.
  *  - Changes to and from SITE_FORM_BRANCH require the host's guarantee of quiescence, and that no
  *    other thread is changing the site.
  *  - `form` is SITE_FORM_CACHE exactly while the site has an inline cache. Only the cache changes
@@ -20,8 +20,6 @@
  *  - In a site with `has_inline_space`, a no-op is a jump to the end of the region. So if the site
  *    never was a call (`was_called`), no thread is between the patch word and the end of the
  * region, and no return address is there, until an inline cache uses these bytes (site/inline.h).
- *  - `settled` is the instruction of the site if all changes in progress fail. `latest`, `highest`,
- *    `superseded` and `undone` tell which changes these are (site/commit.c).
  *
  * SPDX-License-Identifier: MIT
  */
@@ -52,48 +50,44 @@ enum site_form {
 };
 
 struct cairn_site {
-    /* What a live change uses: one cache line. */
+    /* What a live change uses. */
     struct site_table *table;
     uint64_t word; /* of a live site: address of the patch word in the writable view */
     uint64_t word_base;
-    _Atomic uint64_t settled; /* instruction of a live site */
     union {
         _Atomic uint64_t noted_bits; /* live: the instruction, for forked children (site/fork.c) */
         char *reason;                /* not live: the reason, or NULL */
     };
     _Atomic(struct site_veneer *) veneers; /* newest first (site/veneers.h) */
-    _Atomic uint64_t latest;
+    uint64_t address;                      /* of the region */
+    uint32_t instruction_offset;
     uint8_t instruction_length; /* 0 if there is no space for a branch */
     uint8_t word_shift;         /* bit offset of the instruction in the patch word */
     _Atomic uint8_t form;       /* enum site_form */
+    uint8_t kind;               /* enum cairn_record_kind */
     bool live;
-    bool shares_word;
-    uint8_t kind; /* enum cairn_record_kind */
+    bool has_inline_space; /* whether an inline cache may write the bytes after the patch word */
+    bool shares_word : 1;
+    bool saves_toc : 1; /* whether a call has a TOC save and reload around it, if the architecture
+                         * needs them: in place if the site is live, otherwise to be written with
+                         * the branch */
+    /* The rest. */
+    bool initial_direct : 1; /* whether the initial branch has a place in code, not a function
+                              * pointer, as its target */
+    bool keeps_original;     /* whether the word of this live shadow holds LLVM's instruction
+                              * initially */
+    uint8_t initial_branch;  /* enum arch_branch, of a live site without `keeps_original` */
     /* Whether an assumption of the site is broken, so that threads leave here for good; with the
      * runtime's lock held. */
     bool is_broken;
-    /* The rest. */
-    _Atomic uint64_t undone;
-    _Atomic uint64_t superseded;
-    _Atomic uint64_t highest;
-    uint64_t address; /* of the region */
-    uint32_t instruction_offset;
-    bool has_inline_space;   /* whether an inline cache may write the bytes after the patch word */
-    _Atomic bool was_called; /* whether the word of such a site has ever been a call */
+    _Atomic bool was_called;   /* whether the word of a site with inline space has ever been a
+                                * call */
     _Atomic bool holds_inline; /* whether these bytes are a cache's, or may still be in use */
-    bool saves_toc;            /* whether a call has a TOC save and reload around it, if the
-                                * architecture needs them: in place if the site is live, otherwise to
-                                * be written with the branch */
-    bool keeps_original;       /* whether the word of this live shadow holds LLVM's instruction
-                                * initially */
-    bool initial_direct;       /* whether the initial branch has a place in code, not a function
-                                * pointer, as its target */
-    uint8_t initial_branch;    /* enum arch_branch, of a live site without `keeps_original` */
-    uint32_t byte_count;       /* size of the region */
     union {
         uint64_t target; /* target of the initial branch */
         uint64_t bits;   /* LLVM's instruction, if `keeps_original` */
     } initial;
+    uint32_t byte_count;   /* size of the region */
     uint32_t limit;        /* bytes that may be written: up to the next record or the function's
                             * end */
     uint32_t record;       /* index in the table of records */
@@ -106,6 +100,9 @@ struct cairn_site {
     struct cairn_ic *ic;         /* its inline cache, or NULL; protected by the set's lock */
     struct site_inline *inlined; /* state of these bytes, or NULL; protected by the same lock */
 };
+
+/* There may be millions of sites. */
+_Static_assert(sizeof(void *) != 8 || sizeof(struct cairn_site) <= 112, "a site is small");
 
 struct site_table {
     struct cairn_allocator allocator;

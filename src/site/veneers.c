@@ -12,8 +12,7 @@ static bool try_to_take(const cairn_site *site, struct site_veneer *veneer)
         atomic_load_explicit(&veneer->taken, memory_order_relaxed) ||
         atomic_exchange_explicit(&veneer->taken, true, memory_order_acq_rel))
         return false;
-    if (veneer->bits != word_read_instruction(site) &&
-        veneer->bits != atomic_load_explicit(&site->settled, memory_order_acquire))
+    if (veneer->bits != word_read_instruction(site))
         return true;
     atomic_store_explicit(&veneer->taken, false, memory_order_release);
     return false;

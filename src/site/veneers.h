@@ -2,11 +2,9 @@
  * site/veneers.h - the veneers of one site, for targets that its branch does not reach.
  *
  * Invariants:
- *  - A veneer is free, or taken by one change. It is taken before the change writes the slot, and
- *    until the change has written the instruction and had its barrier, if it requests one. No
- *    change takes a veneer that the instruction or the settled instruction (site/site.h) branches
- *    to. So while one of these branches to a veneer, the slot holds the one target that belongs to
- *    it.
+ *  - A veneer is free, or taken by one change: from before the change writes the slot until it has
+ *    written the instruction. No change takes a veneer that the instruction branches to. So while
+ *    the instruction branches to a veneer, the slot holds the one target that belongs to it.
  *  - A veneer is used either for calls only or for jumps only. A thread that has executed a call,
  *    but not yet the veneer, reaches the target of some call, with its return address saved,
  *    however long it was stopped there.

@@ -11,12 +11,14 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include <cairn/invalidation.h>
+#include "runtime/invalidation.h"
 
 #include "base/error.h"
 #include "runtime/events.h"
 #include "runtime/module.h"
 #include "site/patch.h"
+
+#include <string.h>
 
 /* A site and its previous state. */
 struct invalidated {
@@ -127,7 +129,51 @@ static enum cairn_status choose(const struct cairn_invalidation_options *options
                      source->count, not_live);
 }
 
+static enum cairn_status create(cairn_runtime *runtime, const void *target, uint32_t capacity,
+                                cairn_invalidation **created, struct cairn_error *error)
+{
+    const struct cairn_allocator *allocator = &runtime->allocator;
+    cairn_invalidation *made = memory_new(allocator, 1, sizeof *made);
+    if (made == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for an invalidation");
+    made->runtime = runtime;
+    made->target = target;
+    made->capacity = capacity;
+    made->sites = memory_new(allocator, capacity, sizeof *made->sites);
+    made->changes = memory_new(allocator, capacity, sizeof *made->changes);
+    if (capacity > 0 && (made->sites == NULL || made->changes == NULL)) {
+        cairn_invalidation_destroy(made);
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %u sites", capacity);
+    }
+    *created = made;
+    return CAIRN_OK;
+}
+
+enum cairn_status invalidation_choose(cairn_runtime *runtime,
+                                      const struct cairn_invalidation_options *options,
+                                      cairn_invalidation **invalidation, struct cairn_error *error)
+{
+    struct source source;
+    cairn_invalidation *created = NULL;
+    enum cairn_status status = find_source(runtime, options, &source, error);
+    if (status == CAIRN_OK)
+        status = create(runtime, options->target, source.count, &created, error);
+    if (status == CAIRN_OK)
+        status = choose(options, &source, created, error);
+    if (status == CAIRN_OK)
+        *invalidation = created;
+    else
+        cairn_invalidation_destroy(created);
+    return status;
+}
+
 /* ---- Invalidating ---- */
+
+static struct change_list list_of(const cairn_invalidation *invalidation)
+{
+    return (struct change_list){invalidation->changes, invalidation->count,
+                                sizeof *invalidation->changes};
+}
 
 /* Prepares the calls. Sites of a list must be free. Other sites are skipped if another thread has
  * changed them in the meantime. */
@@ -174,100 +220,112 @@ static void note_invalidation(const cairn_invalidation *invalidation, const char
     event_invalidation(invalidation->runtime, &hits, reason == NULL ? "invalidation" : reason);
 }
 
-static enum cairn_status call_target(cairn_invalidation *invalidation,
-                                     const struct cairn_invalidation_options *options,
-                                     struct cairn_error *error)
+enum cairn_status invalidation_plan(cairn_invalidation *invalidation,
+                                    const struct cairn_invalidation_options *options,
+                                    struct cairn_error *error)
 {
-    cairn_runtime *runtime = invalidation->runtime;
     bool is_listed = options->sites != NULL;
-    enum cairn_status status = runtime_enter(runtime, error);
-    if (status != CAIRN_OK)
-        return status;
-    bool is_taken = runtime_lock_sites(runtime);
-    status = prepare_calls(invalidation, is_listed, error);
-    const struct change_list list = {invalidation->changes, invalidation->count,
-                                     sizeof *invalidation->changes};
+    enum cairn_status status = prepare_calls(invalidation, is_listed, error);
+    const struct change_list list = list_of(invalidation);
     if (status == CAIRN_OK && list.count == 0)
         status = error_set(error, CAIRN_ERROR_CONFLICT, 0,
                            "another thread has just made all sites call or jump");
     if (status == CAIRN_OK && is_listed)
         status = patch_check_distinct(&list, error);
     if (status == CAIRN_OK)
-        status = patch_live(&list, SITE_FORM_INITIAL, options->strength, error);
-    if (status == CAIRN_OK)
-        note_invalidation(invalidation, options->reason);
-    runtime_unlock_sites(runtime, is_taken);
+        status = plan_all(&list, SITE_FORM_INITIAL, options->strength, error);
+    if (status != CAIRN_OK)
+        invalidation->count = 0;
     return status;
 }
 
-static enum cairn_status create(cairn_runtime *runtime, const void *target, uint32_t capacity,
-                                cairn_invalidation **created, struct cairn_error *error)
+enum cairn_status invalidation_commit(cairn_invalidation *invalidation,
+                                      const struct cairn_invalidation_options *options,
+                                      struct cairn_error *error)
 {
-    const struct cairn_allocator *allocator = &runtime->allocator;
-    cairn_invalidation *made = memory_new(allocator, 1, sizeof *made);
-    if (made == NULL)
-        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for an invalidation");
-    made->runtime = runtime;
-    made->target = target;
-    made->capacity = capacity;
-    made->sites = memory_new(allocator, capacity, sizeof *made->sites);
-    made->changes = memory_new(allocator, capacity, sizeof *made->changes);
-    if (capacity > 0 && (made->sites == NULL || made->changes == NULL)) {
-        cairn_invalidation_destroy(made);
-        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %u sites", capacity);
+    size_t made;
+    const struct change_list list = list_of(invalidation);
+    enum cairn_status status = patch_commit(&list, options->strength, &made, error);
+    invalidation->count = (uint32_t)made;
+    if (made > 0)
+        note_invalidation(invalidation, options->reason);
+    return status;
+}
+
+/* Changes the chosen sites. Afterwards the invalidation has those that have been changed. */
+static enum cairn_status change_sites(cairn_invalidation *invalidation,
+                                      const struct cairn_invalidation_options *options,
+                                      struct cairn_error *error)
+{
+    cairn_runtime *runtime = invalidation->runtime;
+    enum cairn_status status = runtime_enter(runtime, error);
+    if (status != CAIRN_OK) {
+        invalidation->count = 0;
+        return status;
     }
-    *created = made;
-    return CAIRN_OK;
+    bool is_taken = runtime_lock_sites(runtime);
+    status = invalidation_plan(invalidation, options, error);
+    if (status == CAIRN_OK)
+        status = invalidation_commit(invalidation, options, error);
+    runtime_unlock_sites(runtime, is_taken);
+    return status;
 }
 
 enum cairn_status cairn_invalidate(cairn_runtime *runtime,
                                    const struct cairn_invalidation_options *options,
                                    cairn_invalidation **invalidation, struct cairn_error *error)
 {
-    struct source source;
     cairn_invalidation *made = NULL;
     if (runtime == NULL || options == NULL || invalidation == NULL || options->target == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
                          "cairn_invalidate needs a runtime, options with a target, and a place for "
                          "the invalidation");
-    enum cairn_status status = find_source(runtime, options, &source, error);
+    *invalidation = NULL;
+    enum cairn_status status = invalidation_choose(runtime, options, &made, error);
     if (status == CAIRN_OK)
-        status = create(runtime, options->target, source.count, &made, error);
-    if (status == CAIRN_OK)
-        status = choose(options, &source, made, error);
-    if (status == CAIRN_OK)
-        status = call_target(made, options, error);
-    if (status == CAIRN_OK)
+        status = change_sites(made, options, error);
+    if (made != NULL && made->count > 0)
         *invalidation = made;
     else
         cairn_invalidation_destroy(made);
+    /* The sites may be those of an invalidation whose barrier was refused, or is in progress. */
+    if (status == CAIRN_ERROR_CONFLICT) {
+        enum cairn_status barrier = patch_barrier(runtime->space, options->strength, error);
+        status = barrier == CAIRN_OK ? status : barrier;
+    }
     return status;
 }
 
 /* ---- Reverting ---- */
 
 /* Sites that have got a cache, or that do something else than call the target, stay unchanged; also
- * those of a broken assumption (cairn/assumption.h), which may call the same target. */
+ * those of a broken assumption (cairn/assumption.h), which may call the same target. They do not
+ * belong to the invalidation any more. Neither do sites that have been reverted. */
 static enum cairn_status undo_locked(cairn_invalidation *invalidation, enum cairn_strength strength,
                                      struct cairn_error *error)
 {
-    struct change_list list = {invalidation->changes, 0, sizeof *invalidation->changes};
+    uint32_t count = 0;
+    size_t made;
     for (uint32_t i = 0; i < invalidation->count; i++) {
-        const struct invalidated *old = &invalidation->sites[i];
+        const struct invalidated old = invalidation->sites[i];
         struct cairn_site_description description;
-        cairn_site_describe(old->site, &description);
-        if (!has_cache(old->site) && !old->site->is_broken &&
-            description.state == CAIRN_SITE_CALL &&
-            description.target == (uintptr_t)invalidation->target)
-            invalidation->changes[list.count++] = old->was_original
-                                                      ? plan_restore(old->site)
-                                                      : plan_branch(old->site, ARCH_BRANCH_NOP, 0);
+        cairn_site_describe(old.site, &description);
+        if (has_cache(old.site) || old.site->is_broken || description.state != CAIRN_SITE_CALL ||
+            description.target != (uintptr_t)invalidation->target)
+            continue;
+        invalidation->changes[count] = old.was_original
+                                           ? plan_restore(old.site)
+                                           : plan_branch(old.site, ARCH_BRANCH_NOP, 0);
+        invalidation->sites[count++] = old;
     }
-    enum cairn_status status = CAIRN_OK;
-    if (list.count > 0)
-        status = patch_live(&list, SITE_FORM_INITIAL, strength, error);
-    if (status == CAIRN_OK)
-        invalidation->count = 0;
+    invalidation->count = count;
+    if (count == 0)
+        return patch_barrier(invalidation->runtime->space, strength, error);
+    const struct change_list list = list_of(invalidation);
+    enum cairn_status status = patch_live(&list, strength, &made, error);
+    invalidation->count -= (uint32_t)made;
+    memmove(invalidation->sites, invalidation->sites + made,
+            invalidation->count * sizeof *invalidation->sites);
     return status;
 }
 
