@@ -147,9 +147,6 @@ struct arch_cache {
     uint64_t site_end;
     /* Return address of a call at the site, which exits get. */
     uint64_t return_address;
-    /* Whether cases may be distinguished without a branch for each one, where the architecture and
-     * the cases allow it. */
-    bool may_select;
     /* What the code searches after the last case. On x86-64, with keys of 8 bytes, two words are
      * pushed, the first of which is the site's return address. */
     struct arch_cache_table table;

@@ -101,7 +101,6 @@ enum {
     TWO_LAST = TWO + POSITIONS - 1,
     WRITTEN_FOUR,
     FOUR,
-    FOUR_IN_ORDER,
     FOUR_COUNTED,
     FOUR_C,
     LOOKUP_FOUR,
@@ -171,10 +170,6 @@ static struct subject subjects[SUBJECTS] = {
                       .kind = IC_LOOP_WRITTEN_FOUR,
                       .shape_count = IC_SHAPES},
     [FOUR] = {.name = "four cases", .shape_count = IC_SHAPES, .cases = LOADS},
-    [FOUR_IN_ORDER] = {.name = "in order",
-                       .shape_count = IC_SHAPES,
-                       .cases = LOADS,
-                       .options = {.dispatch = CAIRN_IC_DISPATCH_IN_ORDER}},
     [FOUR_COUNTED] = {.name = "counting",
                       .shape_count = IC_SHAPES,
                       .cases = LOADS,
@@ -266,7 +261,6 @@ static const struct figure figures[] = {
     {"ic.prototype", PROTOTYPE, WRITTEN_PROTOTYPE, 0, 0},
     {"ic.element", ELEMENT, WRITTEN_ELEMENT, 0, 0},
     {"ic.four", FOUR, HIT_NARROW, 2.5, 0},
-    {"ic.four-in-order", FOUR_IN_ORDER, HIT, 0, 0},
     {"ic.four-counted", FOUR_COUNTED, HIT, 0, 0},
     {"ic.four-with-c-convention", FOUR_C, HIT, 0, 0},
     {"ic.four-guards-in-ir", WRITTEN_FOUR, HIT, 0, 0},
@@ -673,12 +667,10 @@ static void print_bytes(const struct bench *bench, const char *key, cairn_ic *ic
     bench_print(&bench->options, &of_code);
 }
 
-static void measure_bytes(const struct bench *bench, const char *key, enum cases cases,
-                          enum cairn_ic_dispatch dispatch)
+static void measure_bytes(const struct bench *bench, const char *key, enum cases cases)
 {
     struct cairn_error error;
-    const struct cairn_ic_options options = {.dispatch = dispatch};
-    cairn_ic *ic = create_cache(bench, SUBJECTS, options);
+    cairn_ic *ic = create_cache(bench, SUBJECTS, (struct cairn_ic_options){0});
     for (size_t shape = 0; shape < IC_SHAPES; shape++) {
         add_case(ic, cases, shape);
         print_bytes(bench, key, ic);
@@ -691,10 +683,8 @@ int main(int argc, char **argv)
     struct bench bench = {.options = {.only = argc > 1 ? argv[1] : NULL}};
     ic_table_create();
     load(&bench);
-    measure_bytes(&bench, "4-byte-keys", LOADS, CAIRN_IC_DISPATCH_AUTOMATIC);
-    measure_bytes(&bench, "4-byte-keys-in-order", LOADS, CAIRN_IC_DISPATCH_IN_ORDER);
-    measure_bytes(&bench, "8-byte-keys", LOADS_BY_WIDE_KEYS, CAIRN_IC_DISPATCH_AUTOMATIC);
-    measure_bytes(&bench, "8-byte-keys-in-order", LOADS_BY_WIDE_KEYS, CAIRN_IC_DISPATCH_IN_ORDER);
+    measure_bytes(&bench, "4-byte-keys", LOADS);
+    measure_bytes(&bench, "8-byte-keys", LOADS_BY_WIDE_KEYS);
     measure_additions(&bench);
     create_caches(&bench);
     for (size_t set = 0; set < SETS; set++)

@@ -962,7 +962,6 @@ static void begin_cache(size_t count)
     trial.cache.cases = trial.cases;
     trial.cache.count = count;
     trial.cache.is_called = random_one_in(2);
-    trial.cache.may_select = random_one_in(2);
     if (trial.cache.is_called && random_one_in(3))
         trial.cache.miss_target = stub_function(STUBS - 1);
     make_world();
@@ -1124,7 +1123,6 @@ START_TEST(random_caches_of_similar_cases_have_the_results_of_the_model)
 {
     for (int round = 0; round < rounds(); round++) {
         begin_cache(2 + random_below(ARCH_CACHE_CASES_MAX - 1));
-        trial.cache.may_select = !random_one_in(4);
         make_alike();
         move_fields();
         if (random_one_in(2))

@@ -303,7 +303,6 @@ START_TEST(options_that_differ_in_unused_bytes_are_equal)
     same.megamorphic_handler = NULL;
     same.megamorphic_target = NULL;
     same.case_limit = 0;
-    same.dispatch = reading.dispatch;
     same.counts_hits = false;
     same.has_table = false;
     struct ir ir = begin_module("padding");

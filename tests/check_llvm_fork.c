@@ -353,11 +353,6 @@ static enum cairn_status enter_reset(struct world *world)
     return ic_reset(world->caches[0], CAIRN_RELAXED, NULL);
 }
 
-static enum cairn_status enter_order(struct world *world)
-{
-    return ic_order(world->caches[0], CAIRN_RELAXED, NULL);
-}
-
 static enum cairn_status enter_destroy(struct world *world)
 {
     return cairn_ic_destroy(world->caches[0], CAIRN_RELAXED, NULL);
@@ -499,7 +494,6 @@ static const struct entry {
     {"cairn_ic_add", enter_add},
     {"the removal of a case", enter_remove},
     {"the reset of a cache", enter_reset},
-    {"the order of cases", enter_order},
     {"cairn_ic_destroy", enter_destroy},
     {"cairn_ic_describe", enter_describe},
     {"cairn_ic_state", enter_state},

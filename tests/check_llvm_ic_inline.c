@@ -100,7 +100,7 @@ END_TEST
 
 START_TEST(the_other_cases_are_elsewhere_and_the_first_one_stays)
 {
-    load_one(&get, (struct cairn_ic_options){.dispatch = CAIRN_IC_DISPATCH_IN_ORDER});
+    load_one(&get, no_options);
     for (uint32_t shape = 1; shape <= 4; shape++) {
         add_constant(shape, 100 + shape);
         expect_inline(true);

@@ -108,7 +108,6 @@ static void expect_all(cairn_ic *ic, enum cairn_status status)
     ck_assert_int_eq(cairn_ic_add(ic, &added, CAIRN_SYNC, &error), status);
     ck_assert_int_eq(ic_remove(ic, &added.guard, CAIRN_RELAXED, &error), status);
     ck_assert_int_eq(ic_reset(ic, CAIRN_RELAXED, &error), status);
-    ck_assert_int_eq(ic_order(ic, CAIRN_RELAXED, &error), status);
     ck_assert_int_eq(cairn_ic_destroy(ic, CAIRN_RELAXED, &error), status);
     ck_assert_int_eq(cairn_ic_destroy(ic, CAIRN_SYNC, &error), status);
     ck_assert_uint_gt(strlen(error.message), 10);

@@ -608,9 +608,6 @@ static void change_something(uint64_t *random)
     case 0:
         expect_fine(ic_reset(caches[site], strength, &error), CAIRN_OK, &error);
         break;
-    case 1:
-        expect_fine(ic_order(caches[site], strength, &error), CAIRN_ERROR_STATE, &error);
-        break;
     case 2:
         expect_fine(
             ic_remove_key(runtime, shapes[ic_below(random, SHAPES)].key, strength, NULL, &error),
@@ -666,7 +663,6 @@ static void create_caches(uint64_t *random)
             .handler = missed,
             .user = (void *)(uintptr_t)site,
             .case_limit = ic_below(random, CAIRN_IC_CASE_LIMIT_MAX + 1),
-            .dispatch = (enum cairn_ic_dispatch)ic_below(random, 2),
             .counts_hits = ic_below(random, 3) == 0,
             .has_table = ic_below(random, 3) > 0,
         };

@@ -467,7 +467,6 @@ static void create(const struct ic_function *function, uint32_t index)
         .light_handler = below(2) == 0 ? missed_lightly : NULL,
         .user = user,
         .case_limit = SHAPES + 3,
-        .dispatch = (enum cairn_ic_dispatch)below(2),
         .counts_hits = below(3) == 0,
     };
     ic_assert_done(cairn_ic_create(program.sites[index], &options, &ic, &error), error);

@@ -21,12 +21,11 @@ static struct cairn_ic_options options_number(int number)
 {
     return (struct cairn_ic_options){
         .case_limit = CAIRN_IC_CASE_LIMIT_MAX,
-        .dispatch = (number & 1) != 0 ? CAIRN_IC_DISPATCH_IN_ORDER : CAIRN_IC_DISPATCH_AUTOMATIC,
-        .counts_hits = (number & 2) != 0,
+        .counts_hits = number != 0,
     };
 }
 
-enum { OPTIONS = 4 };
+enum { OPTIONS = 2 };
 
 static void check_all(uint32_t count, bool is_spread)
 {
@@ -433,42 +432,6 @@ START_TEST(what_is_not_counted_is_zero)
 }
 END_TEST
 
-START_TEST(the_cases_that_hit_most_often_come_first)
-{
-    static const unsigned times[] = {5, 70, 0, 1000};
-    static const uint64_t sorted[] = {4, 2, 1, 3};
-    struct cairn_error error = {0};
-    struct cairn_ic_description description;
-    load_one(&get, (struct cairn_ic_options){.counts_hits = true});
-    for (uint32_t i = 0; i < 4; i++)
-        add_constant(i + 1, 101 + i);
-    for (uint32_t i = 0; i < 4; i++)
-        run_often(i + 1, times[i]);
-    ic_assert_done(ic_order(ic, CAIRN_RELAXED, &error), error);
-    cairn_ic_describe(ic, &description);
-    ck_assert_uint_eq(description.case_count, 4);
-    for (uint32_t i = 0; i < 4; i++) {
-        ck_assert_uint_eq(description.cases[i].guard.key, sorted[i]);
-        ck_assert_uint_eq(description.hits[i], times[sorted[i] - 1]);
-    }
-    for (uint32_t i = 0; i < 4; i++)
-        expect_hit(i + 1, 101 + i);
-    cairn_ic_describe(ic, &description);
-    ck_assert_uint_eq(description.hits[0], 1001);
-}
-END_TEST
-
-START_TEST(a_cache_that_does_not_count_cannot_be_ordered)
-{
-    struct cairn_error error = {0};
-    load_one(&get, no_options);
-    add_constant(1, 1);
-    ck_assert_int_eq(ic_order(ic, CAIRN_RELAXED, &error), CAIRN_ERROR_STATE);
-    ck_assert_ptr_nonnull(strstr(error.message, "count"));
-    expect_hit(1, 1);
-}
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("states of inline caches");
@@ -493,8 +456,6 @@ int main(void)
     tcase_add_test(tests, counts_of_a_case_are_kept_by_changes_of_others);
     tcase_add_test(tests, counters_begin_at_zero_also_when_all_are_in_use);
     tcase_add_test(tests, what_is_not_counted_is_zero);
-    tcase_add_test(tests, the_cases_that_hit_most_often_come_first);
-    tcase_add_test(tests, a_cache_that_does_not_count_cannot_be_ordered);
     suite_add_tcase(suite, tests);
     return support_main(suite);
 }

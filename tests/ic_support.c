@@ -534,12 +534,6 @@ enum cairn_status ic_reset(cairn_ic *ic, enum cairn_strength strength, struct ca
     return cairn_ics_change(&change, 1, strength, error);
 }
 
-enum cairn_status ic_order(cairn_ic *ic, enum cairn_strength strength, struct cairn_error *error)
-{
-    const struct cairn_ic_change change = {.ic = ic, .kind = CAIRN_IC_CHANGE_ORDER};
-    return cairn_ics_change(&change, 1, strength, error);
-}
-
 struct collected {
     const cairn_module *module; /* whose caches are to be reset; NULL to remove a key */
     uint64_t key;

@@ -147,7 +147,6 @@ struct cairn_ic_change ic_resetting(cairn_ic *ic);
 enum cairn_status ic_remove(cairn_ic *ic, const struct cairn_ic_guard *guard,
                             enum cairn_strength strength, struct cairn_error *error);
 enum cairn_status ic_reset(cairn_ic *ic, enum cairn_strength strength, struct cairn_error *error);
-enum cairn_status ic_order(cairn_ic *ic, enum cairn_strength strength, struct cairn_error *error);
 
 /* Reset the caches of a module that are not empty, and remove all cases with the key from all
  * caches. Collect the changes in a visit, and make them with one call. Set `*count` to the number

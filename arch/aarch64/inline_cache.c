@@ -3,8 +3,8 @@
  *
  * The code uses x16 and x17 for all intermediate values: the ABI reserves them for code between
  * caller and callee, and LLVM keeps no values in them at patch points, not even with anyregcc. NZCV
- * is preserved at no cost, because keys are compared by `sub` or `eor` and CBNZ.
- * `may_select` has no effect: cases are tested one by one.
+ * is preserved at no cost, because keys are compared by `sub` or `eor` and CBNZ. Cases are tested
+ * one by one.
  *
  * The site branches to the code directly, which needs no landing pad. The code branches to
  * functions through x16 and to exits through x17, as veneers and exits' stubs do.

@@ -715,7 +715,7 @@ static enum selection selection_of(const struct arch_cache *cache)
     const struct arch_cache_case *first = &cache->cases[0];
     bool are_immediate = true;
     bool are_of_one_word = true;
-    if (!cache->may_select || cache->count < SELECTED_CASES_MIN)
+    if (cache->count < SELECTED_CASES_MIN)
         return SELECTION_NONE;
     for (size_t i = 0; i < cache->count; i++) {
         const struct arch_cache_case *from = &cache->cases[i];

@@ -86,8 +86,7 @@
  *   - for loads, stores and constants, and for functions that code can call itself (CALLING
  *     CONVENTIONS) and that are in reach of a direct call;
  *   - unless another case is such a function; or all cases are
- *     distinguished without branches (CAIRN_IC_DISPATCH_AUTOMATIC); or on x86-64 the constant is a
- *     floating-point number.
+ *     distinguished without branches (COSTS); or on x86-64 the constant is a floating-point number.
  *
  * On x86-64, the second case may follow it there: if both are loads, stores or constants, the first
  * one has no holder, elements, transition or barrier, and there is space for both, for which 64
@@ -135,6 +134,8 @@
  *   - A hit of the first case in the site's own bytes takes as long as a guard and a load in the
  *     compiled function. A hit in code elsewhere takes 0.5 ns more, and each case that is tested
  *     before it about as much as a guard.
+ *   - On x86-64, three or more cases that differ only in key and field offset are distinguished
+ *     without a branch for each, unless hits are counted.
  *   - A transition and a load of a holder's field in the site's own bytes also take as long as the
  *     same code in the compiled function; an element takes 0.3 ns more than that.
  *   - A barrier takes four instructions.
@@ -340,16 +341,6 @@ CAIRN_API void cairn_ic_retry(struct cairn_ic_miss *miss);
 
 /* ---- Creating and destroying caches ---- */
 
-/** How the code chooses among several cases. */
-enum cairn_ic_dispatch {
-    /** Without a branch for each case, if the architecture supports it, three or more cases differ
-     *  only in key and field offset, and hits are not counted; otherwise in order. */
-    CAIRN_IC_DISPATCH_AUTOMATIC = 0,
-    /** Case by case, in the order in which they were added: for sites where few shapes do most of
-     *  the work, or follow each other in patterns that branch predictors learn. */
-    CAIRN_IC_DISPATCH_IN_ORDER = 1
-};
-
 struct cairn_ic_options {
     cairn_ic_handler *handler;
     void *user; /**< argument of the handlers */
@@ -364,7 +355,6 @@ struct cairn_ic_options {
      *  cairn_context_resume. */
     const void *megamorphic_target;
     uint32_t case_limit; /**< 1 to CAIRN_IC_CASE_LIMIT_MAX; 0 for CAIRN_IC_CASE_LIMIT_DEFAULT */
-    enum cairn_ic_dispatch dispatch;
     /** Counts hits of each case, and misses. Counts may be lost if several threads hit one case at
      *  the same time, but not with one thread. */
     bool counts_hits;
@@ -442,17 +432,14 @@ enum cairn_ic_change_kind {
     CAIRN_IC_CHANGE_REMOVE = 1,
     /** Removes all cases, also makes a megamorphic cache empty, and sets the count of misses to 0.
      */
-    CAIRN_IC_CHANGE_RESET = 2,
-    /** Sorts the cases by their current hits, the most frequent one first. STATE if the cache does
-     *  not count hits. */
-    CAIRN_IC_CHANGE_ORDER = 3
+    CAIRN_IC_CHANGE_RESET = 2
 };
 
 struct cairn_ic_change {
     cairn_ic *ic;
     enum cairn_ic_change_kind kind;
     /** The case to add; or a case with the guard to remove, whose other members are ignored.
-     * Ignored by RESET and ORDER. */
+     * Ignored by RESET. */
     struct cairn_ic_case entry;
 };
 

@@ -261,34 +261,6 @@ static enum cairn_status remove_case(struct ic_change *change, const struct cair
     return CAIRN_OK;
 }
 
-/* Sorts the cases by hits. Cases with equal hits keep their order. */
-static enum cairn_status order(struct ic_change *change, struct cairn_error *error)
-{
-    const cairn_ic *ic = change->ic;
-    uint64_t hits[CAIRN_IC_CASE_LIMIT_MAX];
-    struct ic_case *entries = change->cases;
-    if (!ic->options.counts_hits)
-        return error_set(error, CAIRN_ERROR_STATE, ic->site->address,
-                         "the inline cache of site %llu counts no hits to order its cases by: set "
-                         "counts_hits in its options",
-                         (unsigned long long)site_id(ic->site));
-    change->is_altered = change->needs_code = true;
-    for (uint32_t i = 0; i < change->case_count; i++)
-        hits[i] = __atomic_load_n(&ic->hits[entries[i].counter], __ATOMIC_RELAXED);
-    for (uint32_t i = 1; i < change->case_count; i++) {
-        struct ic_case moved = entries[i];
-        uint64_t moved_hits = hits[i];
-        uint32_t place = i;
-        for (; place > 0 && hits[place - 1] < moved_hits; place--) {
-            entries[place] = entries[place - 1];
-            hits[place] = hits[place - 1];
-        }
-        entries[place] = moved;
-        hits[place] = moved_hits;
-    }
-    return CAIRN_OK;
-}
-
 static enum cairn_status alter(struct ic_change *change, const struct cairn_ic_change *wanted,
                                struct cairn_error *error)
 {
@@ -305,8 +277,6 @@ static enum cairn_status alter(struct ic_change *change, const struct cairn_ic_c
         change->is_altered = change->needs_code = true;
         change->resets_counts = true;
         return CAIRN_OK;
-    case CAIRN_IC_CHANGE_ORDER:
-        return order(change, error);
     }
     return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "site %llu: there is no change number %u",
                      (unsigned long long)site_id(change->ic->site), (unsigned)wanted->kind);

@@ -129,7 +129,6 @@ static struct arch_cache describe(const struct ic_change *change, struct descrip
         .is_called = is_called,
         .site_end = site->address + site->byte_count,
         .return_address = site->address + (ic->may_inline ? site->byte_count : site->return_offset),
-        .may_select = ic->options.dispatch == CAIRN_IC_DISPATCH_AUTOMATIC,
         .table = describe_table(change),
         .exit_data = (uintptr_t)exit,
         .miss_target = (uintptr_t)target,

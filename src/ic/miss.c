@@ -459,9 +459,6 @@ static enum cairn_status check_request(const cairn_site *site,
         return error_set(error, CAIRN_ERROR_ARGUMENT, options->case_limit,
                          "an inline cache has %d cases at most, not %u", CAIRN_IC_CASE_LIMIT_MAX,
                          options->case_limit);
-    if ((unsigned)options->dispatch > CAIRN_IC_DISPATCH_IN_ORDER)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no dispatch number %u",
-                         (unsigned)options->dispatch);
     if (site->kind != CAIRN_RECORD_PATCHPOINT)
         return error_set(error, CAIRN_ERROR_UNMANAGED, site->address,
                          "site %llu at 0x%llx is a %s's: inline caches are for patch points",

@@ -54,7 +54,7 @@ static void add(LLVMValueRef function, uint64_t id, enum kind kind, const void *
 void bindings_add_cache(LLVMValueRef function, uint64_t id, const struct cairn_ic_options *options)
 {
     struct cairn_ic_options copy;
-    _Static_assert(sizeof copy == 56, "a new member must be copied");
+    _Static_assert(sizeof copy == 48, "a new member must be copied");
     memset(&copy, 0, sizeof copy); /* also the bytes that are no members: bindings are compared */
     copy.handler = options->handler;
     copy.user = options->user;
@@ -62,7 +62,6 @@ void bindings_add_cache(LLVMValueRef function, uint64_t id, const struct cairn_i
     copy.megamorphic_handler = options->megamorphic_handler;
     copy.megamorphic_target = options->megamorphic_target;
     copy.case_limit = options->case_limit;
-    copy.dispatch = options->dispatch;
     copy.counts_hits = options->counts_hits;
     copy.has_table = options->has_table;
     add(function, id, BOUND_TO_CACHE, &copy, sizeof copy);
