@@ -812,7 +812,9 @@ struct cairn_queue_result {
     /** Whether the job was cancelled, or its `build` did not want it any more; the status is STATE.
      */
     bool is_cancelled;
-    void *address; /**< the function's, if the status is OK; otherwise NULL */
+    /** The function's, if it is published; otherwise NULL. With status SYSTEM it is that of
+     *  cairn_entry_install: the host installs it again. */
+    void *address;
 };
 
 struct cairn_queue_job {

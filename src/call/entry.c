@@ -224,14 +224,37 @@ static bool has_no_sites(enum cairn_status status)
     return status == CAIRN_ERROR_NOT_FOUND || status == CAIRN_ERROR_CONFLICT;
 }
 
-/* Installs the version and makes the sites of the old one call its exit. Everything that can fail
- * comes before the store of the slot. The sites are chosen without a lock: if another version was
- * installed meanwhile, only sets `*old` to that. */
+/* Installs the version and makes the chosen sites of the old one call its exit; `leaving` is NULL
+ * if there are none. Everything that can fail comes before the store of the slot. If another
+ * version was installed meanwhile, only sets `*old` to that. */
+static enum cairn_status exchange(cairn_entry *entry, struct installed *new, struct installed *old,
+                                  cairn_invalidation *leaving,
+                                  const struct cairn_invalidation_options *options,
+                                  struct cairn_error *error)
+{
+    enum cairn_status status = CAIRN_OK;
+    bool is_taken = runtime_lock_sites(entry->runtime);
+    if (entry->installed.number != old->number) {
+        *old = entry->installed;
+        runtime_unlock_sites(entry->runtime, is_taken);
+        return CAIRN_OK;
+    }
+    if (leaving != NULL)
+        status = invalidation_plan(leaving, options, error);
+    bool has_sites = leaving != NULL && status == CAIRN_OK;
+    if (status == CAIRN_OK || has_no_sites(status)) {
+        store(entry, new);
+        status = has_sites ? invalidation_commit(leaving, options, error) : CAIRN_OK;
+    }
+    runtime_unlock_sites(entry->runtime, is_taken);
+    return status;
+}
+
+/* Does the same, after choosing the sites, for which no lock may be held. */
 static enum cairn_status install_and_leave(cairn_entry *entry, struct installed *new,
                                            struct installed *old, enum cairn_strength strength,
                                            struct cairn_error *error)
 {
-    cairn_runtime *runtime = entry->runtime;
     cairn_invalidation *leaving = NULL;
     const struct cairn_invalidation_options options = {
         .function = code_address(old->version.code),
@@ -243,24 +266,9 @@ static enum cairn_status install_and_leave(cairn_entry *entry, struct installed 
     };
     enum cairn_status status = CAIRN_OK;
     if (leaves(old, new))
-        status = invalidation_choose(runtime, &options, &leaving, error);
-    if (status != CAIRN_OK && !has_no_sites(status))
-        return status;
-    bool is_taken = runtime_lock_sites(runtime);
-    bool is_current = entry->installed.number == old->number;
-    status = CAIRN_OK;
-    if (is_current && leaving != NULL)
-        status = invalidation_plan(leaving, &options, error);
-    bool has_sites = is_current && leaving != NULL && status == CAIRN_OK;
-    if (has_no_sites(status))
-        status = CAIRN_OK;
-    if (is_current && status == CAIRN_OK)
-        store(entry, new);
-    if (has_sites)
-        status = invalidation_commit(leaving, &options, error);
-    if (!is_current)
-        *old = entry->installed;
-    runtime_unlock_sites(runtime, is_taken);
+        status = invalidation_choose(entry->runtime, &options, &leaving, error);
+    if (status == CAIRN_OK || has_no_sites(status))
+        status = exchange(entry, new, old, leaving, &options, error);
     cairn_invalidation_destroy(leaving);
     return status;
 }

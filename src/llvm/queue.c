@@ -192,7 +192,9 @@ static bool end(struct task *task, void *address, const struct cairn_error *erro
     remove_from(&queue->running, job);
     queue->bytes -= task->job.bytes;
     pthread_mutex_unlock(&queue->lock);
-    bool is_used = address != NULL && !is_cancelled && failure.status == CAIRN_OK;
+    /* With SYSTEM, the version may be installed. */
+    bool is_used = address != NULL && !is_cancelled &&
+                   (failure.status == CAIRN_OK || failure.status == CAIRN_ERROR_SYSTEM);
     report(job, is_used ? address : NULL, &failure, is_cancelled);
     return is_used;
 }
