@@ -87,8 +87,6 @@
 
 /* ---- Dual mapping: stores through the writable view ---- */
 
-static bool is_dual(const cairn_site *site) { return site->table->alias_distance != 0; }
-
 /* Whether the patch word has 4 bytes; otherwise it has 8. */
 static bool is_narrow(const cairn_site *site)
 {
@@ -187,16 +185,18 @@ enum cairn_status commit_barrier(struct code_space *space, enum cairn_strength s
 enum cairn_status commit_all(const struct change_list *list, enum cairn_strength strength,
                              size_t *made, struct cairn_error *error)
 {
-    struct code_space *space = list->first->site->table->space;
+    struct change *change = list->first;
+    const struct site_table *sites = change->site->table;
     enum cairn_status status = CAIRN_OK;
     *made = list->count;
-    if (!is_dual(list->first->site))
+    if (sites->alias_distance == 0)
         status = replace_pages(list, made, error);
-    for (size_t i = 0; i < list->count && is_dual(list->first->site); i++) {
-        struct change *change = change_at(list, i);
-        plan_write_slot(change);
-        store_instruction(change);
-        plan_release(change);
-    }
-    return status == CAIRN_OK ? commit_barrier(space, strength, error) : status;
+    else
+        for (size_t i = list->count; i > 0; i--) {
+            plan_write_slot(change);
+            store_instruction(change);
+            plan_release(change);
+            change = (struct change *)(void *)((char *)change + list->stride);
+        }
+    return status == CAIRN_OK ? commit_barrier(sites->space, strength, error) : status;
 }

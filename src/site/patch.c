@@ -63,14 +63,19 @@ enum cairn_status patch_live(const struct change_list *list, enum cairn_strength
     return status == CAIRN_OK ? patch_commit(list, strength, made, error) : status;
 }
 
-enum cairn_status patch_one(struct change *change, enum cairn_strength strength,
-                            struct cairn_error *error)
+static inline enum cairn_status patch_one(struct change *change, enum cairn_strength strength,
+                                          struct cairn_error *error)
 {
     const struct change_list list = {change, 1, sizeof *change};
     const struct site_table *checked = NULL;
     size_t made;
     enum cairn_status status = plan_one(change, SITE_FORM_INITIAL, strength, &checked, error);
-    return status == CAIRN_OK ? patch_commit(&list, strength, &made, error) : status;
+    if (status != CAIRN_OK)
+        return status;
+    status = commit_all(&list, strength, &made, error);
+    if (made > 0)
+        note_change(change);
+    return status;
 }
 
 enum cairn_status patch_barrier(struct code_space *space, enum cairn_strength strength,

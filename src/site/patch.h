@@ -23,10 +23,6 @@
 enum cairn_status patch_live(const struct change_list *list, enum cairn_strength strength,
                              size_t *made, struct cairn_error *error);
 
-/* Does the same with one change. */
-enum cairn_status patch_one(struct change *change, enum cairn_strength strength,
-                            struct cairn_error *error);
-
 /* Commits planned changes: writes them, with events, and executes the barrier. SYSTEM, MEMORY. */
 enum cairn_status patch_commit(const struct change_list *list, enum cairn_strength strength,
                                size_t *made, struct cairn_error *error);

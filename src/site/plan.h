@@ -109,11 +109,10 @@ enum cairn_status plan_all(const struct change_list *list, enum site_form form,
                            enum cairn_strength strength, struct cairn_error *error);
 
 /* Releases the veneer, when the change has been made or is abandoned. */
-static inline void plan_release(struct change *change)
+static inline void plan_release(const struct change *change)
 {
     if (change->veneer != NULL)
         atomic_store_explicit(&change->veneer->taken, false, memory_order_release);
-    change->veneer = NULL;
 }
 
 /* Writes the target of the change to the veneer's slot. */
