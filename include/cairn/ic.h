@@ -85,8 +85,8 @@
  *   - on systems with a barrier (can_synchronise in struct cairn_runtime_statistics);
  *   - for loads, stores and constants, and for functions that code can call itself (CALLING
  *     CONVENTIONS) and that are in reach of a direct call;
- *   - unless another case is such a function; or all cases are
- *     distinguished without branches (COSTS); or on x86-64 the constant is a floating-point number.
+ *   - unless another case is such a function; or all cases are distinguished without branches
+ *     (COSTS); or on x86-64 the constant is a floating-point number.
  *
  * On x86-64, the second case may follow it there: if both are loads, stores or constants, the first
  * one has no holder, elements, transition or barrier, and there is space for both, for which 64

@@ -180,18 +180,17 @@ enum cairn_strength {
  * (1) A target out of reach of the direct branch (+-2 GiB on x86-64, +-128 MiB on AArch64), and any
  * target on PPC64, needs a veneer of the site that no thread is using. A site keeps its veneers. It
  * makes one, with a lock, the first two times that it gets such a target, for calls and for jumps,
- * and when more threads than ever before change it at the same time. (2) In a forked
- * child, until cairn_runtime_after_fork has returned OK, a change may give the code around the site
- * its second view. With a single mapping, a change takes a
- * lock and makes system calls.
+ * and when more threads than ever before change it at the same time. (2) In a forked child, until
+ * cairn_runtime_after_fork has returned OK, a change may give the code around the site its second
+ * view. With a single mapping, a change takes a lock and makes system calls.
  *
  * Errors, after which nothing has changed:
  * ARGUMENT: the target is NULL; there is no site; the strength is invalid.
  * UNMANAGED: the site is not live, its module is published, and the strength is not QUIESCENT. The
  * message gives the reason.
- * STATE: the site has an inline cache (only the cache
- * changes it, until cairn_ic_destroy); or the site is to be a call, and threads may still be in
- * code that a destroyed cache has left in it (until a grace period ends that began later).
+ * STATE: the site has an inline cache (only the cache changes it, until cairn_ic_destroy); or the
+ * site is to be a call, and threads may still be in code that a destroyed cache has left in it
+ * (until a grace period ends that began later).
  * RANGE: there is no space for a branch, or, in the region of a patch point or statepoint on PPC64,
  * for a call with what it needs around it (12 bytes in all).
  * UNSUPPORTED: SYNC or QUIESCENT on a system without a barrier (cairn_runtime_statistics).
