@@ -470,7 +470,7 @@ static enum cairn_status invalidate(const struct world *world, cairn_module *mod
 {
     const struct cairn_invalidation_options options = {.module = module,
                                                        .target = cairn_exit_target(world->exit)};
-    return cairn_invalidate(world->runtime, &options, invalidation, NULL);
+    return cairn_invalidate(world->runtime, &options, CAIRN_RELAXED, invalidation, NULL);
 }
 
 static void create_world(struct world *world, enum cairn_code_mode mode)

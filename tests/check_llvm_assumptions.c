@@ -287,9 +287,8 @@ START_TEST(undoing_an_invalidation_leaves_sites_of_a_broken_assumption_unchanged
         const struct cairn_invalidation_options options = {
             .function = (uintptr_t)f,
             .target = cairn_exit_target(the_exit),
-            .strength = CAIRN_SYNC,
         };
-        ck_assert_ok(cairn_invalidate(runtime, &options, &invalidation, NULL));
+        ck_assert_ok(cairn_invalidate(runtime, &options, CAIRN_SYNC, &invalidation, NULL));
         expect_left(f, 0);
         if (breaks)
             break_it(assumption);
@@ -314,7 +313,8 @@ static void expect_refused(cairn_assumption *to, cairn_site *site, enum cairn_st
                            const char *text)
 {
     struct cairn_error error = {0};
-    ck_assert_int_eq(cairn_assumption_add(to, site, cairn_exit_target(the_exit), &error), status);
+    ck_assert_int_eq(
+        cairn_assumption_add(to, site, cairn_exit_target(the_exit), CAIRN_RELAXED, &error), status);
     assert_says(&error, text);
 }
 
@@ -340,7 +340,8 @@ START_TEST(sites_that_cannot_be_left_are_refused)
     ck_assert_ok(cairn_ic_create(site, &options, &ic, NULL));
     expect_refused(assumption, site, CAIRN_ERROR_STATE, "cache");
     ck_assert_ok(cairn_ic_destroy(ic, CAIRN_SYNC, NULL));
-    ck_assert_ok(cairn_assumption_add(assumption, site, cairn_exit_target(the_exit), NULL));
+    ck_assert_ok(
+        cairn_assumption_add(assumption, site, cairn_exit_target(the_exit), CAIRN_RELAXED, NULL));
     ck_assert_ok(cairn_ic_create(site, &options, &ic, NULL));
     ck_assert_int_eq(cairn_assumption_break(assumption, CAIRN_SYNC, NULL), CAIRN_ERROR_STATE);
     ck_assert_ok(cairn_ic_destroy(ic, CAIRN_SYNC, NULL));
@@ -393,7 +394,7 @@ START_TEST(without_memory_nothing_is_registered)
     enum cairn_status status;
     do {
         allocations.fail_at = allocations.calls + 1 + failures;
-        status = cairn_assumption_add(created, site, target, NULL);
+        status = cairn_assumption_add(created, site, target, CAIRN_RELAXED, NULL);
         failures += status != CAIRN_OK;
         ck_assert(status == CAIRN_OK || status == CAIRN_ERROR_MEMORY);
     } while (status != CAIRN_OK);

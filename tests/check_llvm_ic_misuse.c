@@ -359,7 +359,7 @@ START_TEST(an_invalidation_leaves_sites_with_caches_alone)
     ck_assert_ok(cairn_exit_create(runtime, answer_exit, NULL, &exit, NULL));
     struct cairn_invalidation_options wanted = {.module = record_module(description.record),
                                                 .target = cairn_exit_target(exit)};
-    ck_assert_ok(cairn_invalidate(runtime, &wanted, &invalidation, NULL));
+    ck_assert_ok(cairn_invalidate(runtime, &wanted, CAIRN_RELAXED, &invalidation, NULL));
     struct cairn_site_description invalid;
     cairn_site_describe(program.sites[1], &invalid);
     ck_assert_uint_eq(invalid.target, (uintptr_t)cairn_exit_target(exit));
@@ -369,11 +369,13 @@ START_TEST(an_invalidation_leaves_sites_with_caches_alone)
     cairn_invalidation_destroy(invalidation);
     wanted = (struct cairn_invalidation_options){
         .sites = program.sites, .site_count = SITES, .target = cairn_exit_target(exit)};
-    ck_assert_int_eq(cairn_invalidate(runtime, &wanted, &invalidation, NULL), CAIRN_ERROR_STATE);
+    ck_assert_int_eq(cairn_invalidate(runtime, &wanted, CAIRN_RELAXED, &invalidation, NULL),
+                     CAIRN_ERROR_STATE);
     check(0, 1, true);
     wanted = (struct cairn_invalidation_options){.function = description.address,
                                                  .target = cairn_exit_target(exit)};
-    ck_assert_int_eq(cairn_invalidate(runtime, &wanted, &invalidation, NULL), CAIRN_ERROR_CONFLICT);
+    ck_assert_int_eq(cairn_invalidate(runtime, &wanted, CAIRN_RELAXED, &invalidation, NULL),
+                     CAIRN_ERROR_CONFLICT);
     cairn_exit_destroy(exit);
 }
 END_TEST
@@ -392,7 +394,8 @@ START_TEST(an_invalidation_does_not_change_a_cache_that_is_created_and_destroyed
     begin_coming(program.sites[1]);
     while (!atomic_load(&coming.is_over)) {
         cairn_invalidation *invalidation;
-        ic_assert_done(cairn_invalidate(runtime, &wanted, &invalidation, &error), error);
+        ic_assert_done(cairn_invalidate(runtime, &wanted, CAIRN_RELAXED, &invalidation, &error),
+                       error);
         ic_assert_done(cairn_invalidation_undo(invalidation, CAIRN_RELAXED, &error), error);
         cairn_invalidation_destroy(invalidation);
     }
@@ -411,7 +414,7 @@ START_TEST(taking_an_invalidation_back_leaves_a_new_cache_alone)
     ck_assert_ok(cairn_exit_create(runtime, answer_exit, NULL, &exit, NULL));
     const struct cairn_invalidation_options wanted = {
         .sites = program.sites, .site_count = 1, .target = cairn_exit_target(exit)};
-    ck_assert_ok(cairn_invalidate(runtime, &wanted, &invalidation, NULL));
+    ck_assert_ok(cairn_invalidate(runtime, &wanted, CAIRN_RELAXED, &invalidation, NULL));
     ck_assert_ok(cairn_ic_create(program.sites[0], &options, &caches[0], NULL));
     add(0, 1);
     ck_assert_ok(cairn_invalidation_undo(invalidation, CAIRN_SYNC, NULL));

@@ -364,17 +364,22 @@ static struct cairn_invalidation_options options_for(uint64_t function)
     return (struct cairn_invalidation_options){
         .function = function,
         .target = cairn_exit_target(the_exit),
-        .strength = CAIRN_SYNC,
     };
+}
+
+static cairn_invalidation *invalidate_with(const struct cairn_invalidation_options *options,
+                                           enum cairn_strength strength)
+{
+    struct cairn_error error = {0};
+    cairn_invalidation *invalidation = NULL;
+    enum cairn_status status = cairn_invalidate(runtime, options, strength, &invalidation, &error);
+    ck_assert_msg(status == CAIRN_OK, "%s", error.message);
+    return invalidation;
 }
 
 static cairn_invalidation *invalidate(const struct cairn_invalidation_options *options)
 {
-    struct cairn_error error = {0};
-    cairn_invalidation *invalidation = NULL;
-    enum cairn_status status = cairn_invalidate(runtime, options, &invalidation, &error);
-    ck_assert_msg(status == CAIRN_OK, "%s", error.message);
-    return invalidation;
+    return invalidate_with(options, CAIRN_SYNC);
 }
 
 static cairn_invalidation *invalidate_f(void)
@@ -566,13 +571,13 @@ static void invalidate_and_undo(int rounds)
     for (int i = 0; i < rounds; i++) {
         bool is_relaxed = i % 8 == 7;
         struct cairn_invalidation_options options = options_for(code_of(ENTRY));
-        options.strength = is_relaxed ? CAIRN_RELAXED : CAIRN_SYNC;
+        enum cairn_strength strength = is_relaxed ? CAIRN_RELAXED : CAIRN_SYNC;
         atomic_store(&promised, CHANGING);
-        cairn_invalidation *invalidation = invalidate(&options);
+        cairn_invalidation *invalidation = invalidate_with(&options, strength);
         atomic_store(&promised, is_relaxed ? CHANGING : 4 * i + 1);
         let_run(i);
         atomic_store(&promised, CHANGING);
-        ck_assert_ok(cairn_invalidation_undo(invalidation, options.strength, NULL));
+        ck_assert_ok(cairn_invalidation_undo(invalidation, strength, NULL));
         cairn_invalidation_destroy(invalidation);
         atomic_store(&promised, is_relaxed ? CHANGING : 4 * i + 2);
         let_run(i);
@@ -643,13 +648,13 @@ static void *invalidate_against_others(void *user)
         struct cairn_invalidation_options options = options_for(code_of(ENTRY));
         cairn_invalidation *invalidation = NULL;
         options.target = target;
-        options.strength = CAIRN_RELAXED;
         if (i % 2 == 0) {
             options.function = 0;
             options.sites = one_site;
             options.site_count = 1;
         }
-        enum cairn_status status = cairn_invalidate(runtime, &options, &invalidation, NULL);
+        enum cairn_status status =
+            cairn_invalidate(runtime, &options, CAIRN_RELAXED, &invalidation, NULL);
         worker->wrong += status != CAIRN_OK && status != CAIRN_ERROR_CONFLICT;
         worker->wrong += (status == CAIRN_OK) != (count_calls_of(target) > 0);
         worker->wrong += i % 2 == 0 && count_calls_of(target) > 1;
@@ -701,7 +706,8 @@ START_TEST(a_second_invalidation_takes_what_the_first_has_left)
     cairn_invalidation *second = invalidate(&by_function);
     cairn_invalidation *third = NULL;
     ck_assert_uint_eq(count_invalid(), 3);
-    ck_assert_int_eq(cairn_invalidate(runtime, &by_function, &third, &error), CAIRN_ERROR_CONFLICT);
+    ck_assert_int_eq(cairn_invalidate(runtime, &by_function, CAIRN_SYNC, &third, &error),
+                     CAIRN_ERROR_CONFLICT);
     ck_assert_str_eq(error.message, "of 3 sites, 3 call or jump already, and 0 are not live");
     ck_assert_ptr_null(third);
     undo(first);
@@ -874,7 +880,8 @@ static void expect_refused(const struct cairn_invalidation_options *options,
 {
     struct cairn_error error = {0};
     cairn_invalidation *invalidation = NULL;
-    ck_assert_int_eq(cairn_invalidate(runtime, options, &invalidation, &error), expected);
+    ck_assert_int_eq(cairn_invalidate(runtime, options, CAIRN_SYNC, &invalidation, &error),
+                     expected);
     ck_assert_msg(strstr(error.message, sentence) != NULL, "%s", error.message);
     ck_assert_ptr_null(invalidation);
 }
@@ -968,11 +975,16 @@ START_TEST(what_is_not_said_clearly_is_refused)
     options.target = NULL;
     expect_refused(&options, CAIRN_ERROR_ARGUMENT, "options with a target");
     options = options_for(code_of(ENTRY));
-    options.strength = (enum cairn_strength)9;
-    expect_refused(&options, CAIRN_ERROR_ARGUMENT, "strength");
-    ck_assert_int_eq(cairn_invalidate(NULL, &options, &invalidation, &error), CAIRN_ERROR_ARGUMENT);
-    ck_assert_int_eq(cairn_invalidate(runtime, NULL, &invalidation, &error), CAIRN_ERROR_ARGUMENT);
-    ck_assert_int_eq(cairn_invalidate(runtime, &options, NULL, &error), CAIRN_ERROR_ARGUMENT);
+    ck_assert_int_eq(
+        cairn_invalidate(runtime, &options, (enum cairn_strength)9, &invalidation, &error),
+        CAIRN_ERROR_ARGUMENT);
+    ck_assert_ptr_nonnull(strstr(error.message, "strength"));
+    ck_assert_int_eq(cairn_invalidate(NULL, &options, CAIRN_SYNC, &invalidation, &error),
+                     CAIRN_ERROR_ARGUMENT);
+    ck_assert_int_eq(cairn_invalidate(runtime, NULL, CAIRN_SYNC, &invalidation, &error),
+                     CAIRN_ERROR_ARGUMENT);
+    ck_assert_int_eq(cairn_invalidate(runtime, &options, CAIRN_SYNC, NULL, &error),
+                     CAIRN_ERROR_ARGUMENT);
     ck_assert_int_eq(cairn_invalidation_undo(NULL, CAIRN_SYNC, &error), CAIRN_ERROR_ARGUMENT);
     unload();
 }
@@ -988,7 +1000,8 @@ START_TEST(an_invalidation_without_memory_changes_nothing)
         size_t before = allocations.outstanding_bytes;
         allocations.calls = 0;
         allocations.fail_at = fail_at;
-        enum cairn_status status = cairn_invalidate(runtime, &options, &invalidation, NULL);
+        enum cairn_status status =
+            cairn_invalidate(runtime, &options, CAIRN_SYNC, &invalidation, NULL);
         allocations.calls = 0;
         allocations.fail_at = 1;
         if (status == CAIRN_OK)

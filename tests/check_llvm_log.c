@@ -171,9 +171,8 @@ START_TEST(invalidations_name_the_functions_that_they_hit)
     const struct cairn_invalidation_options options = {.sites = &site,
                                                        .site_count = 1,
                                                        .target = cairn_exit_target(exit),
-                                                       .strength = CAIRN_SYNC,
                                                        .reason = "g was defined again"};
-    ck_assert_ok(cairn_invalidate(runtime, &options, &invalidation, NULL));
+    ck_assert_ok(cairn_invalidate(runtime, &options, CAIRN_SYNC, &invalidation, NULL));
     const struct cairn_log_event *event = expect(CAIRN_LOG_INVALIDATION, "", "g was defined again");
     uint64_t number = event->a;
     ck_assert_uint_eq(event->b, 1);
@@ -198,7 +197,8 @@ START_TEST(a_broken_assumption_is_recorded_as_an_invalidation)
     load_logged(&engine);
     ck_assert_ok(cairn_exit_create(runtime, leave, NULL, &exit, NULL));
     ck_assert_ok(cairn_assumption_create(runtime, &assumption, NULL));
-    ck_assert_ok(cairn_assumption_add(assumption, find_site(), cairn_exit_target(exit), NULL));
+    ck_assert_ok(cairn_assumption_add(assumption, find_site(), cairn_exit_target(exit),
+                                      CAIRN_RELAXED, NULL));
     ck_assert_ok(cairn_assumption_break(assumption, CAIRN_SYNC, NULL));
     ck_assert_uint_eq(expect(CAIRN_LOG_INVALIDATION, "", "assumption broken")->b, 1);
     expect(CAIRN_LOG_INVALIDATED, "f", NULL);

@@ -320,11 +320,10 @@ static cairn_invalidation *invalidate(const cairn_exit *exit, cairn_invalidation
 {
     struct cairn_error error = {0};
     cairn_invalidation *invalidation;
-    const struct cairn_invalidation_options options = {.module = module,
-                                                       .target = cairn_exit_target(exit),
-                                                       .accepts = accepts,
-                                                       .strength = CAIRN_SYNC};
-    enum cairn_status status = cairn_invalidate(runtime, &options, &invalidation, &error);
+    const struct cairn_invalidation_options options = {
+        .module = module, .target = cairn_exit_target(exit), .accepts = accepts};
+    enum cairn_status status =
+        cairn_invalidate(runtime, &options, CAIRN_SYNC, &invalidation, &error);
     ck_assert_msg(status == CAIRN_OK, "%s", error.message);
     return invalidation;
 }

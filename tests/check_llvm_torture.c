@@ -245,9 +245,10 @@ static cairn_module *load(const struct variant *variant)
 static void invalidate(const cairn_module *module)
 {
     cairn_invalidation *invalidation;
-    const struct cairn_invalidation_options options = {
-        .module = module, .target = cairn_exit_target(torture.exit), .strength = CAIRN_RELAXED};
-    expect(cairn_invalidate(torture.runtime, &options, &invalidation, NULL) == CAIRN_OK);
+    const struct cairn_invalidation_options options = {.module = module,
+                                                       .target = cairn_exit_target(torture.exit)};
+    expect(cairn_invalidate(torture.runtime, &options, CAIRN_RELAXED, &invalidation, NULL) ==
+           CAIRN_OK);
     if (below(2) == 0)
         expect(cairn_invalidation_undo(invalidation, CAIRN_RELAXED, NULL) == CAIRN_OK);
     cairn_invalidation_destroy(invalidation);

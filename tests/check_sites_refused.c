@@ -170,8 +170,8 @@ END_TEST
 static enum cairn_status invalidate(cairn_invalidation **invalidation)
 {
     const struct cairn_invalidation_options options = {
-        .sites = sites, .site_count = SITES, .target = SITE_TWO, .strength = CAIRN_SYNC};
-    return cairn_invalidate(runtime, &options, invalidation, &error);
+        .sites = sites, .site_count = SITES, .target = SITE_TWO};
+    return cairn_invalidate(runtime, &options, CAIRN_SYNC, invalidation, &error);
 }
 
 START_TEST(an_invalidation_has_its_sites_and_is_completed_by_invalidating_again)
@@ -203,7 +203,8 @@ static cairn_assumption *assume(int count)
     cairn_assumption *assumption;
     ck_assert_done(cairn_assumption_create(runtime, &assumption, &error), error);
     for (int i = 0; i < count; i++)
-        ck_assert_done(cairn_assumption_add(assumption, sites[i], SITE_TWO, &error), error);
+        ck_assert_done(cairn_assumption_add(assumption, sites[i], SITE_TWO, CAIRN_SYNC, &error),
+                       error);
     return assumption;
 }
 
@@ -216,12 +217,14 @@ START_TEST(an_assumption_is_broken_and_completed_by_breaking_it_again)
         ck_assert(have_changed(SITES - 1, 2));
     }
     for (int times = 0; times < 2; times++) {
-        ck_assert_refused(cairn_assumption_add(assumption, sites[SITES - 1], SITE_TWO, NULL));
+        ck_assert_refused(
+            cairn_assumption_add(assumption, sites[SITES - 1], SITE_TWO, CAIRN_SYNC, NULL));
         ck_assert(have_changed(SITES, 2));
     }
     grant_barriers();
     ck_assert_done(cairn_assumption_break(assumption, CAIRN_SYNC, &error), error);
-    ck_assert_done(cairn_assumption_add(assumption, sites[SITES - 1], SITE_TWO, &error), error);
+    ck_assert_done(cairn_assumption_add(assumption, sites[SITES - 1], SITE_TWO, CAIRN_SYNC, &error),
+                   error);
     cairn_assumption_destroy(assumption);
     tear_down();
 }

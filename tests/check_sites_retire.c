@@ -57,10 +57,11 @@ static struct {
 
 static void invalidate_once(void)
 {
-    const struct cairn_invalidation_options options = {
-        .function = atomic_load(&race.address), .target = race.target, .strength = CAIRN_RELAXED};
+    const struct cairn_invalidation_options options = {.function = atomic_load(&race.address),
+                                                       .target = race.target};
     cairn_invalidation *invalidation;
-    enum cairn_status status = cairn_invalidate(race.runtime, &options, &invalidation, NULL);
+    enum cairn_status status =
+        cairn_invalidate(race.runtime, &options, CAIRN_RELAXED, &invalidation, NULL);
     if (status == CAIRN_OK)
         cairn_invalidation_destroy(invalidation);
     if ((unsigned)status <= CAIRN_ERROR_STATE)
@@ -164,13 +165,15 @@ START_TEST(a_site_of_a_retired_module_is_described_and_changed)
     ck_assert_int_eq(cairn_ic_create(fixture.site, &options, &ic, &error), CAIRN_ERROR_STATE);
     const struct cairn_invalidation_options by_module = {.module = fixture.module,
                                                          .target = cairn_exit_target(exit)};
-    ck_assert_done(cairn_invalidate(fixture.runtime, &by_module, &invalidation, &error), error);
+    ck_assert_done(
+        cairn_invalidate(fixture.runtime, &by_module, CAIRN_RELAXED, &invalidation, &error), error);
     ck_assert_done(cairn_invalidation_undo(invalidation, CAIRN_SYNC, &error), error);
     cairn_invalidation_destroy(invalidation);
     const struct cairn_invalidation_options by_function = {.function = (uintptr_t)fixture.code,
                                                            .target = cairn_exit_target(exit)};
-    ck_assert_int_eq(cairn_invalidate(fixture.runtime, &by_function, &invalidation, &error),
-                     CAIRN_ERROR_NOT_FOUND);
+    ck_assert_int_eq(
+        cairn_invalidate(fixture.runtime, &by_function, CAIRN_RELAXED, &invalidation, &error),
+        CAIRN_ERROR_NOT_FOUND);
     ck_assert_int_eq(site_describe(fixture.site).state, CAIRN_SITE_NOP);
     ck_assert_int_eq(fixture.function(), 0);
     cairn_exit_destroy(exit);
@@ -189,7 +192,8 @@ START_TEST(an_invalidation_of_a_retired_module_is_undone)
     cairn_exit *exit = new_exit(fixture.runtime, go_on, NULL);
     const struct cairn_invalidation_options options = {.module = fixture.module,
                                                        .target = cairn_exit_target(exit)};
-    ck_assert_done(cairn_invalidate(fixture.runtime, &options, &invalidation, &error), error);
+    ck_assert_done(
+        cairn_invalidate(fixture.runtime, &options, CAIRN_RELAXED, &invalidation, &error), error);
     cairn_module_retire(fixture.module);
     ck_assert_done(cairn_invalidation_undo(invalidation, CAIRN_SYNC, &error), error);
     ck_assert_int_eq(site_describe(fixture.site).state, CAIRN_SITE_NOP);
@@ -222,7 +226,8 @@ START_TEST(a_filter_may_retire_the_module)
     const struct cairn_invalidation_options options = {.function = (uintptr_t)running.code,
                                                        .target = cairn_exit_target(exit),
                                                        .accepts = retire_what_is_invalidated};
-    ck_assert_done(cairn_invalidate(running.runtime, &options, &invalidation, &error), error);
+    ck_assert_done(
+        cairn_invalidate(running.runtime, &options, CAIRN_RELAXED, &invalidation, &error), error);
     cairn_invalidation_destroy(invalidation);
     ck_assert_int_eq(site_describe(running.site).state, CAIRN_SITE_CALL);
     cairn_exit_destroy(exit);

@@ -62,7 +62,8 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_assumption_create(cairn_runti
 
 /**
  * Registers a site: breaking the assumption will make it call `target`, usually cairn_exit_target
- * of an exit. If the assumption is broken already, the site calls the target at once. A site may be
+ * of an exit. If the assumption is broken already, the site calls the target at once; `strength` is
+ * that of this change, CAIRN_RELAXED for a module that is not published. A site may be
  * registered with several assumptions; the first one that is broken determines the target. Engines
  * do this for the sites of cairn_build_guard.
  *
@@ -75,6 +76,7 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_assumption_create(cairn_runti
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_assumption_add(cairn_assumption *assumption,
                                                                   cairn_site *site,
                                                                   const void *target,
+                                                                  enum cairn_strength strength,
                                                                   struct cairn_error *error);
 
 /**

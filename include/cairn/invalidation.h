@@ -13,9 +13,8 @@
  *     const struct cairn_invalidation_options options = {
  *         .function = function.address,
  *         .target = cairn_exit_target(to_the_interpreter),
- *         .strength = CAIRN_SYNC,
  *     };
- *     cairn_invalidate(runtime, &options, &invalidation, &error)
+ *     cairn_invalidate(runtime, &options, CAIRN_SYNC, &invalidation, &error)
  *     …
  *     cairn_invalidation_undo(invalidation, CAIRN_SYNC, &error)      the code is valid again
  *     cairn_invalidation_destroy(invalidation)
@@ -108,8 +107,7 @@ struct cairn_invalidation_options {
     /** NULL chooses all live sites of a function or module, and all sites of a list. A site that it
      *  accepts must be live. */
     cairn_invalidation_filter *accepts;
-    void *user; /**< argument of `accepts` */
-    enum cairn_strength strength;
+    void *user;         /**< argument of `accepts` */
     const char *reason; /**< for the runtime's log (cairn/log.h), read only during the call; NULL:
                          *   none */
 };
@@ -138,7 +136,7 @@ typedef struct cairn_invalidation cairn_invalidation;
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_invalidate(
     cairn_runtime *runtime, const struct cairn_invalidation_options *options,
-    cairn_invalidation **invalidation, struct cairn_error *error);
+    enum cairn_strength strength, cairn_invalidation **invalidation, struct cairn_error *error);
 
 /**
  * Makes each site do again what it did before: nothing, or the shadow's instruction. Sites that do

@@ -230,7 +230,7 @@ static bool has_no_sites(enum cairn_status status)
 static enum cairn_status exchange(cairn_entry *entry, struct installed *new, struct installed *old,
                                   cairn_invalidation *leaving,
                                   const struct cairn_invalidation_options *options,
-                                  struct cairn_error *error)
+                                  enum cairn_strength strength, struct cairn_error *error)
 {
     enum cairn_status status = CAIRN_OK;
     bool is_taken = runtime_lock_sites(entry->runtime);
@@ -240,11 +240,11 @@ static enum cairn_status exchange(cairn_entry *entry, struct installed *new, str
         return CAIRN_OK;
     }
     if (leaving != NULL)
-        status = invalidation_plan(leaving, options, error);
+        status = invalidation_plan(leaving, options, strength, error);
     bool has_sites = leaving != NULL && status == CAIRN_OK;
     if (status == CAIRN_OK || has_no_sites(status)) {
         store(entry, new);
-        status = has_sites ? invalidation_commit(leaving, options, error) : CAIRN_OK;
+        status = has_sites ? invalidation_commit(leaving, options, strength, error) : CAIRN_OK;
     }
     runtime_unlock_sites(entry->runtime, is_taken);
     return status;
@@ -261,14 +261,13 @@ static enum cairn_status install_and_leave(cairn_entry *entry, struct installed 
         .target = old->version.leave,
         .accepts = old->version.accepts,
         .user = old->version.user,
-        .strength = strength,
         .reason = "version replaced",
     };
     enum cairn_status status = CAIRN_OK;
     if (leaves(old, new))
         status = invalidation_choose(entry->runtime, &options, &leaving, error);
     if (status == CAIRN_OK || has_no_sites(status))
-        status = exchange(entry, new, old, leaving, &options, error);
+        status = exchange(entry, new, old, leaving, &options, strength, error);
     cairn_invalidation_destroy(leaving);
     return status;
 }

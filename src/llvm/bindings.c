@@ -432,7 +432,7 @@ static enum cairn_status bind_assumptions(cairn_site *site, const struct binding
         uint64_t assumption;
         memcpy(&assumption, binding->contents + at, sizeof assumption);
         status = cairn_assumption_add((cairn_assumption *)(uintptr_t)assumption, site,
-                                      (const void *)(uintptr_t)target, error);
+                                      (const void *)(uintptr_t)target, CAIRN_RELAXED, error);
     }
     return status;
 }

@@ -37,7 +37,6 @@ struct cairn_assumption {
     struct change *changes;
     size_t capacity;
     bool is_broken;
-    enum cairn_strength strength; /* with which it was broken */
 };
 
 enum cairn_status cairn_assumption_create(cairn_runtime *runtime, cairn_assumption **assumption,
@@ -127,15 +126,12 @@ static enum cairn_status check_site(const cairn_site *site, struct cairn_error *
     return CAIRN_OK;
 }
 
-/* Makes the site of a broken assumption call the target, unless it calls one already. Nothing runs
- * code that is not published yet, so no barrier is needed there. */
-static enum cairn_status leave_at_once(const cairn_assumption *assumption, cairn_site *site,
-                                       const void *target, struct cairn_error *error)
+/* Makes the site of a broken assumption call the target, unless it calls one already. */
+static enum cairn_status leave_at_once(cairn_site *site, const void *target,
+                                       enum cairn_strength strength, struct cairn_error *error)
 {
     struct change change;
     size_t made;
-    bool is_published = atomic_load_explicit(&site->table->published, memory_order_relaxed);
-    enum cairn_strength strength = is_published ? assumption->strength : CAIRN_RELAXED;
     if (site->is_broken)
         return patch_barrier(site->table->space, strength, error);
     plan_set_branch(&change, site, ARCH_BRANCH_CALL, (uintptr_t)target);
@@ -176,7 +172,8 @@ static enum cairn_status link_registration(cairn_assumption *assumption, cairn_s
 }
 
 enum cairn_status cairn_assumption_add(cairn_assumption *assumption, cairn_site *site,
-                                       const void *target, struct cairn_error *error)
+                                       const void *target, enum cairn_strength strength,
+                                       struct cairn_error *error)
 {
     if (assumption == NULL || site == NULL || target == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
@@ -192,7 +189,7 @@ enum cairn_status cairn_assumption_add(cairn_assumption *assumption, cairn_site 
     bool is_taken = runtime_lock_sites(runtime);
     status = check_site(site, error);
     if (status == CAIRN_OK)
-        status = assumption->is_broken ? leave_at_once(assumption, site, target, error)
+        status = assumption->is_broken ? leave_at_once(site, target, strength, error)
                                        : link_registration(assumption, site, target, error);
     runtime_unlock_sites(runtime, is_taken);
     return status;
@@ -241,7 +238,6 @@ static enum cairn_status break_locked(cairn_assumption *assumption, enum cairn_s
     const struct event_hits hits = {changed_site, &list, list.count};
     event_invalidation(assumption->runtime, &hits, "assumption broken");
     assumption->is_broken = true;
-    assumption->strength = strength;
     clear(assumption);
     return status;
 }

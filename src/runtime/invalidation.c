@@ -222,7 +222,7 @@ static void note_invalidation(const cairn_invalidation *invalidation, const char
 
 enum cairn_status invalidation_plan(cairn_invalidation *invalidation,
                                     const struct cairn_invalidation_options *options,
-                                    struct cairn_error *error)
+                                    enum cairn_strength strength, struct cairn_error *error)
 {
     bool is_listed = options->sites != NULL;
     enum cairn_status status = prepare_calls(invalidation, is_listed, error);
@@ -233,7 +233,7 @@ enum cairn_status invalidation_plan(cairn_invalidation *invalidation,
     if (status == CAIRN_OK && is_listed)
         status = patch_check_distinct(&list, error);
     if (status == CAIRN_OK)
-        status = plan_all(&list, SITE_FORM_INITIAL, options->strength, error);
+        status = plan_all(&list, SITE_FORM_INITIAL, strength, error);
     if (status != CAIRN_OK)
         invalidation->count = 0;
     return status;
@@ -241,11 +241,11 @@ enum cairn_status invalidation_plan(cairn_invalidation *invalidation,
 
 enum cairn_status invalidation_commit(cairn_invalidation *invalidation,
                                       const struct cairn_invalidation_options *options,
-                                      struct cairn_error *error)
+                                      enum cairn_strength strength, struct cairn_error *error)
 {
     size_t made;
     const struct change_list list = list_of(invalidation);
-    enum cairn_status status = patch_commit(&list, options->strength, &made, error);
+    enum cairn_status status = patch_commit(&list, strength, &made, error);
     invalidation->count = (uint32_t)made;
     if (made > 0)
         note_invalidation(invalidation, options->reason);
@@ -255,7 +255,7 @@ enum cairn_status invalidation_commit(cairn_invalidation *invalidation,
 /* Changes the chosen sites. Afterwards the invalidation has those that have been changed. */
 static enum cairn_status change_sites(cairn_invalidation *invalidation,
                                       const struct cairn_invalidation_options *options,
-                                      struct cairn_error *error)
+                                      enum cairn_strength strength, struct cairn_error *error)
 {
     cairn_runtime *runtime = invalidation->runtime;
     enum cairn_status status = runtime_enter(runtime, error);
@@ -264,16 +264,17 @@ static enum cairn_status change_sites(cairn_invalidation *invalidation,
         return status;
     }
     bool is_taken = runtime_lock_sites(runtime);
-    status = invalidation_plan(invalidation, options, error);
+    status = invalidation_plan(invalidation, options, strength, error);
     if (status == CAIRN_OK)
-        status = invalidation_commit(invalidation, options, error);
+        status = invalidation_commit(invalidation, options, strength, error);
     runtime_unlock_sites(runtime, is_taken);
     return status;
 }
 
 enum cairn_status cairn_invalidate(cairn_runtime *runtime,
                                    const struct cairn_invalidation_options *options,
-                                   cairn_invalidation **invalidation, struct cairn_error *error)
+                                   enum cairn_strength strength, cairn_invalidation **invalidation,
+                                   struct cairn_error *error)
 {
     cairn_invalidation *made = NULL;
     if (runtime == NULL || options == NULL || invalidation == NULL || options->target == NULL)
@@ -283,14 +284,14 @@ enum cairn_status cairn_invalidate(cairn_runtime *runtime,
     *invalidation = NULL;
     enum cairn_status status = invalidation_choose(runtime, options, &made, error);
     if (status == CAIRN_OK)
-        status = change_sites(made, options, error);
+        status = change_sites(made, options, strength, error);
     if (made != NULL && made->count > 0)
         *invalidation = made;
     else
         cairn_invalidation_destroy(made);
     /* The sites may be those of an invalidation whose barrier was refused, or is in progress. */
     if (status == CAIRN_ERROR_CONFLICT) {
-        enum cairn_status barrier = patch_barrier(runtime->space, options->strength, error);
+        enum cairn_status barrier = patch_barrier(runtime->space, strength, error);
         status = barrier == CAIRN_OK ? status : barrier;
     }
     return status;
@@ -313,9 +314,8 @@ static enum cairn_status undo_locked(cairn_invalidation *invalidation, enum cair
         if (has_cache(old.site) || old.site->is_broken || description.state != CAIRN_SITE_CALL ||
             description.target != (uintptr_t)invalidation->target)
             continue;
-        invalidation->changes[count] = old.was_original
-                                           ? plan_restore(old.site)
-                                           : plan_branch(old.site, ARCH_BRANCH_NOP, 0);
+        invalidation->changes[count] =
+            old.was_original ? plan_restore(old.site) : plan_branch(old.site, ARCH_BRANCH_NOP, 0);
         invalidation->sites[count++] = old;
     }
     invalidation->count = count;

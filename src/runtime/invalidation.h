@@ -21,9 +21,9 @@ enum cairn_status invalidation_choose(cairn_runtime *runtime,
  * changed. SYSTEM from the second: see commit_all (site/commit.h). */
 enum cairn_status invalidation_plan(cairn_invalidation *invalidation,
                                     const struct cairn_invalidation_options *options,
-                                    struct cairn_error *error);
+                                    enum cairn_strength strength, struct cairn_error *error);
 enum cairn_status invalidation_commit(cairn_invalidation *invalidation,
                                       const struct cairn_invalidation_options *options,
-                                      struct cairn_error *error);
+                                      enum cairn_strength strength, struct cairn_error *error);
 
 #endif
