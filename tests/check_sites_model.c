@@ -161,8 +161,8 @@ static void add(const struct state *state)
 static void try_all_interleavings(void)
 {
     struct state initial = {0};
-    for (uint8_t i = 0; i < ACTORS; i++)
-        initial.actors[i].change = i < actors ? i : CHANGES;
+    for (unsigned i = 0; i < ACTORS; i++)
+        initial.actors[i].change = (uint8_t)(i < actors ? i : CHANGES);
     memset(set, 0, sizeof set);
     count = 0;
     add(&initial);

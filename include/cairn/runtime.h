@@ -116,8 +116,8 @@ typedef struct cairn_runtime cairn_runtime;
 /**
  * Creates a runtime. `options` NULL means all zero. The caller owns one reference to `*runtime`.
  *
- * Errors: ARGUMENT, MEMORY, SYSTEM. UNSUPPORTED: DUAL was selected and does not work on this
- * machine; the thread's personality has READ_IMPLIES_EXEC, which makes writable memory executable;
+ * Errors: ARGUMENT, MEMORY, SYSTEM. UNSUPPORTED: the selected mode does not work on this machine;
+ * the thread's personality has READ_IMPLIES_EXEC, which makes writable memory executable;
  * `protects_writes` is set, and there is no memory protection key or no dual mapping; or Cairn has
  * no patching for the host's architecture.
  */

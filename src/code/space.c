@@ -186,21 +186,6 @@ enum cairn_status space_choose_slab(struct code_space *space, size_t page_count,
 
 /* ---- Choosing a map ---- */
 
-/* Sets the error after no map has worked; `last` is that of the last one. */
-static enum cairn_status refuse_mode(const struct code_space *space, enum cairn_code_mode mode,
-                                     const struct cairn_error *last, struct cairn_error *error)
-{
-    if (error != NULL)
-        *error = *last;
-    if (last->status == CAIRN_ERROR_MEMORY || mode != CAIRN_CODE_MODE_DUAL)
-        return last->status;
-    error_set(error, CAIRN_ERROR_UNSUPPORTED, 0, "a dual mapping does not work here: %s",
-              space->reason);
-    if (error != NULL)
-        error->system_error = last->system_error;
-    return CAIRN_ERROR_UNSUPPORTED;
-}
-
 static enum cairn_status choose_map(struct code_space *space, enum cairn_code_mode mode,
                                     struct code_slab **slab, struct cairn_error *error)
 {
@@ -222,7 +207,15 @@ static enum cairn_status choose_map(struct code_space *space, enum cairn_code_mo
         snprintf(space->reason + length, sizeof space->reason - length, "%s%s: %s",
                  length == 0 ? "" : "; ", map->name, last.message);
     }
-    return refuse_mode(space, mode, &last, error);
+    if (error != NULL)
+        *error = last;
+    if (status == CAIRN_ERROR_MEMORY || mode != CAIRN_CODE_MODE_DUAL)
+        return status;
+    error_set(error, CAIRN_ERROR_UNSUPPORTED, 0, "a dual mapping does not work here: %s",
+              space->reason);
+    if (error != NULL)
+        error->system_error = last.system_error;
+    return CAIRN_ERROR_UNSUPPORTED;
 }
 
 /* ---- Creating and destroying ---- */
