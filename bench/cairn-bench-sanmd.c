@@ -9,6 +9,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "bench/report.h"
+#include "sanmd/callbacks.h"
 
 #include <cairn/sanmd_runtime.h>
 #include <stdio.h>
