@@ -444,7 +444,7 @@ static bool read_lists(void)
     misses = 0;
     int64_t sum = add_items(order, OBJECTS);
     printf("items of lists: %u of %d accesses miss\n", misses, OBJECTS);
-    return sum == OBJECTS / ITEMS * (10 + 20 + 30) && misses == 1 + OBJECTS / ITEMS;
+    return sum == (int64_t)(OBJECTS / ITEMS) * (10 + 20 + 30) && misses == 1 + OBJECTS / ITEMS;
 }
 
 /* Objects without the property are read, and then get it by a transition. */

@@ -7,7 +7,8 @@
  * that the site's call clobbers LR. With anyregcc, LLVM may also keep values in r0 and in every
  * field of the condition register, so the code contains no compare instructions: it adds to a
  * loaded key so that the expected key becomes 1, which BDNZ distinguishes from all other values.
- * XER is preserved as well, because no instruction with a carry is used. Cases are tested one by one.
+ * XER is preserved as well, because no instruction with a carry is used. Cases are tested one by
+ * one.
  *
  * As the base of an address, and as an operand of addi and addis, r0 means zero: a receiver in r0
  * is copied.
