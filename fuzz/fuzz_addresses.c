@@ -8,7 +8,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "fuzz/fuzz.h"
-#include "tools/addresses.h"
+#include "tools/read/addresses.h"
 
 #include <inttypes.h>
 #include <sys/mman.h>

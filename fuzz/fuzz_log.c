@@ -9,7 +9,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "fuzz/fuzz.h"
-#include "tools/report.h"
+#include "tools/report/report.h"
 
 #include <fcntl.h>
 

@@ -4,7 +4,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "tools/addresses.h"
+#include "tools/read/addresses.h"
 
 #include <check.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "tools/ext_tsp.h"
+#include "tools/propeller/ext_tsp.h"
 
 #include <check.h>
 #include <stdbool.h>
@@ -79,14 +79,14 @@ static bool is_order(const uint32_t *order, uint32_t count)
 }
 
 /* Makes a function whose counts are those of random walks from the entry. */
-static struct ext_tsp_graph make_graph(struct ext_tsp_block *blocks, struct ext_tsp_edge *edges)
+static struct ext_tsp_graph make_graph(struct ext_tsp_block *blocks, struct edge *edges)
 {
     uint32_t count = 2 + below(BLOCKS_MAX - 1);
     struct ext_tsp_graph graph = {.blocks = blocks, .block_count = count, .edges = edges};
     for (uint32_t i = 0; i < count; i++) {
         blocks[i] = (struct ext_tsp_block){.size = 1 + below(200)};
         for (uint32_t j = 0, last = below(3); j <= last && graph.edge_count < EDGES_MAX; j++)
-            edges[graph.edge_count++] = (struct ext_tsp_edge){.from = i, .to = below(count)};
+            edges[graph.edge_count++] = (struct edge){.from = i, .to = below(count)};
     }
     for (int walk = 0; walk < 50; walk++) {
         uint32_t at = 0;
@@ -95,7 +95,7 @@ static struct ext_tsp_graph make_graph(struct ext_tsp_block *blocks, struct ext_
             blocks[at].count++;
             if (edges[edge].from != at)
                 continue;
-            edges[edge].weight++;
+            edges[edge].count++;
             at = edges[edge].to;
         }
     }
@@ -105,7 +105,7 @@ static struct ext_tsp_graph make_graph(struct ext_tsp_block *blocks, struct ext_
 START_TEST(random_functions_are_ordered_almost_as_well_as_possible)
 {
     struct ext_tsp_block blocks[BLOCKS_MAX];
-    struct ext_tsp_edge edges[EDGES_MAX];
+    struct edge edges[EDGES_MAX];
     uint32_t order[BLOCKS_MAX];
     uint64_t starts[BLOCKS_MAX];
     double sum = 0;
@@ -129,7 +129,7 @@ START_TEST(the_hot_path_falls_through)
 {
     /* 0 → 1 (cold) → 3, 0 → 2 (hot) → 3. */
     const struct ext_tsp_block blocks[] = {{16, 100}, {16, 1}, {16, 99}, {16, 100}};
-    const struct ext_tsp_edge edges[] = {{0, 1, 1}, {0, 2, 99}, {1, 3, 1}, {2, 3, 99}};
+    const struct edge edges[] = {{0, 1, 1}, {0, 2, 99}, {1, 3, 1}, {2, 3, 99}};
     const uint32_t expected[] = {0, 2, 3, 1};
     const struct ext_tsp_graph graph = {blocks, 4, edges, 4};
     uint32_t order[4];
@@ -142,7 +142,7 @@ START_TEST(a_loop_is_rotated_so_that_its_branch_back_is_the_only_one)
 {
     /* 0 enters the loop at 2, which leaves it for 3; 1 is the body. */
     const struct ext_tsp_block blocks[] = {{8, 1}, {32, 1000}, {8, 1001}, {8, 1}};
-    const struct ext_tsp_edge edges[] = {{0, 2, 1}, {2, 1, 1000}, {1, 2, 1000}, {2, 3, 1}};
+    const struct edge edges[] = {{0, 2, 1}, {2, 1, 1000}, {1, 2, 1000}, {2, 3, 1}};
     const struct ext_tsp_graph graph = {blocks, 4, edges, 4};
     uint32_t order[4];
     uint64_t starts[4];
@@ -154,7 +154,7 @@ END_TEST
 START_TEST(the_entry_stays_first_even_if_it_is_cold)
 {
     const struct ext_tsp_block blocks[] = {{8, 0}, {8, 1000}, {8, 1000}};
-    const struct ext_tsp_edge edges[] = {{2, 0, 900}, {1, 2, 1000}, {2, 1, 1000}};
+    const struct edge edges[] = {{2, 0, 900}, {1, 2, 1000}, {2, 1, 1000}};
     const struct ext_tsp_graph graph = {blocks, 3, edges, 3};
     uint32_t order[3];
     ck_assert(ext_tsp_order(&graph, order));
@@ -165,7 +165,7 @@ END_TEST
 START_TEST(no_edges_and_greatest_counts_are_ordered)
 {
     struct ext_tsp_block blocks[] = {{0, UINT64_MAX}, {UINT64_MAX, UINT64_MAX}, {0, 0}, {1, 7}};
-    const struct ext_tsp_edge edges[] = {
+    const struct edge edges[] = {
         {0, 0, UINT64_MAX}, {1, 2, UINT64_MAX}, {2, 1, UINT64_MAX}, {3, 0, 0}};
     const struct ext_tsp_graph none = {blocks, 4, NULL, 0};
     const struct ext_tsp_graph one = {blocks, 1, NULL, 0};
@@ -182,16 +182,16 @@ END_TEST
 static double seconds_for(uint32_t count)
 {
     struct ext_tsp_block *blocks = calloc(count, sizeof *blocks);
-    struct ext_tsp_edge *edges = calloc((size_t)3 * count, sizeof *edges);
+    struct edge *edges = calloc((size_t)3 * count, sizeof *edges);
     uint32_t *order = calloc(count, sizeof *order);
     struct ext_tsp_graph graph = {.blocks = blocks, .block_count = count, .edges = edges};
     ck_assert(blocks != NULL && edges != NULL && order != NULL);
     for (uint32_t i = 0; i < count; i++) {
         uint64_t weight = 1 + below(1000);
         blocks[i] = (struct ext_tsp_block){.size = 20, .count = weight};
-        edges[graph.edge_count++] = (struct ext_tsp_edge){i, (i + 1) % count, weight};
-        edges[graph.edge_count++] = (struct ext_tsp_edge){1, i, 2 * weight};
-        edges[graph.edge_count++] = (struct ext_tsp_edge){i, below(count), weight};
+        edges[graph.edge_count++] = (struct edge){i, (i + 1) % count, weight};
+        edges[graph.edge_count++] = (struct edge){1, i, 2 * weight};
+        edges[graph.edge_count++] = (struct edge){i, below(count), weight};
     }
     clock_t before = clock();
     ck_assert(ext_tsp_order(&graph, order));

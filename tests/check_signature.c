@@ -1,11 +1,12 @@
 /*
- * Tests of how the command reads types of functions and numbers: tools/signature.c, tools/number.c.
+ * Tests of how the command reads types of functions and numbers: tools/run/signature.c,
+ * tools/run/number.c.
  *
  * SPDX-License-Identifier: MIT
  */
 #include "stackmap_support.h"
-#include "tools/number.h"
-#include "tools/signature.h"
+#include "tools/run/number.h"
+#include "tools/run/signature.h"
 
 #include <math.h>
 #include <stdio.h>

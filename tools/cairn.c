@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "tools/command.h"
+#include "tools/cli/command.h"
 
 #include <cairn/cairn.h>
 #include <signal.h>

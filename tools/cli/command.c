@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+#include "tools/cli/command.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum exit_status finish_output(struct output *output)
+{
+    if (output_flush(output))
+        return EXIT_DONE;
+    complain("cannot write standard output: %s", strerror(output->system_error));
+    return EXIT_BAD_INPUT;
+}
+
+enum exit_status print_text(const char *text)
+{
+    static struct output output;
+    output_open(&output, STDOUT_FILENO);
+    output_text(&output, text);
+    return finish_output(&output);
+}
+
+/* ---- Command lines ---- */
+
+/* Whether `word` is the option. Sets `*value` to a value in the same word, or to NULL. */
+static bool is_option(const struct option *option, const char *word, const char **value)
+{
+    size_t length = strlen(option->name);
+    bool has_letter_only = option->name[1] != '-';
+    *value = NULL;
+    if (strcmp(word, option->name) == 0 ||
+        (option->letter != NULL && strcmp(word, option->letter) == 0))
+        return true;
+    if (option->flag != NULL || strncmp(word, option->name, length) != 0 ||
+        (!has_letter_only && word[length] != '='))
+        return false;
+    *value = word + length + (has_letter_only ? 0 : 1);
+    return true;
+}
+
+/* Parses a size, such as "4096" or "500M". Zero is invalid. */
+static bool parse_size(const char *word, uint64_t *size)
+{
+    static const char units[] = "KMG";
+    char *end;
+    errno = 0;
+    unsigned long long number = strtoull(word, &end, 10);
+    const char *unit = *end == '\0' ? NULL : strchr(units, *end);
+    unsigned shift = unit == NULL ? 0 : 10 * (unsigned)(unit - units + 1);
+    if (*end != '\0' && (unit == NULL || end[1] != '\0'))
+        return false;
+    if (*word < '0' || *word > '9' || errno != 0 || number == 0 || number > UINT64_MAX >> shift)
+        return false;
+    *size = (uint64_t)number << shift;
+    return true;
+}
+
+static bool keep_value(const char *command, const struct option *option, const char *value)
+{
+    if (option->size != NULL)
+        return parse_size(value, option->size) ||
+               complain("%s: %s needs %s, not '%s'", command, option->name, option->needs, value);
+    if (option->value != NULL)
+        *option->value = value;
+    else if (option->values->count < OPTION_VALUES_MAX)
+        option->values->values[option->values->count++] = value;
+    else
+        return complain("%s: %s is given more than %d times", command, option->name,
+                        OPTION_VALUES_MAX);
+    return true;
+}
+
+/* Parses an option. `next` is the following word, or NULL. Returns how many words it has taken; 0
+ * after an error message. */
+static int take_option(struct command_line *line, const char *word, const char *next)
+{
+    const struct option common[] = {
+        {.name = "--debug-file", .value = &line->file.debug_path, .needs = "a file"},
+        {.name = "--json", .flag = &line->file.json},
+        {.name = "--memory", .size = &line->file.memory_limit, .needs = "a size, such as 500M"},
+    };
+    size_t common_count = line->is_call ? 0 : sizeof common / sizeof *common;
+    const struct option *option = NULL;
+    const char *value = NULL;
+    for (size_t i = 0; option == NULL && i < line->option_count; i++)
+        option = is_option(&line->options[i], word, &value) ? &line->options[i] : NULL;
+    for (size_t i = 0; option == NULL && i < common_count; i++)
+        option = is_option(&common[i], word, &value) ? &common[i] : NULL;
+    if (option == NULL) {
+        complain("%s: unknown option '%s'; see 'cairn %s --help'", line->command, word,
+                 line->command);
+        return 0;
+    }
+    if (option->flag != NULL) {
+        *option->flag = true;
+        return 1;
+    }
+    int taken = value != NULL ? 1 : 2;
+    value = value != NULL ? value : next;
+    if (value != NULL)
+        return keep_value(line->command, option, value) ? taken : 0;
+    complain("%s: %s needs %s; see 'cairn %s --help'", line->command, word, option->needs,
+             line->command);
+    return 0;
+}
+
+/* Whether the word is an operand and not an option, unless "--" precedes it. */
+static bool is_operand(const struct command_line *line, const char *word)
+{
+    const char *digits = word + 1;
+    if (word[0] != '-' || word[1] == '\0')
+        return true;
+    return line->is_call && ((*digits >= '0' && *digits <= '9') || *digits == '.' ||
+                             strncmp(digits, "inf", 3) == 0 || strncmp(digits, "nan", 3) == 0);
+}
+
+bool parse_command_line(int argc, char **argv, struct command_line *line, enum exit_status *status)
+{
+    bool help = false;
+    bool options_end = false;
+    *status = EXIT_BAD_USAGE;
+    line->operands = argv + 1;
+    for (int i = 1, taken = 1; i < argc; i += taken) {
+        char *word = argv[i];
+        taken = 1;
+        if (options_end || is_operand(line, word)) {
+            if (line->operand_limit > 0 && line->operand_count == line->operand_limit)
+                return complain("%s: unexpected operand '%s'; see 'cairn %s --help'", line->command,
+                                word, line->command);
+            line->operands[line->operand_count++] = word;
+        } else if (strcmp(word, "--") == 0) {
+            options_end = true;
+        } else if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
+            help = true;
+        } else {
+            taken = take_option(line, word, i + 1 < argc ? argv[i + 1] : NULL);
+            if (taken == 0)
+                return false;
+        }
+    }
+    if (help) {
+        *status = print_text(line->help);
+        return false;
+    }
+    line->file.path = line->operands[0];
+    return line->operand_count > 0 ||
+           complain("%s: no %s is given; see 'cairn %s --help'", line->command,
+                    line->operand_name == NULL ? "file" : line->operand_name, line->command);
+}

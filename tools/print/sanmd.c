@@ -1,0 +1,303 @@
+/*
+ * cairn sanmd: the metadata that clang's -fexperimental-sanitize-metadata writes.
+ *
+ * All sections of an object are read, and functions and accesses are sorted. Then each function is
+ * printed with the accesses in it. Everything that precedes an invalid part of a section is
+ * printed.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "tools/print/sanmd.h"
+
+#include <stdlib.h>
+
+static const char help[] =
+    "usage: cairn sanmd [--json] [--debug-file PATH] FILE\n"
+    "\n"
+    "Prints the sanitizer metadata of an ELF object, executable, shared library or archive, which\n"
+    "clang writes with -fexperimental-sanitize-metadata: each function that was compiled with it,\n"
+    "its features, and its atomic accesses. If FILE is '-', standard input is read.\n"
+    "\n"
+    "  --json    print an array of functions\n"
+    "              {address, section, symbol, size, features, stack_argument_bytes, atomics}\n"
+    "            section:  in relocatable objects, the number of the section in which addresses\n"
+    "                      are offsets; otherwise null\n"
+    "            features: any of \"atomics\", \"use-after-return\", \"stack arguments\"\n"
+    "            atomics:  addresses of atomic accesses\n"
+    "            Accesses outside all functions are in an element whose address is null. In\n"
+    "            archives, each element also has file, the member.\n" FILE_HELP;
+
+/* ---- Reading ---- */
+
+int sanmd_compare_places(const void *left, const void *right)
+{
+    const struct sanmd_place *one = left;
+    const struct sanmd_place *other = right;
+    if (one->section != other->section)
+        return one->section < other->section ? -1 : 1;
+    return (one->address > other->address) - (one->address < other->address);
+}
+
+/* Compares functions. Empty functions come first among those at one address, so that accesses
+ * belong to the last one. */
+static int compare_functions(const void *left, const void *right)
+{
+    const struct sanmd_function *one = left;
+    const struct sanmd_function *other = right;
+    int order = sanmd_compare_places(&one->place, &other->place);
+    if (order != 0)
+        return order;
+    return (one->covered.size > other->covered.size) - (one->covered.size < other->covered.size);
+}
+
+/* Whether a relocatable object's section can be read in this form, with a relocation at each
+ * entry. */
+static bool fits_relocations(cairn_object *object, const struct cairn_object_section *section,
+                             struct cairn_sanmd_format format)
+{
+    struct cairn_sanmd_entry entry;
+    for (size_t offset = 0; offset < section->contents.size;)
+        if (cairn_object_target_section(object, section, offset) == 0 ||
+            cairn_sanmd_read(&section->contents, 0, format, &offset, &entry, NULL) != CAIRN_OK)
+            return false;
+    return true;
+}
+
+/* Returns the form with the width of addresses, which the section's name may lack. */
+static struct cairn_sanmd_format find_format(cairn_object *object,
+                                             const struct cairn_object_section *section,
+                                             struct cairn_sanmd_format named)
+{
+    struct cairn_sanmd_format wide = {named.kind, named.version | CAIRN_SANMD_WIDE_ADDRESSES};
+    bool is_wide =
+        cairn_object_header(object).is_relocatable
+            ? !fits_relocations(object, section, named) && fits_relocations(object, section, wide)
+            : cairn_sanmd_has_wide_addresses(&section->contents, section->address, named);
+    return is_wide ? wide : named;
+}
+
+/* Returns the place of an address. If the relocation does not tell its section (on RISC-V), it is
+ * the section to which the metadata section is linked. */
+static struct sanmd_place find_place(const struct input *input,
+                                     const struct cairn_object_section *section, size_t offset,
+                                     uint64_t address)
+{
+    uint32_t target = cairn_object_target_section(input->object, section, offset);
+    if (target == 0 && cairn_object_header(input->object).is_relocatable)
+        target = section->linked_section;
+    return (struct sanmd_place){target, address};
+}
+
+static bool read_section(const struct input *input, const struct cairn_object_section *section,
+                         void *user)
+{
+    struct sanmd_contents *contents = user;
+    const struct lost_addresses no_lost = {0};
+    struct cairn_sanmd_format format;
+    struct cairn_error error = {.status = CAIRN_OK};
+    struct cairn_sanmd_entry entry;
+    if (!cairn_sanmd_parse_name(section->name, &format))
+        return true;
+    contents->section_count++;
+    format = find_format(input->object, section, format);
+    for (size_t offset = 0; offset < section->contents.size && error.status == CAIRN_OK;) {
+        bool is_covered = format.kind == CAIRN_SANMD_COVERED;
+        error.status =
+            cairn_sanmd_read(&section->contents, section->address, format, &offset, &entry, &error);
+        if (error.status != CAIRN_OK)
+            break;
+        struct sanmd_place place = find_place(input, section, entry.offset, entry.address);
+        void *item = is_covered ? list_add(&contents->functions, sizeof(struct sanmd_function))
+                                : list_add(&contents->atomics, sizeof(struct sanmd_place));
+        if (item == NULL)
+            error = (struct cairn_error){.status = CAIRN_ERROR_MEMORY,
+                                         .offset = offset,
+                                         .message = "there is not enough memory"};
+        else if (is_covered)
+            *(struct sanmd_function *)item = (struct sanmd_function){place, entry};
+        else
+            *(struct sanmd_place *)item = place;
+    }
+    return check_section(input, section, &no_lost, &error);
+}
+
+void sanmd_sort(struct sanmd_contents *contents)
+{
+    if (contents->functions.count > 1)
+        qsort(contents->functions.items, contents->functions.count, sizeof(struct sanmd_function),
+              compare_functions);
+    if (contents->atomics.count > 1)
+        qsort(contents->atomics.items, contents->atomics.count, sizeof(struct sanmd_place),
+              sanmd_compare_places);
+}
+
+bool sanmd_read(const struct input *input, struct sanmd_contents *contents)
+{
+    const struct cairn_object_filter filter = {.prefix = CAIRN_SANMD_PREFIX};
+    *contents = (struct sanmd_contents){.section_count = 0};
+    bool is_good = visit_sections(input, &filter, CAIRN_SANMD_PREFIX, read_section, contents);
+    sanmd_sort(contents);
+    return is_good;
+}
+
+void sanmd_release(struct sanmd_contents *contents)
+{
+    free(contents->functions.items);
+    free(contents->atomics.items);
+}
+
+/* ---- Printing ---- */
+
+static const uint32_t all_features[] = {CAIRN_SANMD_FEATURE_ATOMICS,
+                                        CAIRN_SANMD_FEATURE_USE_AFTER_RETURN,
+                                        CAIRN_SANMD_FEATURE_STACK_ARGUMENTS};
+enum { FEATURE_COUNT = sizeof all_features / sizeof *all_features };
+
+static const char *name_of(const struct input *input, const struct sanmd_function *function)
+{
+    return cairn_object_symbol(input->object, function->place.section, function->place.address);
+}
+
+static void write_place(struct output *output, const struct sanmd_place *place)
+{
+    output_hexadecimal(output, place->address);
+    if (place->section != 0)
+        output_format(output, " of section %u", place->section);
+}
+
+/* Writes a function, such as "f at 0x1140, 21 bytes, atomics". */
+static void write_function(const struct input *input, const struct sanmd_function *function)
+{
+    struct output *output = &input->printer->output;
+    const struct cairn_sanmd_entry *covered = &function->covered;
+    output_format(output, NAME "%s" PLAIN " at ", name_of(input, function));
+    write_place(output, &function->place);
+    output_format(output, ", %u byte%s%s", covered->size, plural(covered->size),
+                  covered->features == 0 ? ", no features" : "");
+    for (unsigned i = 0; i < FEATURE_COUNT; i++) {
+        uint32_t feature = covered->features & all_features[i];
+        /* The size of the arguments is printed instead. */
+        if (feature != 0 && feature != CAIRN_SANMD_FEATURE_STACK_ARGUMENTS)
+            output_format(output, ", %s", cairn_sanmd_feature_name(feature));
+    }
+    if (covered->stack_argument_bytes != 0)
+        output_format(output, ", %u byte%s of stack arguments", covered->stack_argument_bytes,
+                      plural(covered->stack_argument_bytes));
+    output_character(output, '\n');
+}
+
+/* Begins a JSON element for a function; if it is NULL, for accesses in `section` that are in no
+ * function. */
+static void begin_json(const struct input *input, const struct sanmd_function *function,
+                       uint32_t section)
+{
+    struct json *json = &input->printer->json;
+    const struct sanmd_function none = {0};
+    const struct sanmd_function *shown = function != NULL ? function : &none;
+    json_line(json, 2);
+    json_begin_object(json, NULL);
+    write_member(input);
+    json_optional(json, "address", function != NULL, shown->place.address);
+    json_optional(json, "section", section != 0, section);
+    json_name(json, "symbol", function != NULL ? name_of(input, function) : NULL);
+    json_optional(json, "size", function != NULL, shown->covered.size);
+    if (function != NULL) {
+        json_begin_array(json, "features");
+        for (unsigned i = 0; i < FEATURE_COUNT; i++)
+            if ((shown->covered.features & all_features[i]) != 0)
+                json_string(json, cairn_sanmd_feature_name(all_features[i]));
+        json_end_array(json);
+    } else {
+        json_name(json, "features", NULL);
+    }
+    json_optional(json, "stack_argument_bytes", function != NULL,
+                  shown->covered.stack_argument_bytes);
+    json_begin_array(json, "atomics");
+}
+
+static void end_json(const struct input *input)
+{
+    json_end_array(&input->printer->json);
+    json_end_object(&input->printer->json);
+}
+
+/* Prints an access, such as " atomic access at 0x1146, f + 0x6". */
+static void print_atomic(const struct input *input, const struct sanmd_place *place,
+                         const struct sanmd_function *function)
+{
+    struct output *output = &input->printer->output;
+    if (input->printer->is_json) {
+        json_unsigned(&input->printer->json, place->address);
+        return;
+    }
+    output_text(output, "  atomic access at ");
+    write_place(output, place);
+    if (function != NULL)
+        output_format(output, ", " NAME "%s" PLAIN " + 0x%jx\n", name_of(input, function),
+                      place->address - function->place.address);
+    else
+        output_text(output, ", in no covered function\n");
+}
+
+/* Prints the accesses from number `next` on that precede `function`, and so are in no function; all
+ * remaining ones if `function` is NULL. Returns the number of the first access that was not
+ * printed. */
+static size_t print_strays(const struct input *input, const struct sanmd_contents *contents,
+                           size_t next, const struct sanmd_function *function)
+{
+    const struct sanmd_place *places = contents->atomics.items;
+    bool is_json = input->printer->is_json;
+    size_t first = next;
+    for (; next < contents->atomics.count; next++) {
+        if (function != NULL && sanmd_compare_places(&places[next], &function->place) >= 0)
+            break;
+        bool is_new = next == first || places[next].section != places[next - 1].section;
+        if (is_json && is_new && next > first)
+            end_json(input);
+        if (is_json && is_new)
+            begin_json(input, NULL, places[next].section);
+        print_atomic(input, &places[next], NULL);
+    }
+    if (is_json && next > first)
+        end_json(input);
+    return next;
+}
+
+static bool print_object(const struct input *input, void *user)
+{
+    struct sanmd_contents contents;
+    bool is_json = input->printer->is_json;
+    bool is_good = sanmd_read(input, &contents);
+    const struct sanmd_function *functions = contents.functions.items;
+    const struct sanmd_place *places = contents.atomics.items;
+    size_t next = 0;
+    (void)user;
+    input->printer->has_output |= contents.section_count > 0;
+    if (!is_json && contents.section_count > 0)
+        write_member(input);
+    for (size_t i = 0; i < contents.functions.count; i++) {
+        const struct sanmd_function *function = &functions[i];
+        next = print_strays(input, &contents, next, function);
+        if (is_json)
+            begin_json(input, function, function->place.section);
+        else
+            write_function(input, function);
+        for (; next < contents.atomics.count && places[next].section == function->place.section &&
+               places[next].address - function->place.address < function->covered.size;
+             next++)
+            print_atomic(input, &places[next], function);
+        if (is_json)
+            end_json(input);
+    }
+    print_strays(input, &contents, next, NULL);
+    sanmd_release(&contents);
+    return is_good;
+}
+
+enum exit_status command_sanmd(int argc, char **argv)
+{
+    struct command_line line = {.command = "sanmd", .help = help, .operand_limit = 1};
+    return print_command(argc, argv, &line, print_object, NULL,
+                         "there are no sections " CAIRN_SANMD_PREFIX
+                         "*: no code was compiled with -fexperimental-sanitize-metadata");
+}
