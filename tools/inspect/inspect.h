@@ -12,6 +12,7 @@
 #define TOOLS_INSPECT_INSPECT_H
 
 #include "base/inspect.h"
+#include "tools/cli/list.h"
 #include "tools/cli/output.h"
 
 #include <cairn/ic.h>
@@ -87,10 +88,10 @@ struct inspected_cache {
 };
 
 struct inspected_site {
+    uint64_t place; /* first, for sorting: address of its structure, by which caches find it */
     uint64_t id;
     uint64_t address;
     uint64_t target; /* of a call or jump; otherwise 0 */
-    uint64_t place;  /* address of its structure, by which caches find it */
     uint32_t byte_count;
     uint8_t kind;  /* enum cairn_record_kind */
     uint8_t state; /* enum cairn_site_state */
@@ -106,15 +107,11 @@ struct inspected_runtime {
     uint64_t table_bytes;
     uint32_t stub_count;
     uint64_t stub_bytes;
-    struct inspected_slab *slabs;
-    size_t slab_count, slab_capacity;
-    struct inspected_module *modules;
-    size_t module_count, module_capacity;
-    struct inspected_site *sites;
-    size_t site_count, site_capacity;
-    struct inspected_cache *caches;
-    size_t cache_count, cache_capacity;
-    bool has_changed; /* lists have changed while they were read */
+    struct list slabs;   /* struct inspected_slab */
+    struct list modules; /* struct inspected_module */
+    struct list sites;   /* struct inspected_site */
+    struct list caches;  /* struct inspected_cache */
+    bool has_changed;    /* lists have changed while they were read */
     /* What was found to be inconsistent, or which limit was reached; "" if nothing. What was read
      * before is in the model. */
     char fault[INSPECT_FAULT_BYTES];

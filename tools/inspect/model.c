@@ -165,23 +165,21 @@ static bool check_descriptor(struct inspected_runtime *runtime)
     return true;
 }
 
-/* ---- Growing arrays ---- */
+/* ---- Lists ---- */
 
-/* Returns a new element, filled with zeros, or NULL. */
-static void *append(struct walk *walk, void *array, size_t *count, size_t *capacity, size_t size)
+/* Returns a new item of zeros. NULL, after noting it, without memory. */
+static void *add(struct walk *walk, struct list *list, size_t item_bytes)
 {
-    void **elements = array;
-    if (*count == *capacity) {
-        size_t wanted = *capacity == 0 ? 16 : 2 * *capacity;
-        void *moved = realloc(*elements, wanted * size);
-        if (moved == NULL) {
-            walk->lacks_memory = true;
-            return NULL;
-        }
-        *elements = moved;
-        *capacity = wanted;
-    }
-    return memset((char *)*elements + (*count)++ * size, 0, size);
+    void *item = list_add(list, item_bytes);
+    walk->lacks_memory |= item == NULL;
+    return item;
+}
+
+/* Returns the sites of a module. */
+static struct inspected_site *sites_of(const struct inspected_runtime *runtime,
+                                       const struct inspected_module *module)
+{
+    return (struct inspected_site *)runtime->sites.items + module->first_site;
 }
 
 /* ---- Code memory ---- */
@@ -241,12 +239,11 @@ static void read_slabs(struct walk *walk)
     while (address != 0 && is_readable(walk)) {
         uint64_t page_size = get(walk, address, INSPECT_SLAB_PAGE_SIZE);
         uint64_t page_count = get(walk, address, INSPECT_SLAB_PAGE_COUNT);
-        if (runtime->slab_count >= INSPECT_SLABS_MAX) {
+        if (runtime->slabs.count >= INSPECT_SLABS_MAX) {
             fault(runtime, "there are more than %d slabs", INSPECT_SLABS_MAX);
             return;
         }
-        struct inspected_slab *slab = append(walk, &runtime->slabs, &runtime->slab_count,
-                                             &runtime->slab_capacity, sizeof *slab);
+        struct inspected_slab *slab = add(walk, &runtime->slabs, sizeof *slab);
         if (slab == NULL)
             return;
         slab->base = get(walk, address, INSPECT_SLAB_BASE);
@@ -386,14 +383,13 @@ static bool read_sites(struct walk *walk, uint64_t sites, uint64_t table,
     uint64_t count = get(walk, sites, INSPECT_SITES_COUNT);
     module->site_count = 0;
     for (uint64_t i = 0; i < count && is_readable(walk); i++) {
-        if (runtime->site_count >= INSPECT_SITES_MAX)
+        if (runtime->sites.count >= INSPECT_SITES_MAX)
             return fault(runtime, "there are more than %d sites", INSPECT_SITES_MAX);
-        struct inspected_site *site = append(walk, &runtime->sites, &runtime->site_count,
-                                             &runtime->site_capacity, sizeof *site);
+        struct inspected_site *site = add(walk, &runtime->sites, sizeof *site);
         if (site == NULL)
             return false;
         if (!read_site(walk, table, array + i * constant(walk, INSPECT_SITE_STRIDE), site)) {
-            runtime->site_count--;
+            runtime->sites.count--;
             return false;
         }
         module->site_count++;
@@ -443,14 +439,14 @@ static bool read_module(struct walk *walk, uint64_t address, struct inspected_mo
 {
     uint64_t table = get(walk, address, INSPECT_MODULE_TABLE);
     uint64_t sites = get(walk, address, INSPECT_MODULE_SITES);
-    module->first_site = walk->runtime->site_count;
+    module->first_site = walk->runtime->sites.count;
     module->number = get(walk, address, INSPECT_MODULE_NUMBER);
     module->state = (uint32_t)get(walk, address, INSPECT_MODULE_STATE);
     read_name(walk, address + constant(walk, INSPECT_MODULE_NAME), module->name);
     module->record_count = (uint32_t)get(walk, table, INSPECT_TABLE_RECORD_COUNT);
     module->function_count = (uint32_t)get(walk, table, INSPECT_TABLE_FUNCTION_COUNT);
     if (module->state > INSPECT_RETIRED) {
-        walk->runtime->module_count--; /* states of modules in the model are valid */
+        walk->runtime->modules.count--; /* states of modules in the model are valid */
         return fault(walk->runtime, "the module at 0x%llx has an unknown state",
                      (unsigned long long)address);
     }
@@ -470,10 +466,9 @@ static bool read_modules(struct walk *walk, enum inspect_name list)
             get(walk, address, INSPECT_MODULE_PREVIOUS) != previous)
             return is_readable(walk) &&
                    fault(runtime, "there is no module at 0x%llx", (unsigned long long)address);
-        if (runtime->module_count >= INSPECT_MODULES_MAX)
+        if (runtime->modules.count >= INSPECT_MODULES_MAX)
             return fault(runtime, "there are more than %d modules", INSPECT_MODULES_MAX);
-        struct inspected_module *module = append(walk, &runtime->modules, &runtime->module_count,
-                                                 &runtime->module_capacity, sizeof *module);
+        struct inspected_module *module = add(walk, &runtime->modules, sizeof *module);
         if (module == NULL || !read_module(walk, address, module))
             return false;
         previous = address;
@@ -483,13 +478,6 @@ static bool read_modules(struct walk *walk, enum inspect_name list)
 }
 
 /* ---- Caches ---- */
-
-static int compare_places(const void *left, const void *right)
-{
-    uint64_t a = ((const struct inspected_site *)left)->place;
-    uint64_t b = ((const struct inspected_site *)right)->place;
-    return (a > b) - (a < b);
-}
 
 /* The sites of a module are one array, so its sites in the model are sorted by place. Returns the
  * site, or NULL. */
@@ -501,7 +489,7 @@ static struct inspected_site *find_site(struct inspected_runtime *runtime,
     const struct inspected_site wanted = {.place = place};
     for (size_t end = count; begin < end;) {
         size_t middle = begin + (end - begin) / 2;
-        if (runtime->sites[modules[middle]->first_site].place <= place)
+        if (sites_of(runtime, modules[middle])->place <= place)
             begin = middle + 1;
         else
             end = middle;
@@ -509,8 +497,8 @@ static struct inspected_site *find_site(struct inspected_runtime *runtime,
     if (begin == 0)
         return NULL;
     const struct inspected_module *module = modules[begin - 1];
-    return bsearch(&wanted, runtime->sites + module->first_site, module->site_count, sizeof wanted,
-                   compare_places);
+    return bsearch(&wanted, sites_of(runtime, module), module->site_count, sizeof wanted,
+                   compare_first_numbers);
 }
 
 static void read_cache(const struct walk *walk, uint64_t address, struct inspected_cache *cache)
@@ -543,7 +531,7 @@ static int compare_first_places(const void *left, const void *right, void *user)
     const struct inspected_runtime *runtime = user;
     const struct inspected_module *a = *(const struct inspected_module *const *)left;
     const struct inspected_module *b = *(const struct inspected_module *const *)right;
-    return compare_places(&runtime->sites[a->first_site], &runtime->sites[b->first_site]);
+    return compare_first_numbers(sites_of(runtime, a), sites_of(runtime, b));
 }
 
 /* Returns the modules with sites, sorted by the places of their first sites. */
@@ -551,11 +539,12 @@ static const struct inspected_module **sort_modules(struct walk *walk, size_t *c
 {
     struct inspected_runtime *runtime = walk->runtime;
     const struct inspected_module **modules =
-        malloc((runtime->module_count + 1) * sizeof(struct inspected_module *));
+        malloc((runtime->modules.count + 1) * sizeof(struct inspected_module *));
     walk->lacks_memory = walk->lacks_memory || modules == NULL;
-    for (size_t i = 0; modules != NULL && i < runtime->module_count; i++)
-        if (runtime->modules[i].site_count > 0)
-            modules[(*count)++] = &runtime->modules[i];
+    const struct inspected_module *all = runtime->modules.items;
+    for (size_t i = 0; modules != NULL && i < runtime->modules.count; i++)
+        if (all[i].site_count > 0)
+            modules[(*count)++] = &all[i];
     if (modules != NULL)
         qsort_r(modules, *count, sizeof(struct inspected_module *), compare_first_places, runtime);
     return modules;
@@ -581,12 +570,11 @@ static void read_caches(struct walk *walk)
                       (unsigned long long)address);
             break;
         }
-        struct inspected_cache *cache = append(walk, &runtime->caches, &runtime->cache_count,
-                                               &runtime->cache_capacity, sizeof *cache);
+        struct inspected_cache *cache = add(walk, &runtime->caches, sizeof *cache);
         if (cache == NULL)
             break;
         read_cache(walk, address, cache);
-        site->cache = (uint32_t)runtime->cache_count;
+        site->cache = (uint32_t)runtime->caches.count;
         previous = address;
         address = get(walk, address, INSPECT_CACHE_NEXT);
     }
@@ -597,20 +585,20 @@ static void read_caches(struct walk *walk)
 
 static void empty(struct inspected_runtime *runtime)
 {
-    runtime->slab_count = 0;
-    runtime->module_count = 0;
-    runtime->site_count = 0;
-    runtime->cache_count = 0;
+    runtime->slabs.count = 0;
+    runtime->modules.count = 0;
+    runtime->sites.count = 0;
+    runtime->caches.count = 0;
     runtime->has_changed = false;
     runtime->fault[0] = '\0';
 }
 
 void inspect_free(struct inspected_runtime *runtime)
 {
-    free(runtime->slabs);
-    free(runtime->modules);
-    free(runtime->sites);
-    free(runtime->caches);
+    list_release(&runtime->slabs);
+    list_release(&runtime->modules);
+    list_release(&runtime->sites);
+    list_release(&runtime->caches);
     *runtime = (struct inspected_runtime){0};
 }
 

@@ -8,7 +8,6 @@
 
 #include <cairn/architecture.h>
 #include <stdio.h>
-#include <string.h>
 
 static const char *const module_states[] = {
     [INSPECT_LOADED] = "loaded",
@@ -41,26 +40,33 @@ struct sums {
     size_t sites[SITE_STATES]; /* without those that have caches */
     size_t caches[CACHE_STATES];
     uint64_t records;
-    uint64_t hits;
     uint64_t misses;
 };
 
 static struct sums add_up(const struct inspected_runtime *runtime)
 {
     struct sums sums = {.records = 0};
-    for (size_t i = 0; i < runtime->module_count; i++) {
-        sums.modules[runtime->modules[i].state]++;
-        sums.records += runtime->modules[i].record_count;
+    const struct inspected_module *modules = runtime->modules.items;
+    const struct inspected_site *sites = runtime->sites.items;
+    const struct inspected_cache *caches = runtime->caches.items;
+    for (size_t i = 0; i < runtime->modules.count; i++) {
+        sums.modules[modules[i].state]++;
+        sums.records += modules[i].record_count;
     }
-    for (size_t i = 0; i < runtime->site_count; i++)
-        if (runtime->sites[i].cache == 0)
-            sums.sites[runtime->sites[i].state]++;
-    for (size_t i = 0; i < runtime->cache_count; i++) {
-        sums.caches[runtime->caches[i].state]++;
-        sums.hits += runtime->caches[i].hits;
-        sums.misses += runtime->caches[i].misses;
+    for (size_t i = 0; i < runtime->sites.count; i++)
+        if (sites[i].cache == 0)
+            sums.sites[sites[i].state]++;
+    for (size_t i = 0; i < runtime->caches.count; i++) {
+        sums.caches[caches[i].state]++;
+        sums.misses += caches[i].misses;
     }
     return sums;
+}
+
+static const struct inspected_cache *cache_of(const struct inspected_runtime *runtime,
+                                              const struct inspected_site *site)
+{
+    return (const struct inspected_cache *)runtime->caches.items + (site->cache - 1);
 }
 
 /* ---- Text ---- */
@@ -78,10 +84,10 @@ static void write_count(struct output *output, const char **separator, size_t co
 static void print_slabs(struct output *output, const struct inspected_runtime *runtime)
 {
     output_format(output, "  %zu slab%s of code memory, %u stub%s of %ju bytes\n",
-                  runtime->slab_count, plural(runtime->slab_count), runtime->stub_count,
+                  runtime->slabs.count, plural(runtime->slabs.count), runtime->stub_count,
                   plural(runtime->stub_count), runtime->stub_bytes);
-    for (size_t i = 0; i < runtime->slab_count; i++) {
-        const struct inspected_slab *slab = &runtime->slabs[i];
+    for (size_t i = 0; i < runtime->slabs.count; i++) {
+        const struct inspected_slab *slab = (const struct inspected_slab *)runtime->slabs.items + i;
         output_format(output, "    0x%jx, %ju bytes:", slab->base, slab->size);
         for (unsigned use = 0; use < INSPECT_USE_COUNT; use++)
             output_format(output, "%s %ju of %ju bytes of %s", use == 0 ? "" : ",",
@@ -94,20 +100,21 @@ static void print_sums(struct output *output, const struct inspected_runtime *ru
 {
     struct sums sums = add_up(runtime);
     const char *separator = " ";
-    output_format(output, "  %zu module%s:", runtime->module_count, plural(runtime->module_count));
+    output_format(output, "  %zu module%s:", runtime->modules.count,
+                  plural(runtime->modules.count));
     for (unsigned i = 0; i <= INSPECT_RETIRED; i++)
         write_count(output, &separator, sums.modules[i], module_states[i]);
     output_format(output, "%s%ju record%s, %ju bytes of tables\n", separator, sums.records,
                   plural(sums.records), runtime->table_bytes);
     separator = " ";
-    output_format(output, "  %zu site%s:", runtime->site_count, plural(runtime->site_count));
+    output_format(output, "  %zu site%s:", runtime->sites.count, plural(runtime->sites.count));
     for (unsigned i = 0; i < SITE_STATES; i++)
         write_count(output, &separator, sums.sites[i],
                     cairn_site_state_name((enum cairn_site_state)i));
-    write_count(output, &separator, runtime->cache_count, "with inline caches");
+    write_count(output, &separator, runtime->caches.count, "with inline caches");
     separator = " ";
-    output_format(output, "\n  %zu inline cache%s:", runtime->cache_count,
-                  plural(runtime->cache_count));
+    output_format(output, "\n  %zu inline cache%s:", runtime->caches.count,
+                  plural(runtime->caches.count));
     for (unsigned i = 0; i < CACHE_STATES; i++)
         write_count(output, &separator, sums.caches[i],
                     cairn_ic_state_name((enum cairn_ic_state)i));
@@ -132,7 +139,7 @@ static void print_site(struct output *output, const struct inspected_runtime *ru
     output_format(output, "      site %ju at 0x%jx, %u bytes: ", site->id, site->address,
                   site->byte_count);
     if (site->cache != 0) {
-        print_cache(output, &runtime->caches[site->cache - 1]);
+        print_cache(output, cache_of(runtime, site));
         return;
     }
     output_text(output, cairn_site_state_name((enum cairn_site_state)site->state));
@@ -152,7 +159,8 @@ static void print_module(struct output *output, const struct inspected_runtime *
                   plural(module->function_count), module->record_count,
                   plural(module->record_count), module->site_count, plural(module->site_count));
     for (uint32_t i = 0; i < module->site_count; i++)
-        print_site(output, runtime, &runtime->sites[module->first_site + i]);
+        print_site(output, runtime,
+                   (const struct inspected_site *)runtime->sites.items + module->first_site + i);
 }
 
 static void print_text_form(const struct inspect_style *style,
@@ -168,8 +176,8 @@ static void print_text_form(const struct inspect_style *style,
                   mode_name(descriptor->code_mode));
     print_slabs(output, runtime);
     print_sums(output, runtime);
-    for (size_t i = 0; i < runtime->module_count && !style->is_summary; i++)
-        print_module(output, runtime, &runtime->modules[i]);
+    for (size_t i = 0; i < runtime->modules.count && !style->is_summary; i++)
+        print_module(output, runtime, (const struct inspected_module *)runtime->modules.items + i);
     if (runtime->has_changed)
         output_text(output, WARNING "  modules or caches were added or removed while they were "
                                     "read: some may be missing" PLAIN "\n");
@@ -190,8 +198,8 @@ static void json_uses(struct json *json, const char *key, const uint64_t *bytes)
 static void json_slabs(struct json *json, const struct inspected_runtime *runtime)
 {
     json_begin_array(json, "slabs");
-    for (size_t i = 0; i < runtime->slab_count; i++) {
-        const struct inspected_slab *slab = &runtime->slabs[i];
+    for (size_t i = 0; i < runtime->slabs.count; i++) {
+        const struct inspected_slab *slab = (const struct inspected_slab *)runtime->slabs.items + i;
         json_begin_object(json, NULL);
         json_fields(json, "address %ju size %ju", slab->base, slab->size);
         json_uses(json, "used", slab->used_bytes);
@@ -227,15 +235,16 @@ static void json_site(struct json *json, const struct inspected_runtime *runtime
     json_optional(json, "target", has_target && site->cache == 0, site->target);
     json_fields(json, "uses_veneer %d", site->uses_veneer);
     if (site->cache != 0)
-        json_cache(json, &runtime->caches[site->cache - 1]);
+        json_cache(json, cache_of(runtime, site));
     json_end_object(json);
 }
 
 static void json_modules(struct json *json, const struct inspected_runtime *runtime)
 {
     json_begin_array(json, "modules");
-    for (size_t i = 0; i < runtime->module_count; i++) {
-        const struct inspected_module *module = &runtime->modules[i];
+    for (size_t i = 0; i < runtime->modules.count; i++) {
+        const struct inspected_module *module =
+            (const struct inspected_module *)runtime->modules.items + i;
         json_line(json, 4);
         json_begin_object(json, NULL);
         json_fields(json, "number %ju name %s address %ju state %s functions %u records %u",
@@ -244,7 +253,8 @@ static void json_modules(struct json *json, const struct inspected_runtime *runt
         json_uses(json, "bytes", module->bytes);
         json_begin_array(json, "sites");
         for (uint32_t j = 0; j < module->site_count; j++)
-            json_site(json, runtime, &runtime->sites[module->first_site + j]);
+            json_site(json, runtime,
+                      (const struct inspected_site *)runtime->sites.items + module->first_site + j);
         json_end_array(json);
         json_end_object(json);
     }
@@ -258,7 +268,7 @@ static void json_sums(struct json *json, const struct inspected_runtime *runtime
                 "table_bytes %ju stub_count %u stub_bytes %ju module_count %zu site_count %zu "
                 "cache_count %zu record_count %ju misses %ju",
                 runtime->table_bytes, runtime->stub_count, runtime->stub_bytes,
-                runtime->module_count, runtime->site_count, runtime->cache_count, sums.records,
+                runtime->modules.count, runtime->sites.count, runtime->caches.count, sums.records,
                 sums.misses);
     json_begin_object(json, "site_states");
     for (unsigned i = 0; i < SITE_STATES; i++) {

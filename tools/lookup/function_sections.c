@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "tools/lookup/function_sections.h"
 
-#include <stdlib.h>
-
 enum { POINTER_BYTES = 8 }; /* in all files that Cairn reads */
 
 /* The arguments of a visit. */
@@ -31,7 +29,7 @@ static int compare_sizes(const void *left, const void *right)
 {
     const struct cairn_stack_size *one = left;
     const struct cairn_stack_size *other = right;
-    return (one->address > other->address) - (one->address < other->address);
+    return compare_numbers(one->address, other->address);
 }
 
 static bool add_stack_sizes(const struct input *input, const struct cairn_object_section *section,
@@ -47,11 +45,9 @@ static bool add_stack_sizes(const struct input *input, const struct cairn_object
         if (error.status != CAIRN_OK)
             break;
         check_address(input->object, section, entry.offset, &lost);
-        struct cairn_stack_size *item = list_add(reading->list, sizeof *item);
-        if (item == NULL)
+        entry.address = find_place(input, reading->layout, section, entry.offset);
+        if (!list_append(reading->list, &entry, sizeof entry))
             return complain_of_memory(input, section);
-        *item = entry;
-        item->address = find_place(input, reading->layout, section, entry.offset);
     }
     return check_section(input, section, &lost, &error);
 }
@@ -62,8 +58,7 @@ bool stack_sizes_read(const struct input *input, const struct layout *layout, st
     struct reading reading = {layout, list};
     bool is_good =
         visit_sections(input, &filter, CAIRN_STACK_SIZES_SECTION, add_stack_sizes, &reading);
-    if (list->count > 1)
-        qsort(list->items, list->count, sizeof(struct cairn_stack_size), compare_sizes);
+    list_sort(list, sizeof(struct cairn_stack_size), compare_sizes);
     return is_good;
 }
 
@@ -74,9 +69,8 @@ static int compare_points(const void *left, const void *right)
 {
     const struct cairn_sancov_point *one = left;
     const struct cairn_sancov_point *other = right;
-    if (one->address != other->address)
-        return one->address < other->address ? -1 : 1;
-    return (one->index > other->index) - (one->index < other->index);
+    int order = compare_numbers(one->address, other->address);
+    return order != 0 ? order : compare_numbers(one->index, other->index);
 }
 
 static bool add_points(const struct input *input, const struct cairn_object_section *section,
@@ -96,11 +90,9 @@ static bool add_points(const struct input *input, const struct cairn_object_sect
             break;
         if (point.address != REMOVED_BLOCK)
             check_address(input->object, section, begin, &lost);
-        struct cairn_sancov_point *item = list_add(reading->list, sizeof *item);
-        if (item == NULL)
+        point.address = find_place(input, reading->layout, section, begin);
+        if (!list_append(reading->list, &point, sizeof point))
             return complain_of_memory(input, section);
-        *item = point;
-        item->address = find_place(input, reading->layout, section, begin);
     }
     return check_section(input, section, &lost, &error);
 }
@@ -110,7 +102,6 @@ bool coverage_read(const struct input *input, const struct layout *layout, struc
     const struct cairn_object_filter filter = {.name = CAIRN_SANCOV_SECTION};
     struct reading reading = {layout, list};
     bool is_good = visit_sections(input, &filter, CAIRN_SANCOV_SECTION, add_points, &reading);
-    if (list->count > 1)
-        qsort(list->items, list->count, sizeof(struct cairn_sancov_point), compare_points);
+    list_sort(list, sizeof(struct cairn_sancov_point), compare_points);
     return is_good;
 }

@@ -327,11 +327,7 @@ static void write_covered(struct json *json, const struct answer *answer)
     }
     json_begin_object(json, "covered");
     json_fields(json, "address %ju size %u", shown(answer, answer->covered_address), covered->size);
-    json_begin_array(json, "features");
-    for (uint32_t feature = 1; feature != 0; feature <<= 1)
-        if ((covered->features & feature) != 0 && cairn_sanmd_feature_name(feature) != NULL)
-            json_string(json, cairn_sanmd_feature_name(feature));
-    json_end_array(json);
+    write_json_features(json, covered->features);
     json_fields(json, "stack_argument_bytes %u", covered->stack_argument_bytes);
     json_end_object(json);
 }

@@ -57,7 +57,7 @@ static void release_gathered(struct gathered *gathered)
     const struct cairn_section *sections = gathered->sections.items;
     for (size_t i = 0; i < gathered->sections.count; i++)
         free((void *)(uintptr_t)sections[i].bytes);
-    free(gathered->sections.items);
+    list_release(&gathered->sections);
 }
 
 /* Changes the address of a function, at `offset` in a section, to its address in the layout. */
@@ -144,9 +144,8 @@ static int compare_handlers(const void *left, const void *right)
 {
     const struct handler *a = left;
     const struct handler *b = right;
-    if (a->address != b->address)
-        return a->address < b->address ? -1 : 1;
-    return (a->fault > b->fault) - (a->fault < b->fault);
+    int order = compare_numbers(a->address, b->address);
+    return order != 0 ? order : compare_numbers(a->fault, b->fault);
 }
 
 static bool read_faults(struct tables *tables)
@@ -234,12 +233,11 @@ static bool add_entries(struct tables *tables, const struct wanted_section *want
         if (!place_entries(tables, section, &added))
             return false;
     }
-    struct cairn_pc_table_section *item = list_add(&tables->entry_sections, sizeof *item);
-    if (item != NULL)
-        *item = added;
-    else if (is_copy)
+    if (list_append(&tables->entry_sections, &added, sizeof added))
+        return is_good;
+    if (is_copy)
         free((void *)(uintptr_t)added.section.bytes);
-    return item != NULL ? is_good : complain_of_memory(tables->input);
+    return complain_of_memory(tables->input);
 }
 
 static bool is_code(uint64_t address, void *user) { return layout_section(user, address) != NULL; }
@@ -311,10 +309,10 @@ void tables_release(struct tables *tables)
     const struct cairn_pc_table_section *sections = tables->entry_sections.items;
     for (size_t i = 0; tables->layout.is_made_up && i < tables->entry_sections.count; i++)
         free((void *)(uintptr_t)sections[i].section.bytes);
-    free(tables->entry_sections.items);
+    list_release(&tables->entry_sections);
     sanmd_release(&tables->sanmd);
-    free(tables->stack_sizes.items);
-    free(tables->coverage.items);
+    list_release(&tables->stack_sizes);
+    list_release(&tables->coverage);
     layout_destroy(&tables->layout);
 }
 

@@ -9,8 +9,6 @@
  */
 #include "tools/print/sanmd.h"
 
-#include <stdlib.h>
-
 static const char help[] =
     "usage: cairn sanmd [--json] [--debug-file PATH] FILE\n"
     "\n"
@@ -33,9 +31,8 @@ int sanmd_compare_places(const void *left, const void *right)
 {
     const struct sanmd_place *one = left;
     const struct sanmd_place *other = right;
-    if (one->section != other->section)
-        return one->section < other->section ? -1 : 1;
-    return (one->address > other->address) - (one->address < other->address);
+    int order = compare_numbers(one->section, other->section);
+    return order != 0 ? order : compare_numbers(one->address, other->address);
 }
 
 /* Compares functions. Empty functions come first among those at one address, so that accesses
@@ -45,9 +42,7 @@ static int compare_functions(const void *left, const void *right)
     const struct sanmd_function *one = left;
     const struct sanmd_function *other = right;
     int order = sanmd_compare_places(&one->place, &other->place);
-    if (order != 0)
-        return order;
-    return (one->covered.size > other->covered.size) - (one->covered.size < other->covered.size);
+    return order != 0 ? order : compare_numbers(one->covered.size, other->covered.size);
 }
 
 /* Whether a relocatable object's section can be read in this form, with a relocation at each
@@ -106,29 +101,21 @@ static bool read_section(const struct input *input, const struct cairn_object_se
             cairn_sanmd_read(&section->contents, section->address, format, &offset, &entry, &error);
         if (error.status != CAIRN_OK)
             break;
-        struct sanmd_place place = find_place(input, section, entry.offset, entry.address);
-        void *item = is_covered ? list_add(&contents->functions, sizeof(struct sanmd_function))
-                                : list_add(&contents->atomics, sizeof(struct sanmd_place));
-        if (item == NULL)
+        struct sanmd_function function = {find_place(input, section, entry.offset, entry.address),
+                                          entry};
+        if (is_covered ? !list_append(&contents->functions, &function, sizeof function)
+                       : !list_append(&contents->atomics, &function.place, sizeof function.place))
             error = (struct cairn_error){.status = CAIRN_ERROR_MEMORY,
                                          .offset = offset,
                                          .message = "there is not enough memory"};
-        else if (is_covered)
-            *(struct sanmd_function *)item = (struct sanmd_function){place, entry};
-        else
-            *(struct sanmd_place *)item = place;
     }
     return check_section(input, section, &no_lost, &error);
 }
 
 void sanmd_sort(struct sanmd_contents *contents)
 {
-    if (contents->functions.count > 1)
-        qsort(contents->functions.items, contents->functions.count, sizeof(struct sanmd_function),
-              compare_functions);
-    if (contents->atomics.count > 1)
-        qsort(contents->atomics.items, contents->atomics.count, sizeof(struct sanmd_place),
-              sanmd_compare_places);
+    list_sort(&contents->functions, sizeof(struct sanmd_function), compare_functions);
+    list_sort(&contents->atomics, sizeof(struct sanmd_place), sanmd_compare_places);
 }
 
 bool sanmd_read(const struct input *input, struct sanmd_contents *contents)
@@ -142,8 +129,8 @@ bool sanmd_read(const struct input *input, struct sanmd_contents *contents)
 
 void sanmd_release(struct sanmd_contents *contents)
 {
-    free(contents->functions.items);
-    free(contents->atomics.items);
+    list_release(&contents->functions);
+    list_release(&contents->atomics);
 }
 
 /* ---- Printing ---- */
@@ -152,6 +139,15 @@ static const uint32_t all_features[] = {CAIRN_SANMD_FEATURE_ATOMICS,
                                         CAIRN_SANMD_FEATURE_USE_AFTER_RETURN,
                                         CAIRN_SANMD_FEATURE_STACK_ARGUMENTS};
 enum { FEATURE_COUNT = sizeof all_features / sizeof *all_features };
+
+void write_json_features(struct json *json, uint32_t features)
+{
+    json_begin_array(json, "features");
+    for (unsigned i = 0; i < FEATURE_COUNT; i++)
+        if ((features & all_features[i]) != 0)
+            json_string(json, cairn_sanmd_feature_name(all_features[i]));
+    json_end_array(json);
+}
 
 static const char *name_of(const struct input *input, const struct sanmd_function *function)
 {
@@ -201,15 +197,10 @@ static void begin_json(const struct input *input, const struct sanmd_function *f
     json_optional(json, "section", section != 0, section);
     json_name(json, "symbol", function != NULL ? name_of(input, function) : NULL);
     json_optional(json, "size", function != NULL, shown->covered.size);
-    if (function != NULL) {
-        json_begin_array(json, "features");
-        for (unsigned i = 0; i < FEATURE_COUNT; i++)
-            if ((shown->covered.features & all_features[i]) != 0)
-                json_string(json, cairn_sanmd_feature_name(all_features[i]));
-        json_end_array(json);
-    } else {
+    if (function != NULL)
+        write_json_features(json, shown->covered.features);
+    else
         json_name(json, "features", NULL);
-    }
     json_optional(json, "stack_argument_bytes", function != NULL,
                   shown->covered.stack_argument_bytes);
     json_begin_array(json, "atomics");

@@ -34,6 +34,9 @@ void sanmd_release(struct sanmd_contents *contents);
 /* Sorts the contents again, after places have changed. */
 void sanmd_sort(struct sanmd_contents *contents);
 
+/* Writes the names of features as an array with the key "features". */
+void write_json_features(struct json *json, uint32_t features);
+
 int sanmd_compare_places(const void *left, const void *right);
 
 #endif

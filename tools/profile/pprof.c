@@ -231,8 +231,8 @@ static void write_own_mapping(struct writer *writer)
         range.begin -= range.base;
         range.end -= range.base;
     }
-    write_mapping(writer, 1, &range, profile->mapped_offset, base_name(profile->input->name),
-                  &profile->id);
+    write_mapping(writer, 1, &range, profile->mapped_offset,
+                  base_name(profile->input->name, strlen(profile->input->name)), &profile->id);
 }
 
 static void write_profile(struct writer *writer, uint32_t *numbers)
@@ -280,12 +280,6 @@ bool save_pprof(const char *path, const struct profile *profile, const struct ra
 
 /* ---- Flame graphs ---- */
 
-const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash == NULL ? path : slash + 1;
-}
-
 /* Writes a name as a frame: without semicolons, which separate frames, and line breaks. */
 static void write_frame(struct output *output, const char *name)
 {
@@ -314,7 +308,7 @@ void write_collapsed(struct output *output, const struct profile *profile,
                      const struct ranking *ranking)
 {
     const struct library *libraries = profile->libraries.items;
-    const char *file = base_name(profile->input->name);
+    const char *file = base_name(profile->input->name, strlen(profile->input->name));
     uint64_t elsewhere = profile_elsewhere_count(profile);
     for (size_t i = 0; i < ranking->block_count; i++) {
         const struct hot_block *hot = &ranking->blocks[i];

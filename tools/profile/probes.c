@@ -25,7 +25,7 @@
 
 /* The description of a function. */
 struct description {
-    uint64_t guid; /* first, for first_above */
+    uint64_t guid; /* first, for sorting and searching */
     uint64_t checksum;
     const char *name; /* not null-terminated */
     size_t name_length;
@@ -103,13 +103,6 @@ static bool take_u64(struct reader *reader, uint64_t *value)
     return true;
 }
 
-static int compare_descriptions(const void *left, const void *right)
-{
-    const struct description *a = left;
-    const struct description *b = right;
-    return (a->guid > b->guid) - (a->guid < b->guid);
-}
-
 static bool read_description(struct reader *reader, struct description *description)
 {
     uint64_t length;
@@ -136,10 +129,8 @@ static bool read_descriptions(const struct input *input, const struct cairn_obje
             probes->is_damaged = true;
             return true;
         }
-        struct description *kept = list_add(&probes->descriptions, sizeof description);
-        if (kept == NULL)
+        if (!list_append(&probes->descriptions, &description, sizeof description))
             return complain(NO_MEMORY);
-        *kept = description;
     }
     return true;
 }
@@ -222,18 +213,14 @@ static bool read_node(struct reader *reader, struct probes *probes, size_t paren
         bool is_mark;
         if (!read_probe(reader, probes, address, &probe, &is_mark))
             return false;
-        struct probe *kept = is_mark ? &probe : list_add(&probes->probes, sizeof probe);
-        if (kept == NULL)
+        if (is_mark)
+            continue;
+        if (!list_append(&probes->probes, &probe, sizeof probe))
             return complain(NO_MEMORY);
-        *kept = probe;
-        node.probe_count += !is_mark;
-        node.total += is_mark ? 0 : probe.count;
+        node.probe_count++;
+        node.total += probe.count;
     }
-    struct node *kept = list_add(&probes->nodes, sizeof node);
-    if (kept == NULL)
-        return complain(NO_MEMORY);
-    *kept = node;
-    return true;
+    return list_append(&probes->nodes, &node, sizeof node) || complain(NO_MEMORY);
 }
 
 /* Reads all trees of a section. The counts of children are added to those of their parents. */
@@ -345,9 +332,7 @@ static bool read_probes(struct probes *probes)
     const struct cairn_object_filter names = {.name = ".pseudo_probe_desc"};
     const struct cairn_object_filter trees = {.name = ".pseudo_probe"};
     bool is_good = visit_sections(input, &names, "pseudo probes", read_descriptions, probes);
-    if (is_good && probes->descriptions.count > 0)
-        qsort(probes->descriptions.items, probes->descriptions.count, sizeof(struct description),
-              compare_descriptions);
+    list_sort(&probes->descriptions, sizeof(struct description), compare_first_numbers);
     is_good = is_good && visit_sections(input, &trees, "pseudo probes", read_trees, probes);
     if (is_good && probes->nodes.count == 0)
         return complain("%s: there are no pseudo probes: compile with clang "
@@ -364,9 +349,9 @@ bool save_sample_profile(const char *path, const struct profile *profile)
     bool is_good = flow_create(&flow, profile);
     struct probes probes = {.profile = profile, .block_counts = flow.counts};
     is_good = is_good && read_probes(&probes) && save_output(path, write_trees, &probes);
-    free(probes.descriptions.items);
-    free(probes.nodes.items);
-    free(probes.probes.items);
+    list_release(&probes.descriptions);
+    list_release(&probes.nodes);
+    list_release(&probes.probes);
     flow_release(&flow);
     return is_good;
 }

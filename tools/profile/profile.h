@@ -33,7 +33,4 @@ void write_collapsed(struct output *output, const struct profile *profile,
  * counts are those of pseudo probes, which the file must have. False after an error message. */
 bool save_sample_profile(const char *path, const struct profile *profile);
 
-/* Returns the part of a path after the last slash. */
-const char *base_name(const char *path);
-
 #endif

@@ -209,9 +209,7 @@ static struct cairn_block block_at(const struct picture *picture, uint32_t index
 
 static int compare_downwards(const void *left, const void *right)
 {
-    uint64_t a = *(const uint64_t *)left;
-    uint64_t b = *(const uint64_t *)right;
-    return a < b ? 1 : -(a > b);
+    return compare_first_numbers(right, left);
 }
 
 /* Decides which blocks are folded: all but the KEPT_MAX hottest ones. False without memory. */

@@ -13,16 +13,9 @@
 #include "tools/propeller/ext_tsp.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #define NO_MEMORY "profile: no memory for the order of blocks"
 #define NONE UINT32_MAX
-
-static uint64_t add(uint64_t left, uint64_t right)
-{
-    uint64_t sum;
-    return __builtin_add_overflow(left, right, &sum) ? UINT64_MAX : sum;
-}
 
 /* ---- Blocks ---- */
 
@@ -79,7 +72,7 @@ static uint32_t take_blocks(struct scratch *scratch, const struct profile *profi
         scratch->indices[hot] = i;
         scratch->numbers[i] = hot++;
         placed->size += block.size;
-        placed->count = add(placed->count, flow->counts[first + i]);
+        placed->count = add_counts(placed->count, flow->counts[first + i]);
     }
     return hot;
 }
@@ -199,7 +192,7 @@ static int compare_ranked(const void *left, const void *right)
     const struct ranked *b = right;
     if (a->rank > b->rank || a->rank < b->rank)
         return a->rank > b->rank ? -1 : 1;
-    return (a->number > b->number) - (a->number < b->number);
+    return compare_numbers(a->number, b->number);
 }
 
 /* Numbers the placed functions, and finds the most frequent caller of each. `numbers` is by the

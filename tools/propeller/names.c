@@ -45,11 +45,9 @@ static bool take_symbol(struct symbols *symbols, const uint8_t *bytes)
     const char *name = (const char *)symbols->strings.bytes + offset;
     if (above == 0 || symbols->addresses[above - 1] != address || !is_usable(name))
         return true;
-    struct function_name *kept = list_add(&symbols->names, sizeof *kept);
-    if (kept == NULL)
-        return complain("%s: no memory for the names of functions", symbols->input->name);
-    *kept = (struct function_name){.address = address, .name = name};
-    return true;
+    const struct function_name kept = {.address = address, .name = name};
+    return list_append(&symbols->names, &kept, sizeof kept) ||
+           complain("%s: no memory for the names of functions", symbols->input->name);
 }
 
 /* Finds the symbol table and its names. The names must end with a null. */
@@ -76,9 +74,8 @@ static int compare_addresses(const void *left, const void *right)
 {
     const struct function_name *a = left;
     const struct function_name *b = right;
-    if (a->address != b->address)
-        return a->address < b->address ? -1 : 1;
-    return (a->name > b->name) - (a->name < b->name);
+    int order = compare_numbers(a->address, b->address);
+    return order != 0 ? order : (a->name > b->name) - (a->name < b->name);
 }
 
 static int compare_names(const void *left, const void *right)
@@ -119,9 +116,8 @@ bool function_names_create(struct function_names *names, const struct input *inp
     bool is_good = true;
     for (size_t i = 0; is_good && i < symbols.table.size / sizeof(Elf64_Sym); i++)
         is_good = take_symbol(&symbols, symbols.table.bytes + i * sizeof(Elf64_Sym));
+    list_sort(&symbols.names, sizeof *names->items, compare_addresses);
     *names = (struct function_names){symbols.names.items, symbols.names.count};
-    if (names->count > 0)
-        qsort(names->items, names->count, sizeof *names->items, compare_addresses);
     return is_good && mark_shared(names);
 }
 

@@ -173,13 +173,6 @@ static void report(const struct directives *directives)
 
 /* ---- The command ---- */
 
-static int compare_u64(const void *left, const void *right)
-{
-    const uint64_t *a = left;
-    const uint64_t *b = right;
-    return (*a > *b) - (*a < *b);
-}
-
 static bool name_functions(struct function_names *names, const struct directives *directives)
 {
     size_t count = directives->placement->function_count;
@@ -188,7 +181,7 @@ static bool name_functions(struct function_names *names, const struct directives
         return complain("profile: no memory for the names of functions");
     for (size_t i = 0; i < count; i++)
         addresses[i] = address_of(directives, &directives->placement->functions[i]);
-    qsort(addresses, count, sizeof *addresses, compare_u64);
+    qsort(addresses, count, sizeof *addresses, compare_first_numbers);
     bool is_good = function_names_create(names, directives->profile->input, addresses, count);
     free(addresses);
     return is_good;

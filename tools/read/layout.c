@@ -33,13 +33,6 @@ static size_t add_sections(const struct layout *layout, struct code_section *sec
     return count;
 }
 
-static int compare(const void *left, const void *right)
-{
-    const struct code_section *a = left;
-    const struct code_section *b = right;
-    return (a->address > b->address) - (a->address < b->address);
-}
-
 /* Number of bytes of names that are compared. The limit bounds the time for sorting to O(n log n),
  * because names may overlap in the file, and each may be as long as the file. */
 enum { NAME_COMPARED_MAX = 4096 };
@@ -49,7 +42,7 @@ static int compare_names(const void *left, const void *right)
     const struct named_section *a = left;
     const struct named_section *b = right;
     int order = strncmp(a->name, b->name, NAME_COMPARED_MAX);
-    return order != 0 ? order : (a->number > b->number) - (a->number < b->number);
+    return order != 0 ? order : compare_numbers(a->number, b->number);
 }
 
 bool layout_create(const struct input *input, struct layout *layout)
@@ -66,7 +59,7 @@ bool layout_create(const struct input *input, struct layout *layout)
         return complain("%s: no memory for %zu sections of code", input->name, count);
     }
     layout->count = add_sections(layout, layout->sections);
-    qsort(layout->sections, count, sizeof *layout->sections, compare);
+    qsort(layout->sections, count, sizeof *layout->sections, compare_first_numbers);
     for (size_t i = 0; i < count; i++)
         layout->by_name[i] = (struct named_section){layout->sections[i].name, i};
     qsort(layout->by_name, count, sizeof *layout->by_name, compare_names);

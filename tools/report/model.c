@@ -33,8 +33,6 @@ static void *add(struct report *report, struct list *list, size_t item_bytes)
     void *item = list->count < NO_LINK ? list_add(list, item_bytes) : NULL;
     if (item == NULL)
         report->lacks_memory = true;
-    else
-        memset(item, 0, item_bytes);
     return item;
 }
 
@@ -85,7 +83,7 @@ static bool keyed_create(const struct report *report, struct keyed_list *keyed, 
 
 static void keyed_release(const struct report *report, struct keyed_list *keyed)
 {
-    free(keyed->list.items);
+    list_release(&keyed->list);
     if (keyed->set.places != NULL)
         hash_set_release(&keyed->set, &report->allocator);
 }
@@ -104,12 +102,9 @@ const char *report_text(const struct report *report, uint32_t text)
 static bool copy_text(struct report *report, const struct log_item *item)
 {
     for (size_t i = 0; i <= item->text_bytes; i++) {
-        char *at = list_add(&report->texts, 1);
-        if (at == NULL)
+        uint8_t byte = i == item->text_bytes ? 0 : item->text[i] == 0 ? NOT_UTF8 : item->text[i];
+        if (!list_append(&report->texts, &byte, 1))
             return false;
-        *at = '\0';
-        if (i < item->text_bytes)
-            *at = (char)(item->text[i] == 0 ? NOT_UTF8 : item->text[i]);
     }
     return true;
 }
@@ -536,8 +531,6 @@ static void find_top_deopts(struct report *report)
     }
 }
 
-static int compare_numbers(uint64_t a, uint64_t b) { return (a > b) - (a < b); }
-
 static int compare_code(const void *left, const void *right)
 {
     const struct report_code *a = left;
@@ -655,8 +648,7 @@ bool report_create(struct report *report)
     find_top_deopts(report);
     if (report->lacks_memory)
         return complain("%s: there is not enough memory for the report", report->path);
-    if (report->code.count > 1)
-        qsort(report->code.items, report->code.count, sizeof(struct report_code), compare_code);
+    list_sort(&report->code, sizeof(struct report_code), compare_code);
     if (report->header.end_clock != 0 &&
         report_time(report, report->header.end_clock) > report->end)
         report->end = report_time(report, report->header.end_clock);
@@ -677,7 +669,7 @@ void report_release(struct report *report)
     for (size_t i = 0; i < sizeof keyed / sizeof *keyed; i++)
         keyed_release(report, keyed[i]);
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
-        free(lists[i]->items);
+        list_release(lists[i]);
     if (report->text_set.places != NULL)
         hash_set_release(&report->text_set, &report->allocator);
     free(report->text_of_slot);

@@ -160,7 +160,7 @@ static void draw_code(struct timeline *timeline)
 
 /* A compilation, from a COMPILATION event or from the module that says how long it took. */
 struct bar {
-    uint64_t start;
+    uint64_t start; /* first, for sorting */
     uint64_t end;
     uint32_t name;
     uint32_t tier;
@@ -170,16 +170,7 @@ static int compare_lengths(const void *left, const void *right)
 {
     const struct bar *a = left;
     const struct bar *b = right;
-    uint64_t a_length = a->end - a->start;
-    uint64_t b_length = b->end - b->start;
-    return a_length < b_length ? 1 : -(a_length > b_length);
-}
-
-static int compare_starts(const void *left, const void *right)
-{
-    const struct bar *a = left;
-    const struct bar *b = right;
-    return a->start < b->start ? -1 : a->start > b->start;
+    return compare_numbers(b->end - b->start, a->end - a->start);
 }
 
 /* Returns the compilations, to be freed; NULL without memory. */
@@ -255,7 +246,7 @@ static bool draw_compilations(struct timeline *timeline)
     size_t shown = count < BARS_MAX ? count : BARS_MAX;
     if (shown < count)
         qsort(bars, count, sizeof *bars, compare_lengths);
-    qsort(bars, shown, sizeof *bars, compare_starts);
+    qsort(bars, shown, sizeof *bars, compare_first_numbers);
     unsigned height = BAR_LANES * BAR_HEIGHT;
     draw_label(timeline, "compilations", height);
     if (shown < count)

@@ -14,14 +14,18 @@
 
 /* ---- Load addresses ---- */
 
+const char *base_name(const char *path, size_t length)
+{
+    const char *slash = length == 0 ? NULL : memrchr(path, '/', length);
+    return slash == NULL ? path : slash + 1;
+}
+
 /* Whether two paths have the same file name. Directories are ignored, because the program may have
  * run on another machine. */
 static bool names_agree(const char *path, const char *other, size_t other_length)
 {
-    const char *slash = strrchr(path, '/');
-    const char *other_slash = other_length == 0 ? NULL : memrchr(other, '/', other_length);
-    const char *name = slash == NULL ? path : slash + 1;
-    const char *other_name = other_slash == NULL ? other : other_slash + 1;
+    const char *name = base_name(path, strlen(path));
+    const char *other_name = base_name(other, other_length);
     size_t length = strlen(name);
     return length == (size_t)(other + other_length - other_name) &&
            memcmp(name, other_name, length) == 0;
@@ -137,7 +141,7 @@ static int compare_keys(const void *left, const void *right)
     const struct library_key *b = right;
     int order = strcmp(a->name, b->name);
     if (order == 0)
-        order = (a->id.size > b->id.size) - (a->id.size < b->id.size);
+        order = compare_numbers(a->id.size, b->id.size);
     return order != 0 ? order : memcmp(a->id.bytes, b->id.bytes, a->id.size);
 }
 
@@ -146,8 +150,7 @@ static const struct library_key *find_library(struct profile *profile,
                                               const struct mapping *mapping)
 {
     const char *path = mapping->path;
-    const char *slash = memrchr(path, '/', mapping->path_length);
-    const char *name = slash == NULL ? path : slash + 1;
+    const char *name = base_name(path, mapping->path_length);
     size_t length = (size_t)(path + mapping->path_length - name);
     struct library_key *key = calloc(1, sizeof *key + length + 1);
     if (key == NULL)
@@ -159,15 +162,13 @@ static const struct library_key *find_library(struct profile *profile,
         free(key);
         return found == NULL ? NULL : *found;
     }
-    struct library *library = list_add(&profile->libraries, sizeof *library);
-    if (library == NULL) {
-        tdelete(key, &profile->libraries_by_name, compare_keys);
-        free(key);
-        return NULL;
-    }
-    key->index = profile->libraries.count - 1;
-    *library = (struct library){.name = key->name, .id = key->id};
-    return key;
+    const struct library library = {.name = key->name, .id = key->id};
+    key->index = profile->libraries.count;
+    if (list_append(&profile->libraries, &library, sizeof library))
+        return key;
+    tdelete(key, &profile->libraries_by_name, compare_keys);
+    free(key);
+    return NULL;
 }
 
 static bool add_other(struct profile *profile, const struct mapping *mapping)
@@ -191,10 +192,8 @@ bool profile_add_mapping(struct profile *profile, const struct mapping *mapping)
         !cairn_object_load_base(profile->input->object, mapping->address, mapping->file_offset,
                                 mapping->size, &loaded.base))
         return true;
-    struct loaded *kept = list_add(&profile->mappings, sizeof *kept);
-    if (kept == NULL)
+    if (!list_append(&profile->mappings, &loaded, sizeof loaded))
         return complain(NO_MEMORY);
-    *kept = loaded;
     if (profile->mappings.count == 1)
         profile->mapped_offset = mapping->file_offset;
     return add_loaded(&profile->loaded, loaded);
@@ -267,33 +266,22 @@ bool profile_file_address(struct profile *profile, uint64_t *address)
     return true;
 }
 
-static int compare_values(uint64_t left, uint64_t right)
-{
-    return left < right ? -1 : left > right;
-}
-
 /* A mapping with its number, to restore the order after sorting. */
 struct numbered {
+    uint64_t number;
     struct loaded loaded;
-    size_t number;
 };
 
 static int compare_mappings(const void *left, const void *right)
 {
     const struct numbered *a = left;
     const struct numbered *b = right;
-    int order = compare_values(a->loaded.begin, b->loaded.begin);
+    int order = compare_numbers(a->loaded.begin, b->loaded.begin);
     if (order == 0)
-        order = compare_values(a->loaded.end, b->loaded.end);
+        order = compare_numbers(a->loaded.end, b->loaded.end);
     if (order == 0)
-        order = compare_values(a->loaded.base, b->loaded.base);
-    return order != 0 ? order : compare_values(a->number, b->number);
-}
-
-static int compare_numbers(const void *left, const void *right)
-{
-    return compare_values(((const struct numbered *)left)->number,
-                          ((const struct numbered *)right)->number);
+        order = compare_numbers(a->loaded.base, b->loaded.base);
+    return order != 0 ? order : compare_numbers(a->number, b->number);
 }
 
 uint64_t *profile_bases(const struct profile *profile, size_t *count)
@@ -310,14 +298,14 @@ uint64_t *profile_bases(const struct profile *profile, size_t *count)
         return NULL;
     }
     for (size_t i = 0; i < mapping_count; i++)
-        list[i] = (struct numbered){mappings[i], i};
+        list[i] = (struct numbered){i, mappings[i]};
     qsort(list, mapping_count, sizeof *list, compare_mappings);
     /* Of equal mappings only the first is kept. */
     for (size_t i = 0; i < mapping_count; i++)
         if (*count == 0 ||
             memcmp(&list[*count - 1].loaded, &list[i].loaded, sizeof list[i].loaded) != 0)
             list[(*count)++] = list[i];
-    qsort(list, *count, sizeof *list, compare_numbers);
+    qsort(list, *count, sizeof *list, compare_first_numbers);
     for (size_t i = 0; i < *count; i++)
         bases[i] = list[i].loaded.base;
     free(list);
@@ -405,8 +393,8 @@ void profile_release(struct profile *profile)
     forget_mappings(&profile->loaded);
     forget_mappings(&profile->others);
     tdestroy(profile->libraries_by_name, free);
-    free(profile->libraries.items);
-    free(profile->mappings.items);
+    list_release(&profile->libraries);
+    list_release(&profile->mappings);
     free(profile->resolved_path);
 }
 
@@ -428,20 +416,20 @@ static int compare_functions(const void *left, const void *right)
 {
     const struct hot_function *a = left;
     const struct hot_function *b = right;
-    int order = compare_values(b->samples, a->samples);
-    return order != 0 ? order : compare_values(a->index, b->index);
+    int order = compare_numbers(b->samples, a->samples);
+    return order != 0 ? order : compare_numbers(a->index, b->index);
 }
 
 static int compare_blocks(const void *left, const void *right)
 {
     const struct hot_block *a = left;
     const struct hot_block *b = right;
-    int order = compare_values(b->samples, a->samples);
+    int order = compare_numbers(b->samples, a->samples);
     if (order == 0)
-        order = compare_values(a->address, b->address);
+        order = compare_numbers(a->address, b->address);
     if (order == 0)
-        order = compare_values(a->function, b->function);
-    return order != 0 ? order : compare_values(a->index, b->index);
+        order = compare_numbers(a->function, b->function);
+    return order != 0 ? order : compare_numbers(a->index, b->index);
 }
 
 bool ranking_create(struct ranking *ranking, const struct profile *profile)

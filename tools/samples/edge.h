@@ -15,4 +15,11 @@ struct edge {
     uint64_t count;
 };
 
+/* Adds counts. UINT64_MAX if the sum is larger. */
+static inline uint64_t add_counts(uint64_t left, uint64_t right)
+{
+    uint64_t sum;
+    return __builtin_add_overflow(left, right, &sum) ? UINT64_MAX : sum;
+}
+
 #endif

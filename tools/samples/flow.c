@@ -13,19 +13,12 @@
 
 #define NO_MEMORY "profile: no memory for the edges of blocks"
 
-static uint64_t add(uint64_t left, uint64_t right)
-{
-    uint64_t sum;
-    return __builtin_add_overflow(left, right, &sum) ? UINT64_MAX : sum;
-}
-
 static int compare_edges(const void *left, const void *right)
 {
     const struct edge *a = left;
     const struct edge *b = right;
-    if (a->from != b->from)
-        return a->from < b->from ? -1 : 1;
-    return (a->to > b->to) - (a->to < b->to);
+    int order = compare_numbers(a->from, b->from);
+    return order != 0 ? order : compare_numbers(a->to, b->to);
 }
 
 /* Returns the number of the function that has the block. */
@@ -138,7 +131,7 @@ static void estimate_function(struct flow *flow, const struct profile *profile, 
     for (uint32_t i = 0; i < count; i++) {
         uint32_t size = size_of(profile, function, i);
         rates[i] = rate_of(profile->counts[first + i], size);
-        samples = add(samples, profile->counts[first + i]);
+        samples = add_counts(samples, profile->counts[first + i]);
         sampled_bytes += profile->counts[first + i] > 0 ? size : 0;
     }
     uint64_t rate = rate_of(samples, sampled_bytes);
@@ -156,7 +149,7 @@ static void merge_calls(struct flow *flow)
     for (size_t i = 0; i < flow->call_count; i++) {
         struct edge *last = kept > 0 ? &flow->calls[kept - 1] : NULL;
         if (last != NULL && compare_edges(last, &flow->calls[i]) == 0)
-            last->count = add(last->count, flow->calls[i].count);
+            last->count = add_counts(last->count, flow->calls[i].count);
         else
             flow->calls[kept++] = flow->calls[i];
     }

@@ -91,6 +91,9 @@ bool profile_read(struct profile *profile, const char *const *paths, size_t coun
 /* Returns the input's name for error messages. */
 const char *profile_input_name(const char *path);
 
+/* Returns the part after the last slash of a path of `length` bytes. */
+const char *base_name(const char *path, size_t length);
+
 /* ---- Counting ---- */
 
 /* The block that was found last. Empty at first. */
