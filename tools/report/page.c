@@ -37,7 +37,7 @@ static void write_links(struct output *output, const struct report *report)
                         "<li><a href=\"#summary\">Summary</a></li>"
                         "<li><a href=\"#timeline\">Timeline</a></li>");
     for (unsigned i = 0; i < REPORT_TABLE_COUNT; i++)
-        if (report_tables[i].count(report) > 0)
+        if (table_row_count(report, &report_tables[i]) > 0)
             output_format(output, "<li><a href=\"#%s\">%s</a></li>", report_tables[i].name,
                           report_tables[i].title);
     output_text(output, "</ul></nav>\n");
@@ -162,7 +162,7 @@ static void write_heads(struct output *output, const struct report *report,
                         const struct report_table *table)
 {
     struct cell cells[COLUMNS_MAX];
-    table->row(report, 0, cells);
+    table_row(report, table, 0, cells);
     output_text(output, "<thead><tr>");
     for (unsigned i = 0; i < table_column_count(table); i++)
         output_format(output, "<th scope=\"col\"%s data-key=\"%s\">%s</th>",
@@ -175,7 +175,7 @@ static bool write_table(struct output *output, const struct report *report,
                         const struct report_table *table, size_t limit)
 {
     struct cell cells[COLUMNS_MAX];
-    size_t count = table->count(report);
+    size_t count = table_row_count(report, table);
     uint32_t *order = table_order(report, table);
     if (order == NULL)
         return false;
@@ -192,7 +192,7 @@ static bool write_table(struct output *output, const struct report *report,
     write_heads(output, report, table);
     output_text(output, "<tbody>\n");
     for (size_t row = 0; row < count && row < limit; row++) {
-        table->row(report, order[row], cells);
+        table_row(report, table, order[row], cells);
         output_text(output, "<tr>");
         for (unsigned i = 0; i < table_column_count(table); i++)
             write_cell(output, report, &cells[i], i == 0);
@@ -215,7 +215,7 @@ bool write_report_page(struct output *output, const struct report *report, size_
     if (!write_report_timeline(output, report))
         return false;
     for (unsigned i = 0; i < REPORT_TABLE_COUNT; i++)
-        if (report_tables[i].count(report) > 0 &&
+        if (table_row_count(report, &report_tables[i]) > 0 &&
             !write_table(output, report, &report_tables[i], limit))
             return false;
     if (report->event_count == 0)

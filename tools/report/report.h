@@ -275,10 +275,11 @@ struct report_table {
         const char *key;
         const char *title;
     } columns[COLUMNS_MAX]; /* up to the first without a key */
-    size_t (*count)(const struct report *report);
-    void (*row)(const struct report *report, size_t row, struct cell *cells);
+    size_t list;            /* offset in struct report of the list that has an item for each row */
+    size_t item_bytes;
+    void (*row)(const struct report *report, const void *item, struct cell *cells);
     /* Rows are in descending order of this; in the order of the log if it is NULL. */
-    uint64_t (*rank)(const struct report *report, size_t row);
+    uint64_t (*rank)(const void *item);
     bool is_in_text; /* whether the text summary has it */
 };
 
@@ -286,6 +287,9 @@ enum { REPORT_TABLE_COUNT = 10 };
 extern const struct report_table report_tables[REPORT_TABLE_COUNT];
 
 unsigned table_column_count(const struct report_table *table);
+size_t table_row_count(const struct report *report, const struct report_table *table);
+void table_row(const struct report *report, const struct report_table *table, size_t row,
+               struct cell cells[COLUMNS_MAX]);
 /* Returns the numbers of the rows in the table's order, to be freed; NULL without memory. */
 uint32_t *table_order(const struct report *report, const struct report_table *table);
 

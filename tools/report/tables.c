@@ -216,16 +216,9 @@ bool cell_next(const struct report *report, const struct cell *cell, uint64_t *a
 
 /* ---- Functions ---- */
 
-static const struct report_function *function_at(const struct report *report, size_t row)
+static uint64_t function_rank(const void *item)
 {
-    return (const struct report_function *)report->functions.list.items + row;
-}
-
-static size_t function_count(const struct report *report) { return report->functions.list.count; }
-
-static uint64_t function_rank(const struct report *report, size_t row)
-{
-    const struct report_function *function = function_at(report, row);
+    const struct report_function *function = item;
     uint64_t exits = function->exit_count < UINT32_MAX ? function->exit_count : UINT32_MAX;
     return function->deopt_count << 32 | exits;
 }
@@ -236,9 +229,9 @@ static struct cell top_reason(const struct report *report, const struct report_f
     return text_of(report, function->top_deopt == 0 ? 0 : deopts[function->top_deopt - 1].reason);
 }
 
-static void function_row(const struct report *report, size_t row, struct cell *cells)
+static void function_row(const struct report *report, const void *item, struct cell *cells)
 {
-    const struct report_function *function = function_at(report, row);
+    const struct report_function *function = item;
     cells[0] = function_name(report, function->name, function->module);
     cells[1] = count_of(function->deopt_count);
     cells[2] = count_of(function->exit_count);
@@ -255,22 +248,13 @@ static void function_row(const struct report *report, size_t row, struct cell *c
 
 /* ---- Deopts ---- */
 
-static size_t deopt_count(const struct report *report) { return report->deopts.list.count; }
+static uint64_t deopt_rank(const void *item) { return ((const struct report_deopt *)item)->count; }
 
-static const struct report_deopt *deopt_at(const struct report *report, size_t row)
+static void deopt_row(const struct report *report, const void *item, struct cell *cells)
 {
-    return (const struct report_deopt *)report->deopts.list.items + row;
-}
-
-static uint64_t deopt_rank(const struct report *report, size_t row)
-{
-    return deopt_at(report, row)->count;
-}
-
-static void deopt_row(const struct report *report, size_t row, struct cell *cells)
-{
-    const struct report_deopt *deopt = deopt_at(report, row);
-    const struct report_function *function = function_at(report, deopt->function);
+    const struct report_deopt *deopt = item;
+    const struct report_function *function =
+        (const struct report_function *)report->functions.list.items + deopt->function;
     cells[0] = function_name(report, function->name, function->module);
     cells[1] = count_of(deopt->count);
     cells[2] = text_of(report, deopt->reason);
@@ -287,21 +271,14 @@ static void deopt_row(const struct report *report, size_t row, struct cell *cell
 
 /* ---- Caches ---- */
 
-static size_t cache_count(const struct report *report) { return report->caches.list.count; }
-
-static const struct report_cache *cache_at(const struct report *report, size_t row)
+static uint64_t cache_rank(const void *item)
 {
-    return (const struct report_cache *)report->caches.list.items + row;
+    return ((const struct report_cache *)item)->change_count;
 }
 
-static uint64_t cache_rank(const struct report *report, size_t row)
+static void cache_row(const struct report *report, const void *item, struct cell *cells)
 {
-    return cache_at(report, row)->change_count;
-}
-
-static void cache_row(const struct report *report, size_t row, struct cell *cells)
-{
-    const struct report_cache *cache = cache_at(report, row);
+    const struct report_cache *cache = item;
     const struct report_change *changes = report->changes.items;
     char space[CELL_BYTES];
     cells[0] = function_name(report, cache->name, cache->module);
@@ -318,15 +295,9 @@ static void cache_row(const struct report *report, size_t row, struct cell *cell
 
 /* ---- Invalidations ---- */
 
-static size_t invalidation_count(const struct report *report)
+static void invalidation_row(const struct report *report, const void *item, struct cell *cells)
 {
-    return report->invalidations.count;
-}
-
-static void invalidation_row(const struct report *report, size_t row, struct cell *cells)
-{
-    const struct report_invalidation *invalidation =
-        (const struct report_invalidation *)report->invalidations.items + row;
+    const struct report_invalidation *invalidation = item;
     cells[0] = count_of(invalidation->number);
     cells[1] = time_of(invalidation->time);
     cells[2] = text_of(report, invalidation->reason);
@@ -337,12 +308,9 @@ static void invalidation_row(const struct report *report, size_t row, struct cel
 
 /* ---- Compilations ---- */
 
-static size_t compilation_count(const struct report *report) { return report->compilations.count; }
-
-static void compilation_row(const struct report *report, size_t row, struct cell *cells)
+static void compilation_row(const struct report *report, const void *item, struct cell *cells)
 {
-    const struct report_compilation *compilation =
-        (const struct report_compilation *)report->compilations.items + row;
+    const struct report_compilation *compilation = item;
     cells[0] = function_name(report, compilation->name, compilation->module);
     cells[1] = text_of(report, compilation->tier);
     cells[2] = time_of(compilation->start);
@@ -352,12 +320,9 @@ static void compilation_row(const struct report *report, size_t row, struct cell
 
 /* ---- Versions ---- */
 
-static size_t version_count(const struct report *report) { return report->versions.count; }
-
-static void version_row(const struct report *report, size_t row, struct cell *cells)
+static void version_row(const struct report *report, const void *item, struct cell *cells)
 {
-    const struct report_version *version =
-        (const struct report_version *)report->versions.items + row;
+    const struct report_version *version = item;
     cells[0] = function_name(report, version->name, 0);
     cells[1] = count_of(version->number);
     cells[2] = time_of(version->time);
@@ -367,12 +332,9 @@ static void version_row(const struct report *report, size_t row, struct cell *ce
 
 /* ---- Modules ---- */
 
-static size_t module_count(const struct report *report) { return report->modules.list.count; }
-
-static void module_row(const struct report *report, size_t row, struct cell *cells)
+static void module_row(const struct report *report, const void *item, struct cell *cells)
 {
-    const struct report_module *module =
-        (const struct report_module *)report->modules.list.items + row;
+    const struct report_module *module = item;
     cells[0] = count_of(module->number);
     cells[1] = text_of(report, module->name);
     cells[2] = address_of(module->address);
@@ -385,22 +347,15 @@ static void module_row(const struct report *report, size_t row, struct cell *cel
 
 /* ---- Patched sites ---- */
 
-static size_t site_count(const struct report *report) { return report->sites.list.count; }
-
-static const struct report_site *site_at(const struct report *report, size_t row)
+static uint64_t site_rank(const void *item)
 {
-    return (const struct report_site *)report->sites.list.items + row;
+    return ((const struct report_site *)item)->patch_count;
 }
 
-static uint64_t site_rank(const struct report *report, size_t row)
-{
-    return site_at(report, row)->patch_count;
-}
-
-static void site_row(const struct report *report, size_t row, struct cell *cells)
+static void site_row(const struct report *report, const void *item, struct cell *cells)
 {
     static const char *const states[] = {"no-op", "call", "jump", "code"};
-    const struct report_site *site = site_at(report, row);
+    const struct report_site *site = item;
     uint32_t name =
         site->name != 0 ? site->name : report_function_at(report, site->module, site->address);
     cells[0] = function_name(report, name, site->module);
@@ -415,11 +370,10 @@ static void site_row(const struct report *report, size_t row, struct cell *cells
 
 /* ---- Grace periods ---- */
 
-static size_t grace_count(const struct report *report) { return report->graces.count; }
-
-static void grace_row(const struct report *report, size_t row, struct cell *cells)
+static void grace_row(const struct report *report, const void *item, struct cell *cells)
 {
-    const struct report_grace *grace = (const struct report_grace *)report->graces.items + row;
+    const struct report_grace *grace = item;
+    (void)report;
     bool is_whole = grace->has_begun && grace->has_ended && grace->ended >= grace->begun;
     cells[0] = known(grace->has_begun, time_of(grace->begun));
     cells[1] = known(grace->has_ended, time_of(grace->ended));
@@ -430,12 +384,9 @@ static void grace_row(const struct report *report, size_t row, struct cell *cell
 
 /* ---- The host's messages ---- */
 
-static size_t message_count(const struct report *report) { return report->messages.count; }
-
-static void message_row(const struct report *report, size_t row, struct cell *cells)
+static void message_row(const struct report *report, const void *item, struct cell *cells)
 {
-    const struct report_message *message =
-        (const struct report_message *)report->messages.items + row;
+    const struct report_message *message = item;
     cells[0] = time_of(message->time);
     cells[1] = text_of(report, message->text);
     cells[2] = count_of(message->a);
@@ -461,7 +412,8 @@ const struct report_table report_tables[REPORT_TABLE_COUNT] = {
                  {"modules", "modules"},
                  {"code_bytes", "bytes of code"},
                  {"cache_changes", "cache changes"}},
-     .count = function_count,
+     .list = offsetof(struct report, functions.list),
+     .item_bytes = sizeof(struct report_function),
      .row = function_row,
      .rank = function_rank,
      .is_in_text = true},
@@ -478,7 +430,8 @@ const struct report_table report_tables[REPORT_TABLE_COUNT] = {
                  {"mean_ns", "mean time"},
                  {"first", "first"},
                  {"last", "last"}},
-     .count = deopt_count,
+     .list = offsetof(struct report, deopts.list),
+     .item_bytes = sizeof(struct report_deopt),
      .row = deopt_row,
      .rank = deopt_rank,
      .is_in_text = true},
@@ -495,7 +448,8 @@ const struct report_table report_tables[REPORT_TABLE_COUNT] = {
                  {"keys", "keys in order"},
                  {"first", "first change"},
                  {"last", "last change"}},
-     .count = cache_count,
+     .list = offsetof(struct report, caches.list),
+     .item_bytes = sizeof(struct report_cache),
      .row = cache_row,
      .rank = cache_rank,
      .is_in_text = true},
@@ -508,7 +462,8 @@ const struct report_table report_tables[REPORT_TABLE_COUNT] = {
                  {"sites", "sites changed"},
                  {"hit_count", "functions hit"},
                  {"hits", "which"}},
-     .count = invalidation_count,
+     .list = offsetof(struct report, invalidations),
+     .item_bytes = sizeof(struct report_invalidation),
      .row = invalidation_row,
      .is_in_text = true},
     {.name = "compilations",
@@ -519,7 +474,8 @@ const struct report_table report_tables[REPORT_TABLE_COUNT] = {
                  {"start", "start"},
                  {"duration_ns", "duration"},
                  {"thread", "thread"}},
-     .count = compilation_count,
+     .list = offsetof(struct report, compilations),
+     .item_bytes = sizeof(struct report_compilation),
      .row = compilation_row},
     {.name = "versions",
      .title = "Versions",
@@ -529,7 +485,8 @@ const struct report_table report_tables[REPORT_TABLE_COUNT] = {
                  {"time", "time"},
                  {"kind", "kind"},
                  {"address", "address"}},
-     .count = version_count,
+     .list = offsetof(struct report, versions),
+     .item_bytes = sizeof(struct report_version),
      .row = version_row},
     {.name = "modules",
      .title = "Modules",
@@ -542,7 +499,8 @@ const struct report_table report_tables[REPORT_TABLE_COUNT] = {
                  {"compilation_ns", "compiled in"},
                  {"loaded", "loaded"},
                  {"retired", "retired"}},
-     .count = module_count,
+     .list = offsetof(struct report, modules.list),
+     .item_bytes = sizeof(struct report_module),
      .row = module_row},
     {.name = "sites",
      .title = "Patched sites",
@@ -554,7 +512,8 @@ const struct report_table report_tables[REPORT_TABLE_COUNT] = {
                  {"state", "state at the end"},
                  {"target", "target"},
                  {"last", "last change"}},
-     .count = site_count,
+     .list = offsetof(struct report, sites.list),
+     .item_bytes = sizeof(struct report_site),
      .row = site_row,
      .rank = site_rank},
     {.name = "grace_periods",
@@ -565,7 +524,8 @@ const struct report_table report_tables[REPORT_TABLE_COUNT] = {
                  {"duration_ns", "duration"},
                  {"freed", "modules freed"},
                  {"thread", "thread"}},
-     .count = grace_count,
+     .list = offsetof(struct report, graces),
+     .item_bytes = sizeof(struct report_grace),
      .row = grace_row},
     {.name = "messages",
      .title = "Messages of the host",
@@ -575,7 +535,8 @@ const struct report_table report_tables[REPORT_TABLE_COUNT] = {
                  {"a", "first number"},
                  {"b", "second number"},
                  {"thread", "thread"}},
-     .count = message_count,
+     .list = offsetof(struct report, messages),
+     .item_bytes = sizeof(struct report_message),
      .row = message_row},
 };
 
@@ -587,6 +548,28 @@ unsigned table_column_count(const struct report_table *table)
     return count;
 }
 
+static const struct list *list_of(const struct report *report, const struct report_table *table)
+{
+    return (const struct list *)(const void *)((const char *)report + table->list);
+}
+
+static const void *item_of(const struct report *report, const struct report_table *table,
+                           size_t row)
+{
+    return (const char *)list_of(report, table)->items + row * table->item_bytes;
+}
+
+size_t table_row_count(const struct report *report, const struct report_table *table)
+{
+    return list_of(report, table)->count;
+}
+
+void table_row(const struct report *report, const struct report_table *table, size_t row,
+               struct cell cells[COLUMNS_MAX])
+{
+    table->row(report, item_of(report, table, row), cells);
+}
+
 struct ranked {
     uint64_t rank;
     uint32_t row;
@@ -596,18 +579,18 @@ static int compare_ranks(const void *left, const void *right)
 {
     const struct ranked *a = left;
     const struct ranked *b = right;
-    if (a->rank != b->rank)
-        return a->rank < b->rank ? 1 : -1;
-    return a->row < b->row ? -1 : a->row > b->row;
+    int order = compare_numbers(b->rank, a->rank);
+    return order != 0 ? order : compare_numbers(a->row, b->row);
 }
 
 uint32_t *table_order(const struct report *report, const struct report_table *table)
 {
-    size_t count = table->count(report);
+    size_t count = table_row_count(report, table);
     uint32_t *order = malloc((count > 0 ? count : 1) * sizeof *order);
     struct ranked *ranked = malloc((count > 0 ? count : 1) * sizeof *ranked);
     for (size_t i = 0; order != NULL && ranked != NULL && i < count; i++)
-        ranked[i] = (struct ranked){table->rank == NULL ? 0 : table->rank(report, i), (uint32_t)i};
+        ranked[i] = (struct ranked){
+            table->rank == NULL ? 0 : table->rank(item_of(report, table, i)), (uint32_t)i};
     if (order != NULL && ranked != NULL) {
         qsort(ranked, count, sizeof *ranked, compare_ranks);
         for (size_t i = 0; i < count; i++)

@@ -34,7 +34,7 @@ static void write_head(struct output *output, const struct report *report)
                   plural(report->threads.list.count));
     unsigned shown = 0;
     for (unsigned i = 0; i < REPORT_TABLE_COUNT; i++) {
-        size_t count = report_tables[i].count(report);
+        size_t count = table_row_count(report, &report_tables[i]);
         if (count == 0)
             continue;
         output_text(output, shown++ % COUNTS_A_LINE == 0 ? "\n  " : ", ");
@@ -115,7 +115,7 @@ static bool write_table(struct output *output, const struct report *report,
     struct cell cells[COLUMNS_MAX];
     char text[CELL_TEXT_BYTES];
     unsigned column_count = table_column_count(table);
-    size_t count = table->count(report);
+    size_t count = table_row_count(report, table);
     size_t shown = count < limit ? count : limit;
     uint32_t *order = table_order(report, table);
     if (order == NULL)
@@ -123,7 +123,7 @@ static bool write_table(struct output *output, const struct report *report,
     for (unsigned i = 0; i < column_count; i++)
         measure(widths, i, table->columns[i].title);
     for (size_t row = 0; row < shown; row++) {
-        table->row(report, order[row], cells);
+        table_row(report, table, order[row], cells);
         for (unsigned i = 0; i < column_count; i++) {
             format_cell(report, &cells[i], text, sizeof text);
             measure(widths, i, text);
@@ -138,7 +138,7 @@ static bool write_table(struct output *output, const struct report *report,
     output_character(output, '\n');
     for (size_t row = 0; row < shown; row++) {
         output_text(output, "  ");
-        table->row(report, order[row], cells);
+        table_row(report, table, order[row], cells);
         for (unsigned i = 0; i < column_count; i++) {
             format_cell(report, &cells[i], text, sizeof text);
             write_padded(output, text, widths[i], i + 1 == column_count);
@@ -153,7 +153,7 @@ bool write_report_text(struct output *output, const struct report *report, size_
 {
     write_head(output, report);
     for (unsigned i = 0; i < REPORT_TABLE_COUNT; i++)
-        if (report_tables[i].is_in_text && report_tables[i].count(report) > 0 &&
+        if (report_tables[i].is_in_text && table_row_count(report, &report_tables[i]) > 0 &&
             !write_table(output, report, &report_tables[i], limit))
             return false;
     return true;
@@ -214,14 +214,14 @@ bool write_report_json(struct json *json, const struct report *report, size_t li
     write_summary(json, report);
     for (unsigned i = 0; i < REPORT_TABLE_COUNT; i++) {
         const struct report_table *table = &report_tables[i];
-        size_t count = table->count(report);
+        size_t count = table_row_count(report, table);
         uint32_t *order = table_order(report, table);
         if (order == NULL)
             return false;
         json_line(json, 1);
         json_begin_array(json, table->name);
         for (size_t row = 0; row < count && row < limit; row++) {
-            table->row(report, order[row], cells);
+            table_row(report, table, order[row], cells);
             json_line(json, 2);
             json_begin_object(json, NULL);
             for (unsigned j = 0; j < table_column_count(table); j++)
