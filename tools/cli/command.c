@@ -150,3 +150,15 @@ bool parse_command_line(int argc, char **argv, struct command_line *line, enum e
            complain("%s: no %s is given; see 'cairn %s --help'", line->command,
                     line->operand_name == NULL ? "file" : line->operand_name, line->command);
 }
+
+bool parse_limit(const char *command, const char *value, size_t *limit)
+{
+    char *end;
+    if (value == NULL)
+        return true;
+    errno = 0;
+    unsigned long number = strtoul(value, &end, 10);
+    *limit = number == 0 ? SIZE_MAX : number;
+    return (value[0] >= '0' && value[0] <= '9' && *end == '\0' && errno == 0) ||
+           complain("%s: --limit needs " LIMIT_NEEDS ", not '%s'", command, value);
+}

@@ -97,4 +97,12 @@ struct command_line {
  * help text, and after an error message. */
 bool parse_command_line(int argc, char **argv, struct command_line *line, enum exit_status *status);
 
+/* The description of the value of --limit. */
+#define LIMIT_NEEDS "a number"
+
+/* Parses a value of --limit: how many items are shown. 0 means all of them, and `*limit` is then
+ * SIZE_MAX. NULL leaves `*limit` unchanged. False, after an error message, if the value is not a
+ * number. */
+bool parse_limit(const char *command, const char *value, size_t *limit);
+
 #endif

@@ -4,13 +4,11 @@
  * SPDX-License-Identifier: MIT
  */
 #include "tools/llvm/compile.h"
+#include "tools/cli/save.h"
 #include "tools/llvm/module.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static const char help[] =
     "usage: cairn compile FILE [OPTION...] -o OBJECT\n"
@@ -61,25 +59,17 @@ enum exit_status compile_file(const char *path, const struct compile_options *op
 
 /* ---- The command ---- */
 
-/* Writes the file under another name first, so that no reader finds a part of it. */
-static enum exit_status write_file(const char *path, const void *bytes, size_t size)
+/* A compiled object. */
+struct compiled {
+    void *bytes;
+    size_t size;
+};
+
+static bool write_object(struct output *output, void *user)
 {
-    char temporary[4096];
-    if (snprintf(temporary, sizeof temporary, "%s.%ld", path, (long)getpid()) >=
-        (int)sizeof temporary) {
-        complain("%.200s...: the name is too long", path);
-        return EXIT_BAD_INPUT;
-    }
-    FILE *file = fopen(temporary, "wb");
-    bool is_written = file != NULL && fwrite(bytes, 1, size, file) == size;
-    if (file != NULL && fclose(file) != 0)
-        is_written = false;
-    if (is_written && rename(temporary, path) == 0)
-        return EXIT_DONE;
-    complain("%s: cannot be written: %s", path, strerror(errno));
-    if (file != NULL)
-        unlink(temporary);
-    return EXIT_BAD_INPUT;
+    const struct compiled *compiled = user;
+    output_bytes(output, compiled->bytes, compiled->size);
+    return true;
 }
 
 enum exit_status command_compile(int argc, char **argv)
@@ -100,8 +90,7 @@ enum exit_status command_compile(int argc, char **argv)
                                 .operand_limit = 1,
                                 .is_call = true};
     enum exit_status status;
-    void *bytes;
-    size_t size;
+    struct compiled compiled;
     struct cairn_error error;
     if (find_llvm(&error) == NULL) {
         complain("compile: %s", error.message);
@@ -117,10 +106,11 @@ enum exit_status command_compile(int argc, char **argv)
         complain("compile: no output is given: -o OBJECT");
         return EXIT_BAD_USAGE;
     }
-    status = compile_file(line.file.path, &options, &bytes, &size);
+    status = compile_file(line.file.path, &options, &compiled.bytes, &compiled.size);
     if (status != EXIT_DONE)
         return status;
-    status = write_file(output, bytes, size);
-    free(bytes);
+    if (!save_output(output, write_object, &compiled))
+        status = EXIT_BAD_INPUT;
+    free(compiled.bytes);
     return status;
 }

@@ -8,9 +8,7 @@
 #include "tools/cli/save.h"
 #include "tools/propeller/propeller.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -61,6 +59,8 @@ static const char help[] =
     "with that of FILE. Samples of another build are refused.\n"
     "\n"
     "Lines without an address are counted and reported. Without samples, the exit status is 1.\n";
+
+enum { USUAL_LIMIT = 10 };
 
 struct options {
     struct file_options file;
@@ -278,21 +278,6 @@ static enum exit_status run(struct options *options)
 }
 
 #define BASE_NEEDS "an address in hexadecimal"
-#define LIMIT_NEEDS "a number"
-
-static bool parse_limit(const char *word, struct options *options)
-{
-    enum { USUAL_LIMIT = 10 };
-    char *end;
-    options->limit = options->file.json ? SIZE_MAX : USUAL_LIMIT;
-    if (word == NULL)
-        return true;
-    errno = 0;
-    unsigned long value = strtoul(word, &end, 10);
-    options->limit = value == 0 ? SIZE_MAX : value;
-    return (word[0] >= '0' && word[0] <= '9' && *end == '\0' && errno == 0) ||
-           complain("profile: --limit needs " LIMIT_NEEDS ", not '%s'", word);
-}
 
 /* Whether the samples can be read from these operands: standard input is read once. */
 static bool check_operands(const struct options *options)
@@ -357,6 +342,7 @@ enum exit_status command_profile(int argc, char **argv)
     if (!parse_command_line(argc, argv, &line, &status))
         return status;
     options.file = line.file;
+    options.limit = line.file.json ? SIZE_MAX : USUAL_LIMIT;
     options.has_base = base != NULL;
     if (line.operand_count > 1) {
         options.samples_paths = (const char *const *)line.operands + 1;
@@ -370,7 +356,7 @@ enum exit_status command_profile(int argc, char **argv)
         is_usable = complain("profile: --collapsed and --json are both given");
     else if (base != NULL && !parse_address(base, &options.base))
         is_usable = complain("profile: --base needs " BASE_NEEDS ", not '%s'", base);
-    is_usable = is_usable && parse_build_id(build_id, &options) && parse_limit(limit, &options) &&
-                parse_version(version, &options);
+    is_usable = is_usable && parse_build_id(build_id, &options) &&
+                parse_limit("profile", limit, &options.limit) && parse_version(version, &options);
     return is_usable ? run(&options) : EXIT_BAD_USAGE;
 }

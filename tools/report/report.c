@@ -236,23 +236,6 @@ static enum exit_status run(const struct options *options)
     return status;
 }
 
-#define LIMIT_NEEDS "a number"
-
-static bool parse_limit(const char *word, struct options *options)
-{
-    char *end;
-    options->limit = options->is_json             ? SIZE_MAX
-                     : options->page_path != NULL ? USUAL_PAGE_ROWS
-                                                  : USUAL_TEXT_ROWS;
-    if (word == NULL)
-        return true;
-    errno = 0;
-    unsigned long value = strtoul(word, &end, 10);
-    options->limit = value == 0 ? SIZE_MAX : value;
-    return (word[0] >= '0' && word[0] <= '9' && *end == '\0' && errno == 0) ||
-           complain("report: --limit needs " LIMIT_NEEDS ", not '%s'", word);
-}
-
 enum exit_status command_report(int argc, char **argv)
 {
     struct options options = {.page_path = NULL};
@@ -273,9 +256,13 @@ enum exit_status command_report(int argc, char **argv)
     options.path = line.file.path;
     options.is_json = line.file.json;
     options.memory_limit = line.file.memory_limit;
+    options.limit = options.is_json             ? SIZE_MAX
+                    : options.page_path != NULL ? USUAL_PAGE_ROWS
+                                                : USUAL_TEXT_ROWS;
     if (line.file.debug_path != NULL)
         is_usable = complain("report: unknown option '--debug-file'; see 'cairn report --help'");
     else if (options.is_json && options.page_path != NULL)
         is_usable = complain("report: --json and -o, which writes a page, exclude each other");
-    return is_usable && parse_limit(limit, &options) ? run(&options) : EXIT_BAD_USAGE;
+    return is_usable && parse_limit("report", limit, &options.limit) ? run(&options)
+                                                                     : EXIT_BAD_USAGE;
 }
