@@ -27,7 +27,8 @@
 enum { TYPE_NAME_BYTES = 64, PAIR_BYTES = 16, WORD_BYTES = 8 };
 
 /* libffi's description of functions of a signature's type. */
-struct closure_type {
+struct description {
+    struct closure_type head; /* must be first */
     const cairn_signature *signature;
     ffi_cif cif;
     ffi_type pair;
@@ -36,7 +37,6 @@ struct closure_type {
     ffi_type *structure_members[3];
     /* Index in `types` of each argument's first type, not counting one that fills a register. */
     uint8_t first[CAIRN_SIGNATURE_ARGUMENTS_MAX];
-    size_t bytes; /* size of this structure with its types */
     uint32_t type_count;
     /* One argument may be two arguments of libffi, or be preceded by one that fills a register. */
     ffi_type *types[];
@@ -55,7 +55,7 @@ struct closure_code {
 
 /* ---- Arguments ---- */
 
-static void add_type(struct closure_type *made, ffi_type *type)
+static void add_type(struct description *made, ffi_type *type)
 {
     made->types[made->type_count++] = type;
 }
@@ -82,7 +82,7 @@ static enum cairn_status refuse(const char *what, uint32_t index, struct cairn_t
                      "%s %u is %s, which libffi makes no closures of", what, index, name);
 }
 
-static enum cairn_status add_arguments(struct closure_type *made, struct cairn_error *error)
+static enum cairn_status add_arguments(struct description *made, struct cairn_error *error)
 {
     const cairn_signature *signature = made->signature;
     const struct arch_arguments *arguments = &arch_host()->arguments;
@@ -131,7 +131,7 @@ static ffi_type *word_type(struct cairn_type type)
     return is_floating(type) ? &ffi_type_double : &ffi_type_uint64;
 }
 
-static ffi_type *structure_type(struct closure_type *made, ffi_type *first, ffi_type *second)
+static ffi_type *structure_type(struct description *made, ffi_type *first, ffi_type *second)
 {
     if (arch_host()->arguments.structures == ARCH_STRUCTURES_NONE)
         return NULL;
@@ -196,9 +196,9 @@ static const struct closure_code *code_of(const cairn_closure *closure)
 static void forward(ffi_cif *cif, void *returned, void **bytes, void *user)
 {
     const cairn_closure *closure = user;
-    const struct closure_type *type =
-        (const struct closure_type *)(const void *)((const char *)cif -
-                                                    offsetof(struct closure_type, cif));
+    const struct description *type =
+        (const struct description *)(const void *)((const char *)cif -
+                                                   offsetof(struct description, cif));
     const cairn_signature *signature = type->signature;
     struct cairn_value arguments[CAIRN_SIGNATURE_ARGUMENTS_MAX];
     struct cairn_value results[CAIRN_FUNCTION_RESULTS_MAX];
@@ -217,7 +217,7 @@ static void forward(ffi_cif *cif, void *returned, void **bytes, void *user)
 
 /* ---- libffi's description of a type ---- */
 
-static enum cairn_status describe(struct closure_type *made, struct cairn_error *error)
+static enum cairn_status describe(struct description *made, struct cairn_error *error)
 {
     const struct cairn_results *results = &made->signature->results;
     const struct cairn_type *types = results->types;
@@ -248,42 +248,39 @@ static enum cairn_status describe(struct closure_type *made, struct cairn_error 
     return CAIRN_OK;
 }
 
-void closure_type_destroy(struct closure_type *type, const struct cairn_allocator *allocator)
-{
-    if (type != NULL)
-        memory_free(allocator, type, type->bytes);
-}
-
 /* Finds the signature's description, or creates it. If two threads create it at the same time, the
  * second one to finish frees its own. */
-static enum cairn_status find_type(cairn_signature *signature, struct closure_type **type,
+static enum cairn_status find_type(cairn_signature *signature, struct description **type,
                                    struct cairn_error *error)
 {
     size_t bytes =
-        sizeof(struct closure_type) + (size_t)signature->argument_count * 2 * sizeof(ffi_type *);
-    *type = atomic_load_explicit(&signature->closure_type, memory_order_acquire);
-    if (*type != NULL)
+        sizeof(struct description) + (size_t)signature->argument_count * 2 * sizeof(ffi_type *);
+    struct closure_type *found =
+        atomic_load_explicit(&signature->closure_type, memory_order_acquire);
+    *type = (struct description *)(void *)found;
+    if (found != NULL)
         return CAIRN_OK;
-    struct closure_type *made = memory_new(&signature->allocator, 1, bytes);
+    struct description *made = memory_new(&signature->allocator, 1, bytes);
     if (made == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for the type of a closure");
     made->signature = signature;
-    made->bytes = bytes;
+    made->head.bytes = bytes;
     enum cairn_status status = describe(made, error);
     if (status == CAIRN_OK &&
-        atomic_compare_exchange_strong_explicit(&signature->closure_type, type, made,
+        atomic_compare_exchange_strong_explicit(&signature->closure_type, &found, &made->head,
                                                 memory_order_acq_rel, memory_order_acquire)) {
         *type = made;
         return CAIRN_OK;
     }
-    closure_type_destroy(made, &signature->allocator);
+    *type = (struct description *)(void *)found;
+    memory_free(&signature->allocator, made, bytes);
     return status;
 }
 
 /* ---- Code ---- */
 
 struct contents {
-    struct closure_type *type;
+    struct description *type;
     cairn_closure_handler *handler;
 };
 

@@ -18,12 +18,6 @@ enum cairn_status cairn_closure_create(cairn_runtime *runtime, const cairn_signa
     return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0, "Cairn was built without libffi");
 }
 
-void closure_type_destroy(struct closure_type *type, const struct cairn_allocator *allocator)
-{
-    (void)type;
-    (void)allocator;
-}
-
 void cairn_closure_destroy(cairn_closure *closure) { (void)closure; }
 
 const void *cairn_closure_target(const cairn_closure *closure)

@@ -48,7 +48,10 @@ struct signature_result {
     uint16_t size;   /* of the value */
 };
 
-struct closure_type;
+/* The beginning of libffi's description of a type (call/closure.c), by which it is freed. */
+struct closure_type {
+    size_t bytes; /* size of the whole description */
+};
 
 struct cairn_signature {
     struct cairn_allocator allocator;
@@ -76,15 +79,8 @@ enum cairn_status signature_check(const cairn_signature *signature,
                                   const struct cairn_value *arguments, uint32_t argument_count,
                                   struct cairn_error *error);
 
-/* Assigns a place to each argument, and finds out whether there are registers for the results.
- * Kinds and types must be set. UNSUPPORTED if compilers disagree on the place of an argument. */
-enum cairn_status arguments_place(cairn_signature *signature, struct cairn_error *error);
-
-/* Frees libffi's description of a type. NULL is allowed. */
-void closure_type_destroy(struct closure_type *type, const struct cairn_allocator *allocator);
-
 /* Writes the arguments to their places. signature_check must have accepted them. */
-void arguments_write(const cairn_signature *signature, const struct cairn_value *values,
+void signature_write(const cairn_signature *signature, const struct cairn_value *values,
                      struct arch_call *call);
 
 #endif

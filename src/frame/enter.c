@@ -226,7 +226,7 @@ enum cairn_status cairn_exit_enter(struct cairn_exit_call *call, const cairn_sig
     /* Registers without an argument are unspecified, but must not leak uninitialised memory. */
     memset(&entered, 0, sizeof entered);
     entered.function = function;
-    arguments_write(signature, arguments, &entered);
+    signature_write(signature, arguments, &entered);
     status = check_registers(call->frame.context, &entered, error);
     if (status != CAIRN_OK)
         return status;
