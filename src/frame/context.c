@@ -4,7 +4,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "frame/frame.h"
+#include "frame/context.h"
 
 #include "base/error.h"
 

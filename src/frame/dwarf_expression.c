@@ -13,7 +13,7 @@
 
 #include "arch/arch.h"
 #include "base/error.h"
-#include "frame/frame.h"
+#include "frame/registers.h"
 #include "unwind/frame_reader.h"
 
 #include <string.h>

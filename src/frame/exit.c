@@ -17,6 +17,7 @@
 #include "base/type.h"
 #include "call/result_registers.h"
 #include "frame/frame.h"
+#include "frame/framed_veneer.h"
 #include "record/table.h"
 #include "runtime/events.h"
 #include "runtime/module.h"

@@ -12,6 +12,7 @@
 
 #include "arch/arch.h"
 #include "base/error.h"
+#include "frame/native_frame.h"
 #include "frame/step.h"
 #include "runtime/runtime.h"
 #include "site/inline.h"
@@ -25,8 +26,6 @@ _Static_assert((int)CAIRN_FRAME_SLOTS >= (int)ARCH_UNWIND_SLOTS_MAX, "a place fo
 
 /* ---- Creating a frame ---- */
 
-enum { FLAGS_BYTES = 4 };
-
 static __attribute__((noinline)) void *find_special(struct cairn_context *context,
                                                     const struct arch_unwind_slot *slot)
 {
@@ -34,8 +33,7 @@ static __attribute__((noinline)) void *find_special(struct cairn_context *contex
     bool is_big_endian = CAIRN_BYTE_ORDER_NATIVE == CAIRN_BIG_ENDIAN;
     if (!arch_host_register(context, slot->dwarf, &place))
         return NULL;
-    /* Of a flags register, functions save only the low bytes. */
-    size_t saved = place.first_flag != 0 && is_big_endian ? place.bytes - FLAGS_BYTES : 0;
+    size_t saved = place.first_flag != 0 && is_big_endian ? place.bytes - SAVED_FLAGS_BYTES : 0;
     return context->bytes + place.offset + saved + slot->byte;
 }
 
@@ -124,39 +122,6 @@ enum cairn_status cairn_frame_from_context(const cairn_runtime *runtime,
 static const struct unwind_row *find_row(const struct cairn_frame *frame)
 {
     return unwind_find_exact(frame->module->unwind, frame->pc - frame->is_calling);
-}
-
-enum cairn_status frame_say_base_unknown(const struct cairn_frame *frame, struct cairn_error *error)
-{
-    return error_set(error, CAIRN_ERROR_NOT_FOUND, frame->pc,
-                     "the frame at 0x%llx is found by a register that is not known",
-                     (unsigned long long)frame->pc);
-}
-
-enum cairn_status frame_say_where_it_ends(const struct cairn_frame *frame, uint64_t cfa,
-                                          struct cairn_error *error)
-{
-    return error_set(error, CAIRN_ERROR_CORRUPT, frame->pc,
-                     "the frame at 0x%llx with stack pointer 0x%llx would end at 0x%llx",
-                     (unsigned long long)frame->pc, (unsigned long long)frame->sp,
-                     (unsigned long long)cfa);
-}
-
-enum cairn_status frame_say_not_saved(const struct cairn_frame *frame, struct cairn_error *error)
-{
-    return error_set(error, CAIRN_ERROR_CORRUPT, frame->pc,
-                     "the function at 0x%llx has called, and not saved its return address",
-                     (unsigned long long)frame->pc);
-}
-
-void frame_apply_moves(const struct unwind_row *row, struct cairn_frame *frame)
-{
-    const struct unwind_place *places = unwind_places(row) + row->loaded_count;
-    void *sources[UINT8_MAX];
-    for (unsigned i = 0; i < row->moved_count; i++)
-        sources[i] = frame->slots[places[i].source];
-    for (unsigned i = 0; i < row->moved_count; i++)
-        frame->slots[places[i].slot] = sources[i];
 }
 
 enum cairn_status cairn_frame_caller(struct cairn_frame *frame, struct cairn_error *error)
@@ -252,132 +217,4 @@ bool cairn_frame_record(const struct cairn_frame *frame, struct cairn_record *re
     if (site != NULL)
         *record = (struct cairn_record){table, site->record};
     return site != NULL;
-}
-
-/* ---- Registers ---- */
-
-static enum cairn_status say_unknown(const struct cairn_frame *frame, uint16_t dwarf,
-                                     struct cairn_error *error)
-{
-    const char *name = arch_register_name(arch_host(), dwarf);
-    return error_set(error, CAIRN_ERROR_NOT_FOUND, dwarf,
-                     "%s (register %u) of the frame at 0x%llx is not known any more",
-                     name == NULL ? "a register" : name, dwarf, (unsigned long long)frame->pc);
-}
-
-/* Reports a register of the innermost frame that the context has no place for: one that the exit
- * would have saved, if code of the runtime could hold something there. */
-static enum cairn_status say_no_place(const struct cairn_frame *frame, uint16_t dwarf,
-                                      struct cairn_error *error)
-{
-    const char *name = arch_register_name(arch_host(), dwarf);
-    uint32_t level = context_head(frame->context)->vector_level;
-    if (!frame->is_innermost || level == 0 || level >= frame->runtime->vector_level)
-        return say_unknown(frame, dwarf, error);
-    return error_set(error, CAIRN_ERROR_NOT_FOUND, dwarf,
-                     "%s (register %u) of the frame at 0x%llx was not saved: no loaded code was "
-                     "declared with the features that it needs",
-                     name == NULL ? "a register" : name, dwarf, (unsigned long long)frame->pc);
-}
-
-enum cairn_status frame_find_register(const struct cairn_frame *frame, uint16_t dwarf,
-                                      struct frame_register *found, struct cairn_error *error)
-{
-    const struct cairn_arch *arch = arch_host();
-    struct arch_register place;
-    dwarf = arch_whole_register(arch, dwarf);
-    if (!arch_host_register(frame->context, dwarf, &place))
-        return say_no_place(frame, dwarf, error);
-    *found = (struct frame_register){
-        .dwarf = dwarf,
-        .storage = {storage_form(place.form), place.bytes},
-        .is_quadword = place.form == ARCH_REGISTER_QUADWORD,
-        .first_flag = place.first_flag,
-    };
-    if (frame->is_innermost) {
-        if (place.form != ARCH_REGISTER_DOUBLEWORDS)
-            found->bytes = frame->context->bytes + place.offset;
-        return arch_context_has(frame->context, dwarf) ? CAIRN_OK
-                                                       : say_unknown(frame, dwarf, error);
-    }
-    /* In other frames it is where a callee has saved it. The slots of a register are consecutive.
-     */
-    size_t count = 0;
-    for (size_t i = ARCH_UNWIND_RETURN_ADDRESS; i < arch->unwind_slot_count; i++)
-        if (arch->unwind_slots[i].dwarf == dwarf && count++ == 0)
-            found->bytes = frame->slots[i];
-    found->storage.size = place.first_flag != 0 ? (size_t)FLAGS_BYTES : count * sizeof(uint64_t);
-    return found->bytes == NULL ? say_unknown(frame, dwarf, error) : CAIRN_OK;
-}
-
-/* Returns the address of the part. In little-endian order, a store writes a quadword's first
- * doubleword last. */
-static unsigned char *part_of(const struct frame_register *place, size_t part)
-{
-    bool is_big_endian = CAIRN_BYTE_ORDER_NATIVE == CAIRN_BIG_ENDIAN;
-    bool is_at_end = place->storage.form == STORAGE_GENERAL && is_big_endian;
-    if (place->is_quadword && part <= sizeof(uint64_t))
-        return (unsigned char *)place->bytes +
-               (is_big_endian ? sizeof(uint64_t) - part : sizeof(uint64_t));
-    return (unsigned char *)place->bytes + (is_at_end ? place->storage.size - part : 0);
-}
-
-enum cairn_status frame_load(const struct cairn_frame *frame, const struct frame_register *place,
-                             void *bytes, size_t part, struct cairn_error *error)
-{
-    if (place->bytes == NULL)
-        return cairn_context_read(frame->context, place->dwarf, bytes, part, error);
-    memcpy(bytes, part_of(place, part), part);
-    return CAIRN_OK;
-}
-
-enum cairn_status frame_store(struct cairn_frame *frame, const struct frame_register *place,
-                              const void *bytes, size_t part, struct cairn_error *error)
-{
-    if (place->bytes == NULL)
-        return cairn_context_write(frame->context, place->dwarf, bytes, part, error);
-    memcpy(part_of(place, part), bytes, part);
-    return CAIRN_OK;
-}
-
-/* ---- Addresses ---- */
-
-enum cairn_status frame_base(const struct cairn_frame *frame, uint16_t dwarf, uint64_t *value,
-                             struct cairn_error *error)
-{
-    if (dwarf == arch_host_layout.stack_pointer) {
-        *value = frame->sp;
-        return CAIRN_OK;
-    }
-    const void *bytes = frame_scalar(frame, dwarf);
-    if (bytes != NULL) {
-        *value = step_load(bytes);
-        return CAIRN_OK;
-    }
-    struct frame_register place;
-    enum cairn_status status = frame_find_register(frame, dwarf, &place, error);
-    return status == CAIRN_OK ? frame_load(frame, &place, value, sizeof *value, error) : status;
-}
-
-enum cairn_status cairn_frame_read(const struct cairn_frame *frame, uint16_t number, void *value,
-                                   size_t size, struct cairn_error *error)
-{
-    bool is_sp = number == CAIRN_REGISTER_SP || number == arch_host_layout.stack_pointer;
-    bool is_here = is_sp || number == CAIRN_REGISTER_PC;
-    const uint64_t word = is_sp ? frame->sp : frame->pc;
-    struct frame_register place = {.storage = {STORAGE_GENERAL, sizeof word}};
-    enum cairn_status status = CAIRN_OK;
-    if (number == CAIRN_REGISTER_FLAGS && frame->is_innermost)
-        return cairn_context_read(frame->context, number, value, size, error);
-    if (!is_here)
-        status = frame_find_register(frame, number, &place, error);
-    if (status != CAIRN_OK)
-        return status;
-    if (size == 0 || size > place.storage.size)
-        return error_set(error, CAIRN_ERROR_RANGE, number, "register %u has %zu bytes, not %zu",
-                         number, place.storage.size, size);
-    if (!is_here)
-        return frame_load(frame, &place, value, size, error);
-    value_copy_low(value, size, &word, sizeof word);
-    return CAIRN_OK;
 }

@@ -8,7 +8,9 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "frame/frame.h"
+#include "frame/framed_veneer.h"
+
+#include "frame/context.h"
 #include "runtime/module.h"
 
 #include <cairn/runtime.h>

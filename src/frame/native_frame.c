@@ -7,8 +7,11 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "frame/native_frame.h"
+
 #include "base/error.h"
 #include "frame/dwarf_expression.h"
+#include "frame/registers.h"
 #include "frame/step.h"
 #include "unwind/call_frame.h"
 #include "unwind/eh_frame.h"
@@ -255,7 +258,7 @@ static enum cairn_status find_return_address(struct step *step, uint64_t stack_e
     bool may_stay = arch->has_link_register && step->from->is_innermost;
     if ((stays(rule) && !may_stay) || saved == NULL ||
         (rule.kind == CALL_FRAME_SAVED && step_is_beyond(saved, stack_end)))
-        return frame_say_not_saved(step->from, step->error);
+        return step_say_not_saved(step->from, step->error);
     step->to.pc = step_load(saved);
     if (step->row->signing != CALL_FRAME_NOT_SIGNED)
         step->to.pc = arch_host_strip_return_address(step->to.pc);
@@ -275,7 +278,7 @@ static enum cairn_status take(struct step *step, uint64_t stack_end)
     /* A signal handler may have a separate stack. */
     if (status == CAIRN_OK && !step->entry->description.common.is_signal_frame &&
         !step_is_above(step->from, step->cfa, stack_end))
-        return frame_say_where_it_ends(step->from, step->cfa, step->error);
+        return step_say_where_it_ends(step->from, step->cfa, step->error);
     for (size_t i = ARCH_UNWIND_RETURN_ADDRESS;
          status == CAIRN_OK && i < arch_host()->unwind_slot_count; i++) {
         struct call_frame_rule rule = call_frame_rule(step->row, slot_at(i)->dwarf);

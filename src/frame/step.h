@@ -9,9 +9,22 @@
 #ifndef FRAME_STEP_H
 #define FRAME_STEP_H
 
-#include "frame/frame.h"
+#include "frame/framed_veneer.h"
 #include "runtime/module.h"
 #include "unwind/rules.h"
+
+#include <cairn/frame.h>
+#include <string.h>
+
+/* Report why a frame cannot be left. */
+enum cairn_status step_say_base_unknown(const struct cairn_frame *frame, struct cairn_error *error);
+enum cairn_status step_say_where_it_ends(const struct cairn_frame *frame, uint64_t cfa,
+                                         struct cairn_error *error);
+enum cairn_status step_say_not_saved(const struct cairn_frame *frame, struct cairn_error *error);
+
+/* Applies the rules by which a slot's value is found in another slot of the frame. It must run
+ * before the rules for loaded slots, because moves use the frame's own slots. */
+void step_apply_moves(const struct unwind_row *row, struct cairn_frame *frame);
 
 /* The end of the stack is unknown: a frame may end at any address. */
 #define FRAME_STACK_END_UNKNOWN UINT64_MAX
@@ -86,7 +99,7 @@ static inline __attribute__((always_inline)) enum cairn_status step_find(
         return unwind_explain(row, arch_host(), frame->pc, error);
     uint64_t cfa;
     if (!step_cfa(row, frame, &cfa))
-        return frame_say_base_unknown(frame, error);
+        return step_say_base_unknown(frame, error);
     /* The return address is on the stack, in another register, or in its own register, which can
      * still hold it only in the innermost frame. */
     const struct unwind_place *places = unwind_places(row);
@@ -100,9 +113,9 @@ static inline __attribute__((always_inline)) enum cairn_status step_find(
         place = frame->slots[ARCH_UNWIND_RETURN_ADDRESS];
     if (__builtin_expect(!step_is_above(frame, cfa, stack_end), 0) ||
         (is_found && step_is_beyond(place, stack_end)))
-        return frame_say_where_it_ends(frame, cfa, error);
+        return step_say_where_it_ends(frame, cfa, error);
     if (place == NULL)
-        return frame_say_not_saved(frame, error);
+        return step_say_not_saved(frame, error);
     target->cfa = cfa;
     target->pc = step_load(place);
     if ((row->flags & UNWIND_SIGNED) != 0)
@@ -116,7 +129,7 @@ static inline void step_move(const struct unwind_row *row, const struct step_tar
 {
     const struct unwind_place *places = unwind_places(row);
     if (__builtin_expect(row->moved_count != 0, 0))
-        frame_apply_moves(row, frame);
+        step_apply_moves(row, frame);
     for (unsigned i = 0; i < row->loaded_count; i++)
         frame->slots[places[i].slot] = step_place(places[i], target->cfa);
     frame->pc = target->pc;

@@ -8,6 +8,7 @@
 #include <cairn/walk.h>
 
 #include "base/error.h"
+#include "frame/native_frame.h"
 #include "frame/step.h"
 #include "unwind/rules.h"
 
@@ -97,10 +98,10 @@ static inline enum cairn_status step_plainly(struct cairn_walk *walk, uint64_t s
     const struct unwind_place *places = unwind_places(row);
     uint64_t cfa;
     if (!step_cfa(row, frame, &cfa))
-        return frame_say_base_unknown(frame, error);
+        return step_say_base_unknown(frame, error);
     const void *place = step_place(*places, cfa);
     if (!step_is_above(frame, cfa, stack_end) || step_is_beyond(place, stack_end))
-        return frame_say_where_it_ends(frame, cfa, error);
+        return step_say_where_it_ends(frame, cfa, error);
     frame->pc = step_load(place);
     frame->sp = cfa;
     frame->is_calling = true;
