@@ -1,6 +1,6 @@
 /*
  * Collecting what the events of a log say. Each event is looked at once, and each table finds its
- * element by a key that is hashed with a number that the log cannot know.
+ * element by a key (tools/cli/keyed.h).
  *
  * SPDX-License-Identifier: MIT
  */
@@ -31,61 +31,17 @@ void report_note(struct report *report, const char *format, ...)
 static void *add(struct report *report, struct list *list, size_t item_bytes)
 {
     void *item = list->count < NO_LINK ? list_add(list, item_bytes) : NULL;
-    if (item == NULL)
-        report->lacks_memory = true;
+    report->lacks_memory |= item == NULL;
     return item;
 }
 
-static uint32_t key_hash(const struct keyed_list *keyed, const uint64_t *key)
-{
-    return (uint32_t)(hash_words(&keyed->set.key, key, keyed->key_words * sizeof *key) >> 32);
-}
-
-static void *find_hashed(const struct keyed_list *keyed, const uint64_t *key, uint32_t hash)
-{
-    for (const struct hash_place *place = hash_set_first(&keyed->set, hash); place->number != 0;
-         place = hash_set_next(&keyed->set, place)) {
-        char *item = (char *)keyed->list.items + (size_t)(place->number - 1) * keyed->item_bytes;
-        if (place->hash == hash && memcmp(item, key, keyed->key_words * sizeof *key) == 0)
-            return item;
-    }
-    return NULL;
-}
-
-/* Returns the element with the key, which is a new one with zeros after the key if there was none;
- * `*is_new` may be NULL. NULL, after noting it, without memory. */
+/* Returns the element with the key (see keyed_obtain). NULL, after noting it, without memory. */
 static void *obtain(struct report *report, struct keyed_list *keyed, const uint64_t *key,
                     bool *is_new)
 {
-    uint32_t hash = key_hash(keyed, key);
-    void *item = find_hashed(keyed, key, hash);
-    if (is_new != NULL)
-        *is_new = item == NULL;
-    if (item != NULL)
-        return item;
-    item = add(report, &keyed->list, keyed->item_bytes);
-    if (item == NULL)
-        return NULL;
-    memcpy(item, key, keyed->key_words * sizeof *key);
-    if (hash_set_add(&keyed->set, &report->allocator, hash, (uint32_t)(keyed->list.count - 1)))
-        return item;
-    keyed->list.count--;
-    report->lacks_memory = true;
-    return NULL;
-}
-
-static bool keyed_create(const struct report *report, struct keyed_list *keyed, unsigned key_words,
-                         size_t item_bytes)
-{
-    *keyed = (struct keyed_list){.key_words = key_words, .item_bytes = (unsigned)item_bytes};
-    return hash_set_init(&keyed->set, &report->allocator, 0);
-}
-
-static void keyed_release(const struct report *report, struct keyed_list *keyed)
-{
-    list_release(&keyed->list);
-    if (keyed->set.places != NULL)
-        hash_set_release(&keyed->set, &report->allocator);
+    void *item = keyed_obtain(keyed, key, is_new);
+    report->lacks_memory |= item == NULL;
+    return item;
 }
 
 /* ---- Strings ---- */
@@ -541,7 +497,7 @@ static int compare_code(const void *left, const void *right)
 
 const struct report_module *report_find_module(const struct report *report, uint64_t number)
 {
-    return find_hashed(&report->modules, &number, key_hash(&report->modules, &number));
+    return keyed_find(&report->modules, &number);
 }
 
 uint32_t report_function_at(const struct report *report, uint64_t module, uint64_t address)
@@ -609,15 +565,15 @@ static bool create_lists(struct report *report)
     report->text_of_slot = calloc(slot_count, sizeof *report->text_of_slot);
     return report->text_of_slot != NULL &&
            hash_set_init(&report->text_set, &report->allocator, 0) &&
-           keyed_create(report, &report->threads, 1, sizeof(uint64_t)) &&
-           keyed_create(report, &report->modules, 1, sizeof(struct report_module)) &&
-           keyed_create(report, &report->functions, 2, sizeof(struct report_function)) &&
-           keyed_create(report, &report->exits, 2, sizeof(struct report_exit)) &&
-           keyed_create(report, &report->deopts, 4, sizeof(struct report_deopt)) &&
-           keyed_create(report, &report->caches, 3, sizeof(struct report_cache)) &&
-           keyed_create(report, &report->sites, 3, sizeof(struct report_site)) &&
-           keyed_create(report, &report->open_invalidations, 1, 2 * sizeof(uint64_t)) &&
-           keyed_create(report, &report->open_graces, 1, 2 * sizeof(uint64_t));
+           keyed_create(&report->threads, 1, sizeof(uint64_t)) &&
+           keyed_create(&report->modules, 1, sizeof(struct report_module)) &&
+           keyed_create(&report->functions, 2, sizeof(struct report_function)) &&
+           keyed_create(&report->exits, 2, sizeof(struct report_exit)) &&
+           keyed_create(&report->deopts, 4, sizeof(struct report_deopt)) &&
+           keyed_create(&report->caches, 3, sizeof(struct report_cache)) &&
+           keyed_create(&report->sites, 3, sizeof(struct report_site)) &&
+           keyed_create(&report->open_invalidations, 1, 2 * sizeof(uint64_t)) &&
+           keyed_create(&report->open_graces, 1, 2 * sizeof(uint64_t));
 }
 
 bool report_create(struct report *report)
@@ -667,7 +623,7 @@ void report_release(struct report *report)
                             &report->versions,      &report->graces,       &report->messages,
                             &report->code};
     for (size_t i = 0; i < sizeof keyed / sizeof *keyed; i++)
-        keyed_release(report, keyed[i]);
+        keyed_release(keyed[i]);
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         list_release(lists[i]);
     if (report->text_set.places != NULL)

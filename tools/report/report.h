@@ -10,10 +10,9 @@
 #ifndef TOOLS_REPORT_REPORT_H
 #define TOOLS_REPORT_REPORT_H
 
-#include "base/hash_set.h"
 #include "tools/cli/command.h"
 #include "tools/cli/json.h"
-#include "tools/cli/list.h"
+#include "tools/cli/keyed.h"
 #include "tools/report/log.h"
 
 enum { ACTION_COUNT = 4, REPORT_NOTES_MAX = 16 };
@@ -170,21 +169,13 @@ struct report_code {
     uint32_t name;
 };
 
-/* Elements that begin with a key of `key_words` numbers, found by it in expected O(1) time. */
-struct keyed_list {
-    struct list list;
-    struct hash_set set;
-    unsigned key_words;
-    unsigned item_bytes;
-};
-
 struct report {
     const char *path;
     struct cairn_log_header header;
     char cairn_version[17]; /* of the header, with a zero byte */
     char architecture[17];  /* likewise */
     struct log_slots slots;
-    struct cairn_allocator allocator; /* of the hash sets */
+    struct cairn_allocator allocator; /* of `text_set` */
     bool is_damaged;                  /* whether something that was written cannot be read */
     bool lacks_memory;
     char notes[REPORT_NOTES_MAX][LOG_MESSAGE_BYTES]; /* what is missing, a sentence each */

@@ -9,9 +9,7 @@
 #include "tools/report/report.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 /* Positions in pixels. Time runs from LEFT over PARTS pixels. */
@@ -102,26 +100,13 @@ static void count_events(struct timeline *timeline)
 
 /* ---- Drawing ---- */
 
-static void draw(struct timeline *timeline, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-/* Writes SVG of at most 512 bytes, which has no text of the log. */
-static void draw(struct timeline *timeline, const char *format, ...)
-{
-    char text[512];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    output_text(timeline->output, text);
-}
-
 static void draw_label(struct timeline *timeline, const char *label, unsigned height)
 {
-    draw(timeline, "<text x=\"%d\" y=\"%u\" text-anchor=\"end\">%s</text>\n", LEFT - 10,
-         timeline->y + height / 2 + 4, label);
-    draw(timeline, "<line class=\"line\" x1=\"%d\" y1=\"%u\" x2=\"%d\" y2=\"%u\"/>\n", LEFT,
-         timeline->y + height, LEFT + PARTS, timeline->y + height);
+    output_format(timeline->output, "<text x=\"%i\" y=\"%u\" text-anchor=\"end\">%s</text>\n",
+                  LEFT - 10, timeline->y + height / 2 + 4, label);
+    output_format(timeline->output,
+                  "<line class=\"line\" x1=\"%i\" y1=\"%u\" x2=\"%i\" y2=\"%u\"/>\n", LEFT,
+                  timeline->y + height, LEFT + PARTS, timeline->y + height);
 }
 
 /* Formats the time at which a part begins. */
@@ -144,17 +129,19 @@ static void draw_code(struct timeline *timeline)
         greatest = sizes[i] > greatest ? sizes[i] : greatest;
     }
     draw_label(timeline, "code size", CODE_HEIGHT);
-    draw(timeline, "<text class=\"faint\" x=\"%d\" y=\"%u\">at most %llu bytes</text>\n", LEFT + 4,
-         timeline->y + 2, (unsigned long long)greatest);
+    output_format(timeline->output,
+                  "<text class=\"faint\" x=\"%i\" y=\"%u\">at most %ju bytes</text>\n", LEFT + 4,
+                  timeline->y + 2, greatest);
     unsigned bottom = timeline->y + CODE_HEIGHT;
-    draw(timeline, "<path class=\"code\" d=\"M%d %u", LEFT, bottom);
+    output_format(timeline->output, "<path class=\"code\" d=\"M%i %u", LEFT, bottom);
     for (unsigned i = 0; i < PARTS && greatest > 0; i++) {
         double height = (double)sizes[i] / (double)greatest * (double)(CODE_HEIGHT - 8);
         if (i == 0 || sizes[i] != sizes[i - 1])
-            draw(timeline, "H%uV%.1f", LEFT + i, bottom - height);
+            output_format(timeline->output, "H%uV%.1f", LEFT + i, bottom - height);
     }
-    draw(timeline, "H%dV%uZ\"><title>Code of loaded modules: at most %llu bytes</title></path>\n",
-         LEFT + PARTS, bottom, (unsigned long long)greatest);
+    output_format(timeline->output,
+                  "H%iV%uZ\"><title>Code of loaded modules: at most %ju bytes</title></path>\n",
+                  LEFT + PARTS, bottom, greatest);
     timeline->y = bottom + GAP;
 }
 
@@ -250,15 +237,17 @@ static bool draw_compilations(struct timeline *timeline)
     unsigned height = BAR_LANES * BAR_HEIGHT;
     draw_label(timeline, "compilations", height);
     if (shown < count)
-        draw(timeline, "<text class=\"faint\" x=\"%d\" y=\"%u\">the %zu longest of %zu</text>\n",
-             LEFT + 4, timeline->y + 2, shown, count);
+        output_format(timeline->output,
+                      "<text class=\"faint\" x=\"%i\" y=\"%u\">the %zu longest of %zu</text>\n",
+                      LEFT + 4, timeline->y + 2, shown, count);
     for (size_t i = 0; i < shown; i++) {
         double start = position(timeline->report, bars[i].start);
         double width = position(timeline->report, bars[i].end) - start;
         unsigned lane = take_lane(free_from, &bars[i]);
-        draw(timeline, "<rect class=\"compile\" x=\"%.1f\" y=\"%u\" width=\"%.1f\" height=\"%d\">",
-             (double)LEFT + start, timeline->y + lane * BAR_HEIGHT, width < 1.5 ? 1.5 : width,
-             BAR_HEIGHT - 1);
+        output_format(timeline->output,
+                      "<rect class=\"compile\" x=\"%.1f\" y=\"%u\" width=\"%.1f\" height=\"%i\">",
+                      (double)LEFT + start, timeline->y + lane * BAR_HEIGHT,
+                      width < 1.5 ? 1.5 : width, BAR_HEIGHT - 1);
         write_bar_title(timeline, &bars[i]);
         output_text(timeline->output, "</rect>\n");
     }
@@ -291,21 +280,22 @@ static void draw_marks(struct timeline *timeline, const struct lane *lane)
             greatest = count_in(&timeline->parts[i], lane);
     for (unsigned i = 0; i < PARTS; i++) {
         const struct part *part = &timeline->parts[i];
-        unsigned long long count = count_in(part, lane);
+        uint64_t count = count_in(part, lane);
         if (count == 0)
             continue;
         double height = (double)MARK_HEIGHT * log2(1 + (double)count) / log2(1 + (double)greatest);
         format_part(timeline, i, time);
-        draw(timeline, "<rect class=\"%s\" x=\"%u\" y=\"%.1f\" width=\"2\" height=\"%.1f\"><title>",
-             lane->style, LEFT + i, timeline->y + MARK_HEIGHT - height, height);
+        output_format(timeline->output,
+                      "<rect class=\"%s\" x=\"%u\" y=\"%.1f\" width=\"2\" height=\"%.1f\"><title>",
+                      lane->style, LEFT + i, timeline->y + MARK_HEIGHT - height, height);
         const char *name = report_text(timeline->report, part->version_name);
         if (lane->offset == offsetof(struct part, compiled_versions) && count == 1 &&
             name != NULL) {
             xml_text(timeline->output, name);
             output_text(timeline->output, ": ");
         }
-        draw(timeline, "%llu %s at %s</title></rect>\n", count,
-             count == 1 ? lane->singular : lane->plural, time);
+        output_format(timeline->output, "%ju %s at %s</title></rect>\n", count,
+                      count == 1 ? lane->singular : lane->plural, time);
     }
     timeline->y += MARK_HEIGHT + GAP;
 }
@@ -336,10 +326,10 @@ static void draw_axis(struct timeline *timeline)
     for (unsigned i = 0; i * step <= end && i < 4 * STEPS_WANTED; i++) {
         unsigned x = LEFT + (unsigned)(i * step / end * (PARTS - 1));
         format_duration((uint64_t)(i * step), text, sizeof text);
-        draw(timeline,
-             "<line class=\"line\" x1=\"%u\" y1=\"%d\" x2=\"%u\" y2=\"%u\"/>"
-             "<text class=\"faint\" x=\"%u\" y=\"%u\" text-anchor=\"middle\">%s</text>\n",
-             x, TOP, x, timeline->y - GAP / 2, x, timeline->y + 6, text);
+        output_format(timeline->output,
+                      "<line class=\"line\" x1=\"%u\" y1=\"%i\" x2=\"%u\" y2=\"%u\"/>"
+                      "<text class=\"faint\" x=\"%u\" y=\"%u\" text-anchor=\"middle\">%s</text>\n",
+                      x, TOP, x, timeline->y - GAP / 2, x, timeline->y + 6, text);
     }
     timeline->y += GAP;
 }
@@ -359,11 +349,12 @@ bool write_report_timeline(struct output *output, const struct report *report)
                       (LANE_COUNT + 3) * GAP;
     output_text(output, "<section id=\"timeline\" aria-labelledby=\"timeline-title\">\n"
                         "<h2 id=\"timeline-title\">Timeline</h2>\n");
-    draw(timeline,
-         "<svg viewBox=\"0 0 %d %u\" role=\"img\" aria-label=\"Timeline of code size, "
-         "compilations, versions, deopts, cache changes and invalidations; the tables below have "
-         "the figures\">\n",
-         WIDTH, height);
+    output_format(
+        timeline->output,
+        "<svg viewBox=\"0 0 %i %u\" role=\"img\" aria-label=\"Timeline of code size, "
+        "compilations, versions, deopts, cache changes and invalidations; the tables below have "
+        "the figures\">\n",
+        WIDTH, height);
     draw_code(timeline);
     bool is_drawn = draw_compilations(timeline);
     for (unsigned i = 0; i < LANE_COUNT; i++)

@@ -1,5 +1,5 @@
 /*
- * Counting branches. Each is an edge of the hash table. Between the target of a branch and the
+ * Counting branches. Each is an edge between two blocks. Between the target of a branch and the
  * source of the next one, control has fallen through all blocks: they are counted by their first
  * and last block, as differences to the neighbours, in constant time.
  *
@@ -7,75 +7,54 @@
  */
 #include "tools/samples/branches.h"
 
+#include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define NO_MEMORY "profile: no memory for the counts of branches"
 
-enum { FIRST_CAPACITY = 1 << 12, EDGES_PER_BLOCK = 16, EDGES_LEAST = 1 << 16 };
+enum { EDGES_PER_BLOCK = 16, EDGES_LEAST = 1 << 16 };
 
 bool branch_counts_create(struct branch_counts *counts, const struct profile *profile)
 {
     size_t blocks = cairn_block_table_counts(profile->table).blocks;
     *counts = (struct branch_counts){
-        .edges = calloc(FIRST_CAPACITY, sizeof *counts->edges),
-        .edge_capacity = FIRST_CAPACITY,
         .edge_limit = EDGES_PER_BLOCK * blocks + EDGES_LEAST,
         .executed_steps = calloc(blocks + 1, sizeof *counts->executed_steps),
         .fallen_steps = calloc(blocks + 1, sizeof *counts->fallen_steps),
     };
-    return (counts->edges != NULL && counts->executed_steps != NULL &&
-            counts->fallen_steps != NULL) ||
+    return (keyed_create(&counts->edges, 1, sizeof(struct edge)) &&
+            counts->executed_steps != NULL && counts->fallen_steps != NULL) ||
            complain(NO_MEMORY);
 }
 
 void branch_counts_release(struct branch_counts *counts)
 {
-    free(counts->edges);
+    keyed_release(&counts->edges);
     free(counts->executed_steps);
     free(counts->fallen_steps);
 }
 
-/* ---- The hash table ---- */
+/* ---- Edges ---- */
 
-static struct edge *find_slot(const struct branch_counts *counts, uint32_t from, uint32_t to)
-{
-    uint64_t hash = ((uint64_t)from << 32 | to) * UINT64_C(0x9e3779b97f4a7c15);
-    size_t at = hash >> 20 & (counts->edge_capacity - 1);
-    while (counts->edges[at].count != 0 &&
-           (counts->edges[at].from != from || counts->edges[at].to != to))
-        at = (at + 1) & (counts->edge_capacity - 1);
-    return &counts->edges[at];
-}
-
-static bool grow(struct branch_counts *counts)
-{
-    struct branch_counts grown = *counts;
-    grown.edge_capacity *= 2;
-    grown.edges = calloc(grown.edge_capacity, sizeof *grown.edges);
-    if (grown.edges == NULL)
-        return complain(NO_MEMORY);
-    for (size_t i = 0; i < counts->edge_capacity; i++)
-        if (counts->edges[i].count != 0)
-            *find_slot(&grown, counts->edges[i].from, counts->edges[i].to) = counts->edges[i];
-    free(counts->edges);
-    *counts = grown;
-    return true;
-}
+_Static_assert(offsetof(struct edge, count) == sizeof(uint64_t), "both blocks are the key");
 
 /* The number of different edges is limited, so that memory depends on the number of blocks. */
 static bool count_edge(struct branch_counts *counts, uint32_t from, uint32_t to)
 {
-    struct edge *slot = find_slot(counts, from, to);
-    if (slot->count == 0 && counts->edge_count >= counts->edge_limit) {
+    const struct edge wanted = {.from = from, .to = to};
+    uint64_t key;
+    memcpy(&key, &wanted, sizeof key);
+    struct edge *edge = keyed_find(&counts->edges, &key);
+    if (edge == NULL && counts->edges.list.count >= counts->edge_limit) {
         counts->dropped_count++;
         return true;
     }
-    if (slot->count == 0 && 2 * ++counts->edge_count > counts->edge_capacity) {
-        if (!grow(counts))
-            return false;
-        slot = find_slot(counts, from, to);
-    }
-    *slot = (struct edge){from, to, slot->count + 1};
+    if (edge == NULL)
+        edge = keyed_obtain(&counts->edges, &key, NULL);
+    if (edge == NULL)
+        return complain(NO_MEMORY);
+    edge->count++;
     return true;
 }
 

@@ -6,14 +6,13 @@
 #ifndef TOOLS_SAMPLES_BRANCHES_H
 #define TOOLS_SAMPLES_BRANCHES_H
 
+#include "tools/cli/keyed.h"
 #include "tools/samples/edge.h"
 #include "tools/samples/samples.h"
 
 /* Blocks have their numbers in the profile's order. */
 struct branch_counts {
-    struct edge *edges;   /* hash table; the count is 0 in an empty slot */
-    size_t edge_capacity; /* a power of 2 */
-    size_t edge_count;
+    struct keyed_list edges; /* struct edge, by its blocks */
     size_t edge_limit;
     /* Differences of the numbers of executions of each block, and of falling through to it, to
      * those of the block before it. */

@@ -38,15 +38,13 @@ static uint32_t function_of(const struct profile *profile, uint32_t block)
 
 /* ---- From branches ---- */
 
-/* Takes the edges of the hash table: jumps inside of functions and calls of others. A branch to the
+/* Takes the counted edges: jumps inside of functions and calls of others. A branch to the
  * entry of the same function is a recursive call. */
 static void take_edges(struct flow *flow, const struct profile *profile)
 {
     const struct branch_counts *counts = profile->branches;
-    for (size_t i = 0; i < counts->edge_capacity; i++) {
-        const struct edge *edge = &counts->edges[i];
-        if (edge->count == 0)
-            continue;
+    for (size_t i = 0; i < counts->edges.list.count; i++) {
+        const struct edge *edge = (const struct edge *)counts->edges.list.items + i;
         uint32_t from = function_of(profile, edge->from);
         uint32_t to = function_of(profile, edge->to);
         if (from != to)
@@ -67,10 +65,8 @@ static bool take_counts(struct flow *flow, const struct profile *profile)
     uint64_t executed = 0;
     uint64_t fallen = 0;
     bool is_good = left != NULL && entered != NULL;
-    for (size_t i = 0; is_good && i < counts->edge_capacity; i++) {
-        const struct edge *edge = &counts->edges[i];
-        if (edge->count == 0)
-            continue;
+    for (size_t i = 0; is_good && i < counts->edges.list.count; i++) {
+        const struct edge *edge = (const struct edge *)counts->edges.list.items + i;
         left[edge->from] += edge->to != edge->from ? edge->count : 0;
         entered[edge->to] += edge->count;
     }
@@ -159,7 +155,7 @@ static void merge_calls(struct flow *flow)
 bool flow_create(struct flow *flow, const struct profile *profile)
 {
     const struct cairn_block_table_counts counts = cairn_block_table_counts(profile->table);
-    size_t edges = profile->branches->edge_count;
+    size_t edges = profile->branches->edges.list.count;
     *flow = (struct flow){
         .counts = calloc((size_t)counts.blocks + 1, sizeof *flow->counts),
         .jumps = calloc((size_t)counts.blocks + edges + 1, sizeof *flow->jumps),
