@@ -11,9 +11,9 @@
 #define TOOLS_LOOKUP_LOOKUP_H
 
 #include "tools/lookup/function_sections.h"
-#include "tools/print/sanmd.h"
 #include "tools/read/layout.h"
 #include "tools/read/pcsection_entries.h"
+#include "tools/read/sanmd.h"
 
 #include <cairn/block_table.h>
 #include <cairn/fault_table.h>

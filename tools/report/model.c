@@ -103,16 +103,11 @@ static void take_string(struct report *report, const struct log_item *item)
     report->text_of_slot[item->slot] = found;
 }
 
-uint32_t report_string(const struct report *report, uint32_t reference)
-{
-    return reference == 0 || reference > report->slots.count ? 0
-                                                             : report->text_of_slot[reference - 1];
-}
-
 /* Returns the string that an event refers to, and counts a reference to none. */
 static uint32_t take_text(struct report *report, uint32_t reference)
 {
-    uint32_t text = report_string(report, reference);
+    bool is_slot = reference > 0 && reference <= report->slots.count;
+    uint32_t text = is_slot ? report->text_of_slot[reference - 1] : 0;
     report->lost_text_count += reference != 0 && text == 0;
     return text;
 }

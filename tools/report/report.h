@@ -227,8 +227,6 @@ void report_note(struct report *report, const char *format, ...)
 const char *report_text(const struct report *report, uint32_t text);
 /* Returns the time of a clock's value. */
 uint64_t report_time(const struct report *report, uint64_t clock);
-/* Returns the string that a field of an event refers to, or 0. */
-uint32_t report_string(const struct report *report, uint32_t reference);
 const struct report_module *report_find_module(const struct report *report, uint64_t number);
 /* Returns the name of the function at the address in the module, or 0. */
 uint32_t report_function_at(const struct report *report, uint64_t module, uint64_t address);

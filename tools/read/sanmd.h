@@ -1,10 +1,10 @@
 /*
- * tools/print/sanmd.h - reading all sanitizer metadata of an object.
+ * tools/read/sanmd.h - reading all sanitizer metadata of an object.
  *
  * SPDX-License-Identifier: MIT
  */
-#ifndef TOOLS_PRINT_SANMD_H
-#define TOOLS_PRINT_SANMD_H
+#ifndef TOOLS_READ_SANMD_H
+#define TOOLS_READ_SANMD_H
 
 #include "tools/read/files.h"
 
@@ -34,6 +34,9 @@ void sanmd_release(struct sanmd_contents *contents);
 /* Sorts the contents again, after places have changed. */
 void sanmd_sort(struct sanmd_contents *contents);
 
+/* All features, in the order in which they are printed. */
+enum { SANMD_FEATURE_COUNT = 3 };
+extern const uint32_t sanmd_features[SANMD_FEATURE_COUNT];
 /* Writes the names of features as an array with the key "features". */
 void write_json_features(struct json *json, uint32_t features);
 
