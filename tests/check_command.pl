@@ -1495,6 +1495,20 @@ subtest 'run: an object for another CPU is refused with both lists of features' 
     done_testing;
 };
 
+subtest 'compile: a pipe is written, and not replaced by a file' => sub {
+    plan skip_all => 'built without LLVM' if !defined $run_version;
+    my ($file, $object, $pipe) = (sample('run', $run_version), "$folder/file.o", "$folder/pipe.o");
+    system('mkfifo', $pipe) == 0 or die;
+    my $reader = fork // die;
+    exec 'sh', '-c', 'cat "$1" >"$1.copy"', 'sh', $pipe if $reader == 0;
+    is((cairn('compile', $file, '-o', $pipe))[0], 0, 'compiled into the pipe');
+    ok -p $pipe, 'which is still there' or kill 'TERM', $reader;
+    waitpid $reader, 0;
+    is((cairn('compile', $file, '-o', $object))[0], 0, 'compiled to a file');
+    ok slurp("$pipe.copy") eq slurp($object), 'with the same contents';
+    done_testing;
+};
+
 subtest 'compile: invalid usage and input' => sub {
     plan skip_all => 'built without LLVM' if !defined $run_version;
     my $file = sample('run', $run_version);
