@@ -60,7 +60,7 @@ int main(void)
     link_call(site, add_one);
     pid_t child = fork();
     if (child == 0) {
-        /* Copies the code now, so that the first request need not wait for it. */
+        /* Fails if the system had no memory for a copy of the code, and still has none. */
         if (cairn_runtime_after_fork(runtime, NULL) != CAIRN_OK)
             abort();
         link_call(site, add_hundred);

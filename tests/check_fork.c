@@ -791,7 +791,6 @@ END_TEST
 
 static void hold_locks(const struct world *world)
 {
-    pthread_mutex_lock(&world->runtime->space->after_fork_lock);
     pthread_mutex_lock(&world->runtime->ics.lock);
     pthread_mutex_lock(&world->runtime->lock);
     pthread_mutex_lock(&world->runtime->space->lock);
@@ -802,10 +801,9 @@ static void release_locks(const struct world *world)
     pthread_mutex_unlock(&world->runtime->space->lock);
     pthread_mutex_unlock(&world->runtime->lock);
     pthread_mutex_unlock(&world->runtime->ics.lock);
-    pthread_mutex_unlock(&world->runtime->space->after_fork_lock);
 }
 
-START_TEST(every_entry_point_renews_all_locks)
+START_TEST(after_fork_renews_all_locks_for_every_entry_point)
 {
     struct world world;
     create_world(&world, support_modes[_i]);
@@ -813,11 +811,43 @@ START_TEST(every_entry_point_renews_all_locks)
         hold_locks(&world);
         pid_t child = clone_process();
         ck_assert_int_ge(child, 0);
-        if (child == 0)
+        if (child == 0) {
+            limit_time();
+            support_expect(cairn_runtime_after_fork(world.runtime, NULL) == CAIRN_OK);
             enter_in_child(&world, &entries[i]);
+        }
         release_locks(&world);
         support_wait(child);
     }
+    destroy_world(&world);
+}
+END_TEST
+
+static void expect_no_change(struct world *world)
+{
+    struct cairn_error error = {0};
+    cairn_module *module;
+    support_expect(cairn_site_call(world->patchers.fixture.site, far_targets[5], CAIRN_RELAXED,
+                                   &error) == CAIRN_ERROR_SYSTEM);
+    support_expect(strstr(error.message, "cairn_runtime_after_fork") != NULL);
+    support_expect(cairn_loader_finish(world->loader, &module, NULL) == CAIRN_ERROR_SYSTEM);
+    support_expect(cairn_runtime_quiesce(world->runtime) == 0);
+}
+
+START_TEST(child_without_handlers_cannot_change_its_parents_code)
+{
+    struct world world;
+    create_world(&world, support_modes[_i]);
+    patch(&world.patchers, 3);
+    pid_t child = clone_process();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        limit_time();
+        expect_no_change(&world);
+        _exit(0);
+    }
+    support_wait(child);
+    ck_assert_int_eq(world.patchers.fixture.function(), 3);
     destroy_world(&world);
 }
 END_TEST
@@ -868,7 +898,8 @@ int main(void)
     tcase_add_loop_test(tests, child_runs_what_its_parent_has_freed_and_loaded_over, 0, modes);
     tcase_add_loop_test(tests, neither_sees_what_the_threads_of_the_other_do, 0, modes);
     tcase_add_loop_test(tests, every_entry_point_works_in_a_child_of_busy_threads, 0, modes);
-    tcase_add_loop_test(tests, every_entry_point_renews_all_locks, 0, modes);
+    tcase_add_loop_test(tests, after_fork_renews_all_locks_for_every_entry_point, 0, modes);
+    tcase_add_loop_test(tests, child_without_handlers_cannot_change_its_parents_code, 0, modes);
     tcase_add_loop_test(tests, child_without_handlers_has_its_own_words, 0, modes);
     suite_add_tcase(suite, tests);
     return support_main(suite);

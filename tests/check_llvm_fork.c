@@ -550,7 +550,7 @@ START_TEST(every_entry_point_works_in_a_child_while_caches_change)
 END_TEST
 
 /* Creates a child as _Fork does: no fork handler is called. */
-START_TEST(every_entry_point_renews_all_locks)
+START_TEST(after_fork_renews_all_locks_for_every_entry_point)
 {
     struct world world;
     create_world(&world, site_modes[_i]);
@@ -560,8 +560,11 @@ START_TEST(every_entry_point_renews_all_locks)
         pthread_mutex_lock(&world.runtime->space->lock);
         pid_t child = (pid_t)syscall(SYS_clone, (long)SIGCHLD, 0, 0, 0, 0);
         ck_assert_int_ge(child, 0);
-        if (child == 0)
+        if (child == 0) {
+            fork_limit_time(CHILD_SECONDS);
+            expect(cairn_runtime_after_fork(world.runtime, NULL) == CAIRN_OK);
             enter_in_child(&world, &entries[i]);
+        }
         pthread_mutex_unlock(&world.runtime->space->lock);
         pthread_mutex_unlock(&world.runtime->lock);
         pthread_mutex_unlock(&world.runtime->ics.lock);
@@ -737,7 +740,8 @@ int main(void)
     tcase_add_loop_test(tests, neither_sees_the_caches_that_the_other_changes, first, SITE_MODES);
     tcase_add_loop_test(tests, every_entry_point_works_in_a_child_while_caches_change, first,
                         SITE_MODES);
-    tcase_add_loop_test(tests, every_entry_point_renews_all_locks, first, SITE_MODES);
+    tcase_add_loop_test(tests, after_fork_renews_all_locks_for_every_entry_point, first,
+                        SITE_MODES);
     tcase_add_loop_test(tests, child_forked_while_a_module_is_loaded_has_a_runtime_that_works,
                         first, SITE_MODES);
     tcase_add_loop_test(tests, visitor_may_fork, first, SITE_MODES);

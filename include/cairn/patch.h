@@ -176,13 +176,12 @@ enum cairn_strength {
  * because threads may still be in its code. It can get no inline cache.
  *
  * Changing one site is thread-safe, except with CAIRN_QUIESCENT. With a dual mapping, a change of
- * one live site takes no lock, allocates nothing and is async-signal-safe, with two exceptions.
- * (1) A target out of reach of the direct branch (+-2 GiB on x86-64, +-128 MiB on AArch64), and any
+ * one live site takes no lock, allocates nothing and is async-signal-safe, with one exception. A
+ * target out of reach of the direct branch (+-2 GiB on x86-64, +-128 MiB on AArch64), and any
  * target on PPC64, needs a veneer of the site that no thread is using. A site keeps its veneers. It
  * makes one, with a lock, the first two times that it gets such a target, for calls and for jumps,
- * and when more threads than ever before change it at the same time. (2) In a forked child, until
- * cairn_runtime_after_fork has returned OK, a change may give the code around the site its second
- * view. With a single mapping, a change takes a lock and makes system calls.
+ * and when more threads than ever before change it at the same time. With a single mapping, a
+ * change takes a lock and makes system calls.
  *
  * Errors, after which nothing has changed:
  * ARGUMENT: the target is NULL; there is no site; the strength is invalid.
@@ -195,7 +194,7 @@ enum cairn_strength {
  * for a call with what it needs around it (12 bytes in all).
  * UNSUPPORTED: SYNC or QUIESCENT on a system without a barrier (cairn_runtime_statistics).
  * FULL, MEMORY, SYSTEM: no veneer could be made, or with a single mapping the page could not be
- * replaced.
+ * replaced; or the process is a child that shares its code with its parent (cairn/runtime.h).
  *
  * Errors after the change:
  * SYSTEM: the barrier was refused. The change has been made, as with CAIRN_RELAXED. The host makes

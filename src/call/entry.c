@@ -201,12 +201,9 @@ static void store(cairn_entry *entry, struct installed *new)
 static enum cairn_status begin(cairn_entry *entry, struct installed *new, struct installed *old,
                                struct cairn_error *error)
 {
-    enum cairn_status status = runtime_enter(entry->runtime, error);
-    if (status != CAIRN_OK)
-        return status;
     runtime_lock(entry->runtime);
     new->module = runtime_find_frame_module(entry->runtime, code_address(new->version.code));
-    status = check(entry, new, error);
+    enum cairn_status status = check(entry, new, error);
     if (status == CAIRN_OK && new->module != NULL)
         status = module_use(new->module, error);
     if (status != CAIRN_OK)

@@ -537,7 +537,7 @@ void code_block_destroy(struct code_block *block)
                                    veneer_address(block->slab, &lists->veneers[i]));
     if (block->is_published)
         set_owner(block, NULL);
-    /* A forked child that could not get its own pages must not change its parent's pages. */
+    /* A forked child that shares its code with its parent must not change it. */
     if (space_enter(space, NULL) == CAIRN_OK) {
         for (size_t i = 0; lists != NULL && i < lists->veneer_count; i++)
             veneer_release(space, block->slab, &lists->veneers[i]);
@@ -658,31 +658,6 @@ void *code_block_writable_alias(const struct code_block *block, uint64_t address
     return block->slab->alias + slab_offset(block, address);
 }
 
-enum cairn_status code_block_make_own(struct code_block *block, uint64_t address, size_t size,
-                                      struct cairn_error *error)
-{
-    enum cairn_status status = space_enter(block->space, error);
-    if (status != CAIRN_OK)
-        return status;
-    status = slab_make_own(block->slab, slab_offset(block, address), size, error);
-    space_leave(block->space);
-    return status;
-}
-
-enum cairn_status code_block_make_all_own(struct code_block *block, struct cairn_error *error)
-{
-    enum cairn_status status = CAIRN_OK;
-    if (code_space_is_own(block->space))
-        return CAIRN_OK;
-    for (size_t i = 0; i < block->span_count && status == CAIRN_OK; i++) {
-        const struct code_span *span = span_at(block, i);
-        if (span->is_part && span->use != PAGES_FOR_DATA)
-            status =
-                code_block_make_own(block, (uintptr_t)span_address(block, span), span->size, error);
-    }
-    return status;
-}
-
 uint8_t *code_block_load_address(const struct code_block *block, uint64_t address)
 {
     for (size_t i = 0; i < block->span_count; i++) {
@@ -706,10 +681,8 @@ enum cairn_status code_block_write(struct code_block *block, uint64_t address, c
     if (status != CAIRN_OK)
         return status;
     if (block->is_protected) {
-        status = slab_make_own(block->slab, slab_offset(block, address), size, error);
-        if (status == CAIRN_OK)
-            status = block->space->map->write(block->slab, slab_offset(block, address), bytes, size,
-                                              error);
+        status =
+            block->space->map->write(block->slab, slab_offset(block, address), bytes, size, error);
     } else {
         uint8_t *code = code_block_load_address(block, address);
         int rights = write_key_open(block->space->write_key);
@@ -727,8 +700,8 @@ void code_block_write_copy(struct code_block *block, uint64_t address, const voi
     uint8_t *copy = block->slab == NULL ? NULL : block->slab->copy;
     if (copy == NULL)
         return;
+    /* Few words differ. A page fault of a read maps many pages, one of a write maps one. */
     uint8_t *place = copy + slab_offset(block, address);
-    /* Writing would copy the page, which is shared with the parent until then. */
     if (memcmp(place, bytes, size) != 0)
         memcpy(place, bytes, size);
 }

@@ -1,50 +1,41 @@
 /*
  * Forked children: a child's code is a copy of the parent's code at the moment of the fork.
  *
- * The kernel copies private memory (tables, the slots of veneers, data). In dual mapping, code
- * pages are shared, so that a child would execute what its parent patches, frees and loads after
- * the fork. Guarantee for children made by fork(): when fork() returns, the child executes its own
- * code, whatever the threads of the parent do before, during and after the fork, and whether or not
- * the child calls Cairn. No change that the child makes reaches its parent. The exception is a
- * system that refuses memory, address space or a change of protection at the fork. A handler cannot
- * make the fork fail, so the child then executes its parent's code, until the same steps succeed
- * when it first changes code.
+ * The kernel copies private memory (tables, the slots of veneers, data, and with a single mapping
+ * code). In dual mapping, code pages are shared memory, which the kernel does not copy. Guarantee
+ * for children made by fork(): when fork() returns, the child's code is its own, and the child can
+ * change it like any other process, whatever the threads of the parent do before, during and after
+ * the fork. No change that the child makes reaches its parent. The exception is a system that
+ * refuses memory, address space or a change of protection at the fork. A handler cannot make the
+ * fork fail, so the child then executes its parent's code and can change nothing until
+ * cairn_runtime_after_fork has made its code its own.
  *
  * Method. The handlers below run in the thread that forks (pthread_atfork).
  *  - Before the fork, they take all locks of all spaces. So no thread is loading, freeing or
- *    writing code, and all lists are consistent. Then they copy the code pages to private memory.
- *    Live patches take no lock and continue, so a word may change before or after its page is
- *    copied. Therefore each patch also records, in the private memory of its site, the instruction
- *    that it has stored (site/fork.c).
+ *    writing code, and all lists are consistent. Then they copy the code pages to new shared
+ *    memory, which will be the child's. Live patches take no lock and continue, so a word may
+ *    change before or after its page is copied. Therefore each patch also records, in the private
+ *    memory of its site, the instruction that it has stored (site/fork.c).
  *  - The kernel's copy of private memory is a consistent snapshot in this sense: if the child sees
  *    a store, it sees all stores that happened before it. (A page that has been copied is
  *    write-protected, and a thread that writes to it waits until the whole copy is done.) So if a
  *    patch has returned, the child sees its record and the slot of the veneer that the patched word
  *    branches to. If a patch has not returned, the child may or may not have it.
- *  - In the child, they write the recorded words over those words of the copied pages that differ,
- *    and move the pages to the address where the code runs. These are private pages with one view.
- *    Moving copies nothing, so a child that only executes another program costs little more than
- *    the parent's copy.
- *  - In both processes, the locks are free afterwards. The child makes its locks anew.
- *
- * The child's first change of code creates a second view of the child's own (code_space_enter), in
- * which there is nothing at first. Before a page is changed, the step of pages that contains it is
- * copied and gets its place in both views (code_block_make_own). So the first change takes time
- * proportional to what it changes, not to the loaded code.
+ *  - In the child, they write the recorded words over those words of the copies that differ, and
+ *    put the new memory in place of the parent's, in both views and at the same addresses.
+ *  - The parent unmaps the new memory. In both processes, the locks are free afterwards. The child
+ *    makes its locks anew.
  *
  * The handlers need a list of all spaces in the process, which is this library's only global
  * variable: pthread_atfork handlers have no argument.
  *
- * Children made in another way (clone, _Fork) run no handlers. They are recognised by a mark in a
- * page that the kernel wipes in a child (MADV_WIPEONFORK, Linux 4.14), so that the check takes one
- * load. Every entry point that takes a lock calls code_space_renew_locks, and every one that
- * changes code calls code_space_enter. Until that call, the child executes its parent's pages.
- * At that call it copies the parent's current code and writes its own words over it, which is
- * correct as long as the parent has not freed code since the fork. Such a child does not handle the
- * case in which a thread of the parent held a lock or was changing a list; POSIX allows it to call
- * only async-signal-safe functions if its parent had several threads. A child made with vfork or
- * clone(CLONE_VM) shares all memory with its parent. The mark is not wiped there, so that nothing
- * is copied.
+ * Children made in another way (clone, _Fork) run no handlers, and must call
+ * cairn_runtime_after_fork before everything else: it does the same with the parent's current code,
+ * which is correct as long as the parent has not freed code since the fork. If it is not called,
+ * changes are refused (code_space_check_own), so that the parent is safe. Such a child is
+ * recognised by a mark in a page that the kernel wipes in a child (MADV_WIPEONFORK, Linux 4.14), so
+ * that the check takes one load. A child made with vfork or clone(CLONE_VM) shares all memory with
+ * its parent. The mark is not wiped there, so that nothing is copied.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -53,7 +44,6 @@
 #include "code/state.h"
 
 #include <errno.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
@@ -105,17 +95,9 @@ void ownership_destroy(struct code_space *space)
 
 /* ---- Locks ---- */
 
-void space_create_locks(struct code_space *space)
-{
-    pthread_mutex_init(&space->after_fork_lock, NULL);
-    pthread_mutex_init(&space->lock, NULL);
-}
+void space_create_locks(struct code_space *space) { pthread_mutex_init(&space->lock, NULL); }
 
-void space_destroy_locks(struct code_space *space)
-{
-    pthread_mutex_destroy(&space->lock);
-    pthread_mutex_destroy(&space->after_fork_lock);
-}
+void space_destroy_locks(struct code_space *space) { pthread_mutex_destroy(&space->lock); }
 
 static void renew_locks(struct code_space *space)
 {
@@ -127,22 +109,12 @@ static void renew_locks(struct code_space *space)
     set_stage(space, CODE_SPACE_RENEWED);
 }
 
-void code_space_renew_locks(struct code_space *space)
-{
-    if (code_space_stage(space) == CODE_SPACE_INHERITED)
-        renew_locks(space);
-}
-
 /* The client's locks are taken before the space's, as everywhere. False: none is taken, because the
  * client refused. */
 static bool take_locks(struct code_space *space)
 {
-    code_space_renew_locks(space);
-    pthread_mutex_lock(&space->after_fork_lock);
-    if (space->fork_client != NULL && !space->fork_client->try_lock(space->fork_user)) {
-        pthread_mutex_unlock(&space->after_fork_lock);
+    if (space->fork_client != NULL && !space->fork_client->try_lock(space->fork_user))
         return false;
-    }
     pthread_mutex_lock(&space->lock);
     grace_lock(&space->grace);
     return true;
@@ -154,215 +126,86 @@ static void release_locks(struct code_space *space)
     pthread_mutex_unlock(&space->lock);
     if (space->fork_client != NULL)
         space->fork_client->unlock(space->fork_user);
-    pthread_mutex_unlock(&space->after_fork_lock);
 }
 
-/* ---- Copies of code pages ---- */
-
-static void drop_copy(struct code_slab *slab)
+/* Pauses while other threads hold locks that a client cannot wait for. A yield would not be enough:
+ * this thread could take `spaces.lock` again before a thread that waits for it. */
+static void pause_for_locks(void)
 {
-    if (slab->copy != NULL)
-        munmap(slab->copy, slab->size);
-    slab->copy = NULL;
+    static const struct timespec time = {.tv_nsec = 50000};
+    nanosleep(&time, NULL);
 }
 
-/* Whether the pages of a run are copied. Open ones are private, and spare ones hold nothing. */
-static bool is_copied(const struct code_run *run)
+/* ---- Making the child's code its own ---- */
+
+static void drop_copies(struct code_space *space)
 {
-    return run->state == PAGE_CODE || run->state == PAGE_READ_ONLY;
+    for (struct code_slab *slab = space->slabs; slab != NULL; slab = slab->next)
+        slab_drop_copy(slab);
 }
 
-static enum cairn_status make_copy(struct code_slab *slab, struct cairn_error *error)
-{
-    enum cairn_status status = map_check_personality(error);
-    if (status != CAIRN_OK)
-        return status;
-    void *copy =
-        mmap(NULL, slab->size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (copy == MAP_FAILED)
-        return error_set_system(
-            error, errno, "cannot reserve %zu bytes to copy code for a forked child", slab->size);
-    /* With pages of 4 KiB, page faults take longer than copying. */
-    (void)madvise(copy, slab->size, MADV_HUGEPAGE);
-    slab->copy = copy;
-    for (struct code_run run = {0}; slab_next_run(slab, &run);) {
-        size_t offset = run.first_page * slab->page_size;
-        size_t size = run.page_count * slab->page_size;
-        if (!is_copied(&run))
-            continue;
-        if (mprotect(slab->copy + offset, size, PROT_READ | PROT_WRITE) != 0) {
-            int reason = errno;
-            drop_copy(slab);
-            return error_set_system(error, reason,
-                                    "cannot copy %zu bytes of code for a forked child", size);
-        }
-        map_copy_words(slab->copy + offset, slab->base + offset, size);
-    }
-    return CAIRN_OK;
-}
-
-/* Copies the code pages of all slabs that share them with a child and have no copy yet. */
+/* Copies the code of all slabs that share it with a child and have no copy yet. */
 static enum cairn_status make_copies(struct code_space *space, struct cairn_error *error)
 {
     enum cairn_status status = CAIRN_OK;
     for (struct code_slab *slab = space->slabs; status == CAIRN_OK && slab != NULL;
          slab = slab->next)
-        if (slab->map->mode == CAIRN_CODE_MODE_DUAL && !slab->is_detached && slab->copy == NULL)
-            status = make_copy(slab, error);
+        if (slab->map->copy != NULL && slab->copy == NULL)
+            status = slab->map->copy(slab, error);
     return status;
 }
 
-static bool has_copy(const struct code_space *space)
-{
-    const struct code_slab *slab = space->slabs;
-    while (slab != NULL && slab->copy == NULL)
-        slab = slab->next;
-    return slab != NULL;
-}
-
-/* Completes the copies in the child, so that they are the code at the moment of the fork. */
-static enum cairn_status complete_copies(struct code_space *space, struct cairn_error *error)
+/* Makes the code that the child inherits its own. No other thread may use the space, or all locks
+ * must be held. If it fails, all code that is executed is still right, and it may be repeated. */
+static enum cairn_status make_own(struct code_space *space, struct cairn_error *error)
 {
     enum cairn_status status = make_copies(space, error);
-    if (status == CAIRN_OK && space->fork_client != NULL && has_copy(space))
+    if (status == CAIRN_OK && space->fork_client != NULL)
         space->fork_client->write_words(space->fork_user);
-    return status;
-}
-
-/* Unmaps the part of the copy between two offsets. */
-static void drop_part(const struct code_slab *slab, size_t from, size_t to)
-{
-    if (to > from)
-        munmap(slab->copy + from, to - from);
-}
-
-/* Makes the copied pages executable, moves them to the place of the shared ones, each run in one
- * step, and unmaps the rest of the copy. It must not unmap more: another thread may have mapped
- * something where pages were moved away. Returns false and keeps the copy if the system does not
- * let anonymous memory become executable. */
-static bool move_copy(struct code_slab *slab)
-{
-    size_t done = 0;
-    bool is_moved = true;
-    for (struct code_run run = {0}; slab_next_run(slab, &run);) {
-        uint8_t *copied = slab->copy + run.first_page * slab->page_size;
-        size_t size = run.page_count * slab->page_size;
-        if (!is_copied(&run))
-            continue;
-        if (run.state == PAGE_CODE)
-            arch_host_code_written(copied, copied, size);
-        if (mprotect(copied, size, run.state == PAGE_CODE ? PROT_READ | PROT_EXEC : PROT_READ) != 0)
-            return false;
-    }
-    for (struct code_run run = {0}; is_moved && slab_next_run(slab, &run);) {
-        size_t offset = run.first_page * slab->page_size;
-        size_t size = run.page_count * slab->page_size;
-        if (!is_copied(&run))
-            continue;
-        is_moved = mremap(slab->copy + offset, size, size, MREMAP_MAYMOVE | MREMAP_FIXED,
-                          slab->base + offset) != MAP_FAILED;
-        if (!is_moved)
-            break;
-        drop_part(slab, done, offset);
-        done = offset + size;
-    }
-    drop_part(slab, done, slab->size);
-    slab->copy = NULL;
-    return is_moved;
-}
-
-/* Makes the child execute its copies. Returns false if it still shares some code with its parent;
- * copies that remain are for make_own. */
-static bool place_copies(struct code_space *space)
-{
-    bool all = true;
-    for (struct code_slab *slab = space->slabs; slab != NULL; slab = slab->next) {
-        if (slab->copy == NULL)
-            continue;
-        slab->is_detached = move_copy(slab);
-        all = all && slab->is_detached;
-    }
-    return all;
-}
-
-/* ---- Changing code in a child ---- */
-
-/* Whether the written views belong to this process. */
-static bool is_prepared(const struct code_space *space)
-{
-    enum code_space_stage stage = code_space_stage(space);
-    return stage == CODE_SPACE_OWN || stage == CODE_SPACE_PARTLY_OWN;
-}
-
-/* Prepares the second view of a slab whose pages were moved into place, or makes all code of
- * another slab the child's own. */
-static enum cairn_status make_slab_own(struct code_slab *slab, struct cairn_error *error)
-{
-    bool is_lazy = slab->is_detached && slab->map->detach != NULL;
-    enum cairn_status status = is_lazy ? CAIRN_OK : slab_forget_unfinished(slab, error);
-    if (status == CAIRN_OK && is_lazy)
-        status = slab->map->detach(slab, error);
-    else if (status == CAIRN_OK && slab->map->after_fork != NULL)
+    for (struct code_slab *slab = space->slabs; status == CAIRN_OK && slab != NULL;
+         slab = slab->next)
         status = slab->map->after_fork(slab, error);
+    drop_copies(space);
     if (status != CAIRN_OK)
         return status;
-    drop_copy(slab);
-    slab->is_detached = false;
-    slab_set_partly_own(slab, is_lazy);
+    space->has_barrier = barrier_register();
+    set_stage(space, CODE_SPACE_OWN);
     return CAIRN_OK;
 }
 
-/* If it fails, existing copies remain for the next call. */
-static enum cairn_status make_own(struct code_space *space, struct cairn_error *error)
+/* For a child in which no handler did this. A thread of the parent, or the function that a signal
+ * handler has interrupted, may have been changing the slabs. */
+static enum cairn_status renew(struct code_space *space, struct cairn_error *error)
 {
-    enum cairn_status status = complete_copies(space, error);
-    if (status != CAIRN_OK)
-        return status;
-    pthread_mutex_lock(&space->lock);
+    enum cairn_status status = CAIRN_OK;
     for (struct code_slab *slab = space->slabs; status == CAIRN_OK && slab != NULL;
          slab = slab->next)
-        status = make_slab_own(slab, error);
-    if (status == CAIRN_OK) {
-        space->has_barrier = barrier_register();
-        set_stage(space, CODE_SPACE_PARTLY_OWN);
-        space_note_own(space);
-    }
-    pthread_mutex_unlock(&space->lock);
-    return status;
-}
-
-void space_note_own(struct code_space *space)
-{
-    const struct code_slab *slab = space->slabs;
-    while (slab != NULL && !slab->is_partly_own)
-        slab = slab->next;
-    if (slab == NULL)
-        set_stage(space, CODE_SPACE_OWN);
-}
-
-enum cairn_status code_space_enter(struct code_space *space, struct cairn_error *error)
-{
-    if (is_prepared(space))
-        return CAIRN_OK;
-    code_space_renew_locks(space);
-    pthread_mutex_lock(&space->after_fork_lock);
-    enum cairn_status status = is_prepared(space) ? CAIRN_OK : make_own(space, error);
-    pthread_mutex_unlock(&space->after_fork_lock);
+        status = slab_forget_unfinished(slab, error);
+    if (status == CAIRN_OK)
+        renew_locks(space);
     return status;
 }
 
 enum cairn_status code_space_after_fork(struct code_space *space, struct cairn_error *error)
 {
-    if (code_space_is_own(space))
-        return CAIRN_OK;
-    enum cairn_status status = space_enter(space, error);
-    if (status != CAIRN_OK)
+    enum cairn_status status = CAIRN_OK;
+    if (code_space_stage(space) == CODE_SPACE_INHERITED)
+        status = renew(space, error);
+    if (status != CAIRN_OK || code_space_is_own(space))
         return status;
-    for (struct code_slab *slab = space->slabs; status == CAIRN_OK && slab != NULL;
-         slab = slab->next)
-        status = slab_make_own(slab, 0, slab->size, error);
-    space_leave(space);
+    while (!take_locks(space))
+        pause_for_locks();
+    if (!code_space_is_own(space))
+        status = make_own(space, error);
+    release_locks(space);
     return status;
+}
+
+enum cairn_status code_space_refuse(struct cairn_error *error)
+{
+    return error_set(error, CAIRN_ERROR_SYSTEM, 0,
+                     "this process shares its code with the process that has forked it: "
+                     "cairn_runtime_after_fork must be called first, and return OK");
 }
 
 /* ---- All spaces of the process ---- */
@@ -417,20 +260,17 @@ static bool take_all_locks(void)
     return false;
 }
 
-/* Pauses while other threads hold locks that a client cannot wait for. A yield would not be enough:
- * this thread could take `spaces.lock` again before a thread that waits for it. */
 static void before_fork(void)
 {
-    static const struct timespec pause = {.tv_nsec = 50000};
     while (!take_all_locks())
-        nanosleep(&pause, NULL);
+        pause_for_locks();
     for (struct code_space *space = spaces.first; space != NULL; space = space->next_space) {
         /* If the system has no memory or address space for a copy, the child tries again, with the
          * parent's code at that time. */
         enum cairn_status status = make_copies(space, NULL);
         (void)status;
-        /* In a child that has changed nothing yet, the records of its own fork are still right. */
-        if (space->fork_client != NULL && is_prepared(space))
+        /* In a child that shares its parent's code, the records of its own fork are still right. */
+        if (space->fork_client != NULL && code_space_is_own(space))
             space->fork_client->note_words(space->fork_user);
     }
 }
@@ -438,27 +278,19 @@ static void before_fork(void)
 static void after_fork_in_parent(void)
 {
     for (struct code_space *space = spaces.first; space != NULL; space = space->next_space) {
-        /* If this process is a child that has not changed code yet, the copies belong to its own
-         * fork and are still needed. */
-        bool has_changed = is_prepared(space);
-        for (struct code_slab *slab = space->slabs; has_changed && slab != NULL; slab = slab->next)
-            drop_copy(slab);
+        drop_copies(space);
         release_locks(space);
     }
     pthread_mutex_unlock(&spaces.lock);
 }
 
-/* If the system refuses one of these steps, the child executes its parent's code until its first
- * change, which tries again. */
 static void after_fork_in_child(void)
 {
     pthread_mutex_init(&spaces.lock, NULL);
     for (struct code_space *space = spaces.first; space != NULL; space = space->next_space) {
         renew_locks(space);
-        if (complete_copies(space, NULL) == CAIRN_OK && !place_copies(space)) {
-            enum cairn_status status = code_space_after_fork(space, NULL);
-            (void)status;
-        }
+        enum cairn_status status = make_own(space, NULL);
+        (void)status;
     }
 }
 

@@ -27,18 +27,15 @@ struct code_map {
     const char *name;
     enum cairn_code_mode mode;
 
-    /* `open` creates the slab's second area, `slab->alias`. `after_fork` creates it anew at the
-     * same address in a forked child, so that the child's own code pages (code/fork.c) can be
-     * changed through it. If it fails, the code is unchanged, and the call may be repeated. NULL
-     * if there is no second area. */
+    /* Creates the slab's second area, `slab->alias`. */
     enum cairn_status (*open)(struct code_slab *slab, struct cairn_error *error);
-    enum cairn_status (*after_fork)(struct code_slab *slab, struct cairn_error *error);
 
-    /* Dual mapping, in a child whose code pages are private: creates the second area without
-     * access, and later gives runs of pages their place in both views. */
-    enum cairn_status (*detach)(struct code_slab *slab, struct cairn_error *error);
-    enum cairn_status (*make_own)(struct code_slab *slab, const struct code_run *run,
-                                  struct cairn_error *error);
+    /* `copy` copies code and read-only data to memory for a forked child, `slab->copy`. NULL with a
+     * single mapping, in which pages are private. `after_fork` makes the slab the child's own, with
+     * that memory in place of the parent's, at the same addresses. If it fails, the child executes
+     * the same code as before, and both calls may be repeated (code/fork.c). */
+    enum cairn_status (*copy)(struct code_slab *slab, struct cairn_error *error);
+    enum cairn_status (*after_fork)(struct code_slab *slab, struct cairn_error *error);
 
     /* Dual mapping: gives free pages their place in both views: in the executed one read-execute
      * for code, and read-only otherwise. If it fails, they are unchanged or not mapped. NULL in the

@@ -59,32 +59,45 @@ static int resize_file(int file, size_t size)
     return reason;
 }
 
-/* If vm.memfd_noexec is 1, a memory file is executable only if MFD_EXEC is given. Older kernels do
- * not know that flag. */
-static uint8_t *view_file(size_t size, struct cairn_error *error)
+/* Creates a memory file. Returns its descriptor, or -1. If vm.memfd_noexec is 1, a memory file is
+ * executable only if MFD_EXEC is given. Older kernels do not know that flag. */
+static int create_file(size_t size, struct cairn_error *error)
 {
     int file = memfd_create("cairn-code", MFD_CLOEXEC | MFD_EXEC);
     if (file < 0 && errno == EINVAL)
         file = memfd_create("cairn-code", MFD_CLOEXEC);
     if (file < 0) {
         error_set_system(error, errno, "memory files are refused (memfd_create)");
-        return NULL;
+        return -1;
     }
-    void *view = MAP_FAILED;
     int reason = resize_file(file, size);
-    if (reason == 0) {
-        view = mmap(NULL, size, PROT_NONE, MAP_SHARED, file, 0);
-        reason = errno;
-    }
+    if (reason == 0)
+        return file;
     close(file);
-    if (view != MAP_FAILED)
-        return view;
     if (reason == EFBIG)
         error_set_system(error, reason, "a memory file cannot have %zu bytes (raise RLIMIT_FSIZE)",
                          size);
     else
         map_cannot_reserve(size, "write code through", reason, error);
+    return -1;
+}
+
+/* Maps a memory file without access, and closes it. */
+static uint8_t *map_file(int file, size_t size, struct cairn_error *error)
+{
+    void *view = mmap(NULL, size, PROT_NONE, MAP_SHARED, file, 0);
+    int reason = errno;
+    close(file);
+    if (view != MAP_FAILED)
+        return view;
+    map_cannot_reserve(size, "write code through", reason, error);
     return NULL;
+}
+
+static uint8_t *view_file(size_t size, struct cairn_error *error)
+{
+    int file = create_file(size, error);
+    return file < 0 ? NULL : map_file(file, size, error);
 }
 
 static uint8_t *view_shared(size_t size, struct cairn_error *error)
@@ -201,38 +214,17 @@ static enum cairn_status write_alias(struct code_slab *slab, size_t offset, cons
     return CAIRN_OK;
 }
 
-/* ---- In a forked child ---- */
+/* ---- Replacing the memory of a slab ---- */
 
-/* Gives a run of pages in the same state its place in both views. The new run is made at another
- * address and moved over the old one when it is complete, so that the code is mapped at every
- * moment. Pages that are being loaded are private, so they are the child's already. */
-static enum cairn_status make_own(struct code_slab *slab, const struct code_run *run,
-                                  struct cairn_error *error)
-{
-    size_t offset = run->first_page * slab->page_size;
-    size_t size = run->page_count * slab->page_size;
-    uint8_t *executed = slab->base + offset;
-    uint8_t *written = slab->alias + offset;
-    enum cairn_status status = make_writable(slab, offset, size, error);
-    if (status != CAIRN_OK || run->state == PAGE_OPEN_CODE || run->state == PAGE_OPEN_READ_ONLY)
-        return status;
-    int rights = write_key_open(slab->write_key);
-    if (run->state == PAGE_CODE || run->state == PAGE_READ_ONLY)
-        map_copy_words(written, slab->copy == NULL ? executed : slab->copy + offset, size);
-    if (run->state == PAGE_CODE)
-        arch_host_code_written(written, executed, size);
-    write_key_close(slab->write_key, rights);
-    return map_executed(slab, run->state == PAGE_CODE || run->state == PAGE_SPARE_CODE, offset,
-                        size, error);
-}
-
-/* Replaces the two views of the whole slab. */
+/* Makes both views of the whole slab views of the memory of `source`, without access. The executed
+ * view does not change. Takes `source`. */
 static enum cairn_status replace_views(struct code_slab *slab, uint8_t *source,
                                        struct cairn_error *error)
 {
     if (source == NULL)
         return CAIRN_ERROR_SYSTEM;
-    if (mremap(source, 0, slab->size, MREMAP_MAYMOVE | MREMAP_FIXED, slab->alias) == MAP_FAILED) {
+    if (mprotect(source, slab->size, PROT_NONE) != 0 ||
+        mremap(source, 0, slab->size, MREMAP_MAYMOVE | MREMAP_FIXED, slab->alias) == MAP_FAILED) {
         error_set_system(error, errno, "cannot put a new written view in place");
         munmap(source, slab->size);
         return CAIRN_ERROR_SYSTEM;
@@ -242,22 +234,98 @@ static enum cairn_status replace_views(struct code_slab *slab, uint8_t *source,
     return CAIRN_OK;
 }
 
-/* Replaces the two views by views of the child's own memory. The child may be refused memory files
- * even if its parent was not, or the reverse. */
-static enum cairn_status detach(struct code_slab *slab, struct cairn_error *error)
+/* Gives a run of pages in the same state its place in both views. Pages that are being loaded are
+ * private, and stay in place of the executed view. */
+static enum cairn_status add_run(struct code_slab *slab, const struct code_run *run,
+                                 struct cairn_error *error)
 {
-    uint8_t *source = view_file(slab->size, error);
-    slab->is_visible = false; /* the child's code is in use, and no profiler has asked for it */
-    return replace_views(slab, source == NULL ? view_shared(slab->size, error) : source, error);
+    size_t offset = run->first_page * slab->page_size;
+    size_t size = run->page_count * slab->page_size;
+    bool is_code = run->state == PAGE_CODE || run->state == PAGE_SPARE_CODE;
+    if (run->state == PAGE_OPEN_CODE || run->state == PAGE_OPEN_READ_ONLY)
+        return make_writable(slab, offset, size, error);
+    return add(slab, is_code ? PAGES_FOR_CODE : PAGES_FOR_READ_ONLY, offset, size, error);
+}
+
+/* ---- Forked children ---- */
+
+/* Whether the pages of a run are copied. Open ones are private, and spare ones hold nothing. */
+static bool is_copied(const struct code_run *run)
+{
+    return run->state == PAGE_CODE || run->state == PAGE_READ_ONLY;
+}
+
+/* Writes the code to a memory file, which takes less time than page faults in a view of it. A word
+ * that is patched meanwhile is written anew in the child. */
+static bool write_code(const struct code_slab *slab, int file)
+{
+    for (struct code_run run = {0}; slab_next_run(slab, &run);) {
+        size_t offset = run.first_page * slab->page_size;
+        size_t end = is_copied(&run) ? offset + run.page_count * slab->page_size : offset;
+        while (offset < end) {
+            ssize_t written = pwrite(file, slab->base + offset, end - offset, (off_t)offset);
+            if (written == 0 || (written < 0 && errno != EINTR))
+                return false;
+            offset += written > 0 ? (size_t)written : 0;
+        }
+    }
+    return true;
+}
+
+/* Returns a view of memory with a copy of the code. It is a memory file, or shared memory if the
+ * system now refuses that, and then `*is_empty` is true. */
+static uint8_t *create_copy(const struct code_slab *slab, bool *is_empty, struct cairn_error *error)
+{
+    int file = create_file(slab->size, NULL);
+    *is_empty = file < 0 || !write_code(slab, file);
+    if (!*is_empty)
+        return map_file(file, slab->size, error);
+    if (file >= 0)
+        close(file);
+    return view_shared(slab->size, error);
+}
+
+static enum cairn_status copy(struct code_slab *slab, struct cairn_error *error)
+{
+    bool is_empty;
+    enum cairn_status status = map_check_personality(error);
+    if (status != CAIRN_OK)
+        return status;
+    slab->copy = create_copy(slab, &is_empty, error);
+    if (slab->copy == NULL)
+        return CAIRN_ERROR_SYSTEM;
+    for (struct code_run run = {0}; slab_next_run(slab, &run);) {
+        size_t offset = run.first_page * slab->page_size;
+        size_t size = run.page_count * slab->page_size;
+        if (!is_copied(&run))
+            continue;
+        if (mprotect(slab->copy + offset, size, READ_WRITE) != 0) {
+            error_set_system(error, errno, "cannot copy %zu bytes of code for a forked child",
+                             size);
+            slab_drop_copy(slab);
+            return CAIRN_ERROR_SYSTEM;
+        }
+        if (is_empty)
+            map_copy_words(slab->copy + offset, slab->base + offset, size);
+    }
+    return CAIRN_OK;
 }
 
 /* If this function fails half way, some pages are views of the new memory and the others are
- * unchanged. All of them hold the right code, and a repeated call copies all of them again. */
+ * unchanged. All of them hold the right code. */
 static enum cairn_status after_fork(struct code_slab *slab, struct cairn_error *error)
 {
-    enum cairn_status status = detach(slab, error);
+    uint8_t *source = slab->copy;
+    for (struct code_run run = {0}; slab_next_run(slab, &run);) {
+        uint8_t *code = source + run.first_page * slab->page_size;
+        if (run.state == PAGE_CODE)
+            arch_host_code_written(code, code, run.page_count * slab->page_size);
+    }
+    slab->copy = NULL;
+    slab->is_visible = false; /* the code is in use, and no profiler of the child has asked */
+    enum cairn_status status = replace_views(slab, source, error);
     for (struct code_run run = {0}; status == CAIRN_OK && slab_next_run(slab, &run);)
-        status = make_own(slab, &run, error);
+        status = add_run(slab, &run, error);
     return status;
 }
 
@@ -288,9 +356,9 @@ static enum cairn_status open_shared(struct code_slab *slab, struct cairn_error 
 
 /* The members that are the same for both kinds of memory. */
 #define OF_BOTH_KINDS                                                                              \
-    .mode = CAIRN_CODE_MODE_DUAL, .after_fork = after_fork, .detach = detach,                      \
-    .make_own = make_own, .add = add, .open_pages = open_pages, .close_pages = close_pages,        \
-    .abandon_pages = abandon_pages, .discard = discard, .write = write_alias
+    .mode = CAIRN_CODE_MODE_DUAL, .copy = copy, .after_fork = after_fork, .add = add,              \
+    .open_pages = open_pages, .close_pages = close_pages, .abandon_pages = abandon_pages,          \
+    .discard = discard, .write = write_alias
 
 const struct code_map code_map_dual_file = {
     .name = "two views of a memory file", .open = open_file, OF_BOTH_KINDS};
@@ -319,6 +387,6 @@ enum cairn_status map_make_visible(struct code_slab *slab, struct cairn_error *e
     run = (struct code_run){0};
     while (status == CAIRN_OK && slab_next_run(slab, &run))
         if (run.state == PAGE_SPARE_CODE || run.state == PAGE_SPARE_READ_ONLY)
-            status = make_own(slab, &run, error);
+            status = add_run(slab, &run, error);
     return status;
 }

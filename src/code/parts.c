@@ -46,14 +46,6 @@ enum cairn_status parts_take(struct code_slab *slab, enum page_use use, size_t s
     if (!units_take(&slab->parts[use], count, units_for(alignment), &first))
         return take_from_pages(slab, use, count, offset, found, error);
     *offset = (size_t)first * PART_UNIT_BYTES;
-    enum cairn_status status =
-        use == PAGES_FOR_DATA
-            ? CAIRN_OK
-            : slab_make_own(slab, *offset, (size_t)count * PART_UNIT_BYTES, error);
-    if (status != CAIRN_OK) {
-        units_give(&slab->parts[use], first, count);
-        return status;
-    }
     *found = true;
     if (use == PAGES_FOR_DATA)
         memset(slab->base + *offset, 0, (size_t)count * PART_UNIT_BYTES);

@@ -27,10 +27,6 @@ enum { PAGE_TABLE_SPAN = 2 << 20 };
 /* Pages are mapped in steps of this many bytes, and a slab has at least so many steps. */
 enum { STEP_BYTES = 64 << 10, STEPS_MIN = 64 };
 
-/* Maximum number of steps that a forked child makes its own one by one. Each may take four more
- * mappings. */
-enum { OWN_STEPS_MAX = 256 };
-
 /* Pages in one word of the bit map of dirty pages. */
 enum { DIRTY_BITS = 64 };
 
@@ -77,7 +73,7 @@ static enum cairn_status map_slab(const struct cairn_allocator *allocator, struc
     size_t parts_bytes = units_table_bytes(parts_unit_count(slab));
     size_t bits_bytes = (slab->page_count + DIRTY_BITS - 1) / DIRTY_BITS * sizeof *slab->dirty;
     slab->bookkeeping_bytes = index_bytes + PAGE_USE_COUNT * (pages_bytes + parts_bytes) +
-                              2 * bits_bytes + slab->page_count * sizeof *slab->states;
+                              bits_bytes + slab->page_count * sizeof *slab->states;
     uint8_t *mapped = mmap(NULL, slab->bookkeeping_bytes, PROT_READ | PROT_WRITE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (mapped == MAP_FAILED)
@@ -91,8 +87,7 @@ static enum cairn_status map_slab(const struct cairn_allocator *allocator, struc
         mapped += pages_bytes + parts_bytes;
     }
     slab->dirty = (uint64_t *)(void *)mapped;
-    slab->own = (uint64_t *)(void *)(mapped + bits_bytes);
-    slab->states = (_Atomic uint8_t *)(mapped + 2 * bits_bytes);
+    slab->states = (_Atomic uint8_t *)(mapped + bits_bytes);
     give_free(slab, 0, slab->page_count);
     return slab->map->open == NULL ? CAIRN_OK : slab->map->open(slab, error);
 }
@@ -148,8 +143,6 @@ void slab_destroy(const struct cairn_allocator *allocator, struct code_slab *sla
     slab_unmap_alias(slab);
     if (slab->source != NULL)
         munmap(slab->source, slab->size);
-    if (slab->copy != NULL)
-        munmap(slab->copy, slab->size);
     owners_destroy(&slab->owners);
     if (slab->bookkeeping != NULL)
         munmap(slab->bookkeeping, slab->bookkeeping_bytes);
@@ -222,7 +215,7 @@ bool slab_has_spare(const struct code_slab *slab, enum page_use use)
     return use == PAGES_FOR_DATA || slab->map->add != NULL;
 }
 
-/* ---- Forked children ---- */
+/* ---- Runs of pages ---- */
 
 static bool is_data(uint8_t state)
 {
@@ -230,87 +223,19 @@ static bool is_data(uint8_t state)
            state == PAGE_LOST;
 }
 
-/* Finds the next run after `*run` that begins before page `end`. */
-static bool next_run_before(const struct code_slab *slab, size_t end, struct code_run *run)
+bool slab_next_run(const struct code_slab *slab, struct code_run *run)
 {
     const uint8_t *states = states_of(slab);
     size_t page = run->first_page + run->page_count;
-    while (page < end && is_data(states[page]))
+    while (page < slab->page_count && is_data(states[page]))
         page++;
-    if (page >= end)
+    if (page >= slab->page_count)
         return false;
     size_t first = page++;
-    while (page < end && states[page] == states[first])
+    while (page < slab->page_count && states[page] == states[first])
         page++;
     *run = (struct code_run){first, page - first, (enum page_state)states[first]};
     return true;
-}
-
-bool slab_next_run(const struct code_slab *slab, struct code_run *run)
-{
-    return next_run_before(slab, slab->page_count, run);
-}
-
-static bool is_own(const struct code_slab *slab, size_t page)
-{
-    size_t step = page / slab->step_pages;
-    return !slab->is_partly_own || (slab->own[step / 64] >> step % 64 & 1) != 0;
-}
-
-static bool is_all_own(const struct code_slab *slab, size_t first_page, size_t page_count)
-{
-    size_t page = first_page;
-    while (page < first_page + page_count && is_own(slab, page))
-        page++;
-    return page == first_page + page_count;
-}
-
-static enum cairn_status make_step_own(struct code_slab *slab, size_t step,
-                                       struct cairn_error *error)
-{
-    size_t end = (step + 1) * slab->step_pages;
-    struct code_run run = {.first_page = step * slab->step_pages};
-    enum cairn_status status = CAIRN_OK;
-    if (is_own(slab, run.first_page))
-        return CAIRN_OK;
-    if (end > slab->page_count)
-        end = slab->page_count;
-    while (status == CAIRN_OK && next_run_before(slab, end, &run))
-        status = slab->map->make_own(slab, &run, error);
-    if (status != CAIRN_OK)
-        return status;
-    slab->own[step / 64] |= UINT64_C(1) << step % 64;
-    slab->own_count++;
-    return CAIRN_OK;
-}
-
-void slab_set_partly_own(struct code_slab *slab, bool is_partly_own)
-{
-    slab->is_partly_own = is_partly_own;
-    slab->own_count = 0;
-    for (size_t step = 0; is_partly_own && step * slab->step_pages < slab->page_count; step += 64)
-        slab->own[step / 64] = 0;
-}
-
-enum cairn_status slab_make_own(struct code_slab *slab, size_t offset, size_t size,
-                                struct cairn_error *error)
-{
-    enum cairn_status status = CAIRN_OK;
-    if (!slab->is_partly_own)
-        return CAIRN_OK;
-    size_t step_bytes = slab->step_pages * slab->page_size;
-    size_t all = (slab->size - 1) / step_bytes + 1;
-    size_t first = offset / step_bytes;
-    size_t end = (offset + size - 1) / step_bytes + 1;
-    if (slab->own_count + (end - first) > OWN_STEPS_MAX) {
-        first = 0;
-        end = all;
-    }
-    for (size_t step = first; step < end && status == CAIRN_OK; step++)
-        status = make_step_own(slab, step, error);
-    if (status == CAIRN_OK && end - first == all)
-        slab->is_partly_own = false;
-    return status;
 }
 
 /* ---- Dirty pages ---- */
@@ -349,9 +274,9 @@ static void clean(struct code_slab *slab, size_t first_page, size_t page_count)
     size_t offset = first_page * slab->page_size;
     size_t size = page_count * slab->page_size;
     bool is_data = states_of(slab)[first_page] == PAGE_SPARE_DATA;
-    if (!is_data && is_all_own(slab, first_page, page_count))
+    if (!is_data)
         slab->map->discard(slab, offset, size);
-    else if (madvise(slab->base + offset, size, MADV_DONTNEED) != 0 && is_data)
+    else if (madvise(slab->base + offset, size, MADV_DONTNEED) != 0)
         memset(slab->base + offset, 0, size);
 }
 
@@ -495,14 +420,6 @@ static enum cairn_status add_pages(struct code_slab *slab, enum page_use use, si
     }
     if (use == PAGES_FOR_DATA)
         clear_data(slab, first_page, page_count);
-    enum cairn_status status = use == PAGES_FOR_DATA
-                                   ? CAIRN_OK
-                                   : slab_make_own(slab, first_page * slab->page_size,
-                                                   page_count * slab->page_size, error);
-    if (status != CAIRN_OK) {
-        units_give(available, (uint32_t)first_page, (uint32_t)page_count);
-        return status;
-    }
     note_code_end(slab, use, end);
     set_states(slab, first_page, page_count, in_use(use));
     return CAIRN_OK;
@@ -639,9 +556,6 @@ enum cairn_status slab_close(struct code_slab *slab, enum page_use use, size_t f
     enum cairn_status status = map_check_personality(error);
     if (status != CAIRN_OK)
         return status;
-    status = slab_make_own(slab, offset, size, error);
-    if (status != CAIRN_OK)
-        return status;
     if (use == PAGES_FOR_CODE || slab_has_spare(slab, use))
         status = slab->map->close_pages(slab, use, offset, size, error);
     else if (mprotect(slab->base + offset, size, PROT_READ) != 0)
@@ -702,6 +616,13 @@ static void give_missing(struct code_slab *slab, size_t page)
     for (size_t use = 0; use < PAGE_USE_COUNT; use++)
         if (!units_are_free(&slab->available[use], (uint32_t)page, 1))
             units_give(&slab->available[use], (uint32_t)page, 1);
+}
+
+void slab_drop_copy(struct code_slab *slab)
+{
+    if (slab->copy != NULL)
+        munmap(slab->copy, slab->size);
+    slab->copy = NULL;
 }
 
 enum cairn_status slab_forget_unfinished(struct code_slab *slab, struct cairn_error *error)

@@ -86,18 +86,9 @@ struct code_slab {
     size_t alias_lost_offset;
     size_t alias_lost_size;
 
-    /* Dual mapping. `copy` holds the pages of code and read-only data, at their offsets, in private
-     * memory; NULL except from the moment before a fork until the child has moved the pages into
-     * place. `is_detached` is true in a child whose code pages are private and have no second view.
-     * See code/fork.c. */
+    /* Dual mapping: a view of a forked child's memory, with copies of the pages of code and
+     * read-only data. NULL except during a fork (code/fork.c). */
     uint8_t *copy;
-    bool is_detached;
-
-    /* Dual mapping, in a forked child. Whether some pages are still as they were after the fork,
-     * without a written view. `own` is a bit map of the steps whose pages are in both views. */
-    bool is_partly_own;
-    uint64_t *own;
-    size_t own_count;
 };
 
 /* Reserves a slab and opens its map. Errors: SYSTEM, MEMORY. */
@@ -143,15 +134,6 @@ enum cairn_status slab_close(struct code_slab *slab, enum page_use use, size_t f
  * slab_clean. */
 void slab_release(struct code_slab *slab, enum page_use use, size_t first_page, size_t page_count);
 
-/* In a forked child, gives the pages of these bytes their place in both views, if they are pages of
- * code or read-only data and do not have it yet. If it fails, nothing that can be executed has
- * changed. */
-enum cairn_status slab_make_own(struct code_slab *slab, size_t offset, size_t size,
-                                struct cairn_error *error);
-
-/* Notes that no page has its place in both views, or that all have. */
-void slab_set_partly_own(struct code_slab *slab, bool is_partly_own);
-
 /* Releases the memory of all spare pages. */
 void slab_clean(struct code_slab *slab);
 
@@ -163,6 +145,9 @@ struct code_run {
 };
 /* Finds the next run after `*run`, which is zero at first; false after the last. */
 bool slab_next_run(const struct code_slab *slab, struct code_run *run);
+
+/* Unmaps the copy for a forked child, if there is one. */
+void slab_drop_copy(struct code_slab *slab);
 
 /* Cleans up in a forked child if another thread of the parent was taking or releasing pages during
  * the fork: unmaps what that thread had mapped on pages whose state is PAGE_FREE, and makes them

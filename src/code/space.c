@@ -303,18 +303,13 @@ void code_space_destroy(struct code_space *space)
 
 enum cairn_status space_enter(struct code_space *space, struct cairn_error *error)
 {
-    enum cairn_status status = code_space_enter(space, error);
+    enum cairn_status status = code_space_check_own(space, error);
     if (status == CAIRN_OK)
         pthread_mutex_lock(&space->lock);
     return status;
 }
 
-void space_leave(struct code_space *space)
-{
-    if (code_space_stage(space) == CODE_SPACE_PARTLY_OWN)
-        space_note_own(space);
-    pthread_mutex_unlock(&space->lock);
-}
+void space_leave(struct code_space *space) { pthread_mutex_unlock(&space->lock); }
 
 /* ---- The barrier: each core that runs a thread of this process serialises ---- */
 
@@ -407,7 +402,6 @@ void code_space_statistics(struct code_space *space, struct cairn_runtime_statis
 {
     statistics->slab_size_bytes = space->slab_size;
     size_t counts[PAGE_STATE_COUNT] = {0};
-    code_space_renew_locks(space);
     pthread_mutex_lock(&space->lock);
     statistics->slab_count = space->slab_count;
     for (const struct code_slab *slab = space->slabs; slab != NULL; slab = slab->next) {

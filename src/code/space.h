@@ -28,10 +28,9 @@
  * Threads. Threads may use different blocks at the same time, but only one thread may use a block.
  * The functions take the space's lock where they need it.
  *
- * Fork. A forked child has its own copy of the code from the start; its first change adds a second
- * view (code/fork.c). The parent's other threads do not exist in the child. If one of them was
- * filling a block at the moment of the fork, the block is lost in the child, and its pages stay in
- * use. Everything else is complete.
+ * Fork. A forked child has its own copy of the code from the start (code/fork.c). The parent's
+ * other threads do not exist in the child. If one of them was filling a block at the moment of the
+ * fork, the block is lost in the child, and its pages stay in use. Everything else is complete.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -109,8 +108,7 @@ void code_block_inspect(struct inspect_field *fields);
 enum code_space_stage {
     CODE_SPACE_INHERITED = 0, /* forked without handlers: locks and code are the parent's */
     CODE_SPACE_OWN = 1,       /* not forked, or everything belongs to this process */
-    CODE_SPACE_RENEWED = 2,   /* forked: the locks are new; code can be executed, but not changed */
-    CODE_SPACE_PARTLY_OWN = 3 /* forked: parts of the code can be changed, others only executed */
+    CODE_SPACE_RENEWED = 2    /* forked: the locks are new, but code is shared with the parent */
 };
 
 /* Functions of the space's client that are called when the process forks. All except `write_words`
@@ -126,8 +124,8 @@ struct code_fork_client {
     /* Makes sure that private memory holds the current value of every live word. Called with all
      * locks held. */
     void (*note_words)(void *user);
-    /* Writes these words with code_block_write_copy. Called in the child; takes the locks that it
-     * needs. */
+    /* Writes these words with code_block_write_copy. Called in the child, with all locks held or
+     * while it has one thread. */
     void (*write_words)(void *user);
 };
 
@@ -135,26 +133,20 @@ struct code_fork_client {
 void code_space_set_fork_client(struct code_space *space, const struct code_fork_client *client,
                                 void *user);
 
-/* Makes all locks anew, the client's too, in a child in which no fork handler did so. Called by
- * every entry point that takes a lock. */
-void code_space_renew_locks(struct code_space *space);
-
-/* Makes all locks anew and prepares a forked child's second view, at the same addresses. Does
- * nothing in a process that has not forked. Called by every entry point that changes code or
- * allocates memory, with no lock of the space or its client held. Parts of the code get their
- * second view when they are first changed (code_block_make_own). On SYSTEM, everything works as
- * before the call, and the call may be repeated. */
-enum cairn_status code_space_enter(struct code_space *space, struct cairn_error *error);
-
-/* The same, and gives all code its second view. */
+/* Makes all locks anew and the code the child's own, in a child in which no fork handler could do
+ * that. Does nothing in other processes. Called with no lock of the space or its client held. On
+ * SYSTEM, the child executes the same code as before, and the call may be repeated. */
 enum cairn_status code_space_after_fork(struct code_space *space, struct cairn_error *error);
 
 /* Returns the stage. Takes one load if the kernel has MADV_WIPEONFORK (Linux 4.14), a call of
  * getpid otherwise. Async-signal-safe. */
 static inline enum code_space_stage code_space_stage(const struct code_space *space);
-/* Whether all code can be changed. If not, code_space_enter and then code_block_make_own must be
- * called first. */
+/* Whether code can be changed. If not, this is a child that shares it with its parent, and
+ * code_space_after_fork must be called first. */
 static inline bool code_space_is_own(const struct code_space *space);
+/* Returns SYSTEM if code cannot be changed. */
+static inline enum cairn_status code_space_check_own(const struct code_space *space,
+                                                     struct cairn_error *error);
 
 /* Makes every other core execute a core-serialising event between the call and the return. Errors:
  * UNSUPPORTED if the kernel has no membarrier with SYNC_CORE, in every mode; SYSTEM.
@@ -205,6 +197,7 @@ enum { CODE_OWNER_MARKS = CODE_OWNER_STUB | CODE_OWNER_RETIRED };
 
 uintptr_t code_space_owner_beyond_first_slab(const struct code_space *space, uint64_t pc);
 enum code_space_stage code_space_stage_by_process(const struct code_space *space);
+enum cairn_status code_space_refuse(struct cairn_error *error);
 
 /* Returns the owner with its mark. */
 static inline uintptr_t code_space_marked_owner(const struct code_space *space, uint64_t pc)
@@ -253,6 +246,12 @@ static inline bool code_space_is_own(const struct code_space *space)
     return code_space_stage(space) == CODE_SPACE_OWN;
 }
 
+static inline enum cairn_status code_space_check_own(const struct code_space *space,
+                                                     struct cairn_error *error)
+{
+    return code_space_is_own(space) ? CAIRN_OK : code_space_refuse(error);
+}
+
 /* ---- Blocks: the memory of one module ---- */
 
 /* Creates a block, together with `user_bytes` bytes of memory for the caller, which are filled with
@@ -283,17 +282,10 @@ struct code_place {
 
 /* The same for a section whose size will not change. In dual mapping it takes no page of its own,
  * and only data can be written at its address. The contents of code and read-only data are
- * unspecified at first. A forked child must call code_block_make_all_own before it writes to what
- * its parent has reserved. */
+ * unspecified at first. */
 enum cairn_status code_block_reserve(struct code_block *block, enum page_use use, size_t size,
                                      size_t alignment, struct code_place *place,
                                      struct cairn_error *error);
-
-/* In a forked child: gives code of the block, or everything that it has reserved, its second view.
- * Errors: SYSTEM; nothing that can be executed has changed. */
-enum cairn_status code_block_make_own(struct code_block *block, uint64_t address, size_t size,
-                                      struct cairn_error *error);
-enum cairn_status code_block_make_all_own(struct code_block *block, struct cairn_error *error);
 
 /* Returns where the byte that will be used at `address` is written before protection. */
 uint8_t *code_block_load_address(const struct code_block *block, uint64_t address);
@@ -417,8 +409,7 @@ void code_stub_retire(struct code_stub *stub);
 
 /* Returns the writable address of code that is executed at `address`. NULL if the code is not in
  * dual mapping, or if `address` is not in the block's code. The result stays the same for the life
- * of the block, in a forked child too, but a child must not read or write through it before
- * code_block_make_own. */
+ * of the block, in a forked child too. */
 void *code_block_writable_alias(const struct code_block *block, uint64_t address);
 
 /* Writes any bytes of the block's code, and maintains the caches. It has no barrier. In dual

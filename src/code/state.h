@@ -53,8 +53,6 @@ struct code_space {
     struct code_space *next_space;
     const struct code_fork_client *fork_client; /* NULL: no client */
     void *fork_user;
-    /* Lock for making a forked child's code its own. Taken before the client's locks and `lock`. */
-    pthread_mutex_t after_fork_lock;
 
     struct grace grace;
     struct code_watchers watchers;
@@ -68,13 +66,10 @@ struct code_space {
     size_t stub_bytes;
 };
 
-/* Takes the lock to change the data that it protects, after making a forked child's code its own.
- * On SYSTEM, the lock is not taken. */
+/* Takes the lock to change the data that it protects. On SYSTEM (code_space_check_own), it is not
+ * taken. */
 enum cairn_status space_enter(struct code_space *space, struct cairn_error *error);
 void space_leave(struct code_space *space);
-
-/* Notes in a forked child that all code is its own, if it is. Called with the lock held. */
-void space_note_own(struct code_space *space);
 
 /* Chooses a slab for a block that is about to allocate `page_count` pages. Called with the lock
  * held. */

@@ -232,7 +232,7 @@ void code_stub_free(struct code_stub *stub)
         return;
     struct code_space *space = stub->space;
     code_watchers_code_removed(&space->watchers, stub->address);
-    /* A forked child that could not get its own pages leaves them unchanged. */
+    /* A forked child that shares its code with its parent leaves it unchanged. */
     if (space_enter(space, NULL) == CAIRN_OK) {
         struct code_slab *slab = slab_of(stub);
         bool has_owner = code_space_find_stub_owner(space, stub->address) != NULL;
@@ -257,6 +257,5 @@ void code_stub_retire(struct code_stub *stub)
 {
     if (stub == NULL || atomic_exchange_explicit(&stub->is_retired, true, memory_order_relaxed))
         return;
-    code_space_renew_locks(stub->space);
     grace_retire(&stub->space->grace, &stub->retired, free_retired);
 }

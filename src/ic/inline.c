@@ -52,8 +52,7 @@ void ic_inline_restore(cairn_site *site)
 
 /* ---- The branch of a miss ---- */
 
-/* Encodes it in a copy of the bytes, and makes the code there a forked child's own, so that setting
- * it cannot fail with a dual mapping. */
+/* Encodes it in a copy of the bytes, so that setting it cannot fail with a dual mapping. */
 static enum cairn_status encode_miss(struct ic_change *change, struct cairn_error *error)
 {
     const cairn_ic *ic = change->ic;
@@ -66,9 +65,7 @@ static enum cairn_status encode_miss(struct ic_change *change, struct cairn_erro
         return error_set(error, CAIRN_ERROR_RANGE, site->address,
                          "the code of an inline cache is out of reach of site %llu at 0x%llx",
                          (unsigned long long)site_id(site), (unsigned long long)site->address);
-    if (code_space_is_own(sites->space))
-        return CAIRN_OK;
-    return code_block_make_own(sites->block, inline_address(site), inline_size(site), error);
+    return CAIRN_OK;
 }
 
 /* Stores the word that contains it. */

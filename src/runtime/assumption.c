@@ -183,11 +183,8 @@ enum cairn_status cairn_assumption_add(cairn_assumption *assumption, cairn_site 
         return error_set(error, CAIRN_ERROR_ARGUMENT, site->address,
                          "site %llu at 0x%llx belongs to another runtime than the assumption",
                          (unsigned long long)site_id(site), (unsigned long long)site->address);
-    enum cairn_status status = runtime_enter(runtime, error);
-    if (status != CAIRN_OK)
-        return status;
     bool is_taken = runtime_lock_sites(runtime);
-    status = check_site(site, error);
+    enum cairn_status status = check_site(site, error);
     if (status == CAIRN_OK)
         status = assumption->is_broken ? leave_at_once(site, target, strength, error)
                                        : link_registration(assumption, site, target, error);
@@ -248,11 +245,8 @@ enum cairn_status cairn_assumption_break(cairn_assumption *assumption, enum cair
     if (assumption == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no assumption to break");
     cairn_runtime *runtime = assumption->runtime;
-    enum cairn_status status = runtime_enter(runtime, error);
-    if (status != CAIRN_OK)
-        return status;
     bool is_taken = runtime_lock_sites(runtime);
-    status = break_locked(assumption, strength, error);
+    enum cairn_status status = break_locked(assumption, strength, error);
     runtime_unlock_sites(runtime, is_taken);
     return status;
 }

@@ -58,13 +58,7 @@ static void each_table(const cairn_runtime *runtime, void (*visit)(struct site_t
 
 static void note_words(void *user) { each_table(user, site_table_note_words); }
 
-static void write_words(void *user)
-{
-    cairn_runtime *runtime = user;
-    runtime_lock(runtime);
-    each_table(runtime, site_table_write_words);
-    runtime_unlock(runtime);
-}
+static void write_words(void *user) { each_table(user, site_table_write_words); }
 
 void runtime_watch_forks(cairn_runtime *runtime)
 {
@@ -83,11 +77,7 @@ void runtime_ignore_forks(cairn_runtime *runtime)
     code_space_set_fork_client(runtime->space, NULL, NULL);
 }
 
-void runtime_lock(cairn_runtime *runtime)
-{
-    code_space_renew_locks(runtime->space);
-    pthread_mutex_lock(&runtime->lock);
-}
+void runtime_lock(cairn_runtime *runtime) { pthread_mutex_lock(&runtime->lock); }
 
 void runtime_unlock(cairn_runtime *runtime) { pthread_mutex_unlock(&runtime->lock); }
 
@@ -103,11 +93,6 @@ void runtime_unlock_sites(cairn_runtime *runtime, bool is_taken)
     runtime_unlock(runtime);
     if (is_taken)
         cache_set_leave(&runtime->ics);
-}
-
-enum cairn_status runtime_enter(cairn_runtime *runtime, struct cairn_error *error)
-{
-    return code_space_enter(runtime->space, error);
 }
 
 enum cairn_status cairn_runtime_after_fork(cairn_runtime *runtime, struct cairn_error *error)

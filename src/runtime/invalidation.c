@@ -258,13 +258,8 @@ static enum cairn_status change_sites(cairn_invalidation *invalidation,
                                       enum cairn_strength strength, struct cairn_error *error)
 {
     cairn_runtime *runtime = invalidation->runtime;
-    enum cairn_status status = runtime_enter(runtime, error);
-    if (status != CAIRN_OK) {
-        invalidation->count = 0;
-        return status;
-    }
     bool is_taken = runtime_lock_sites(runtime);
-    status = invalidation_plan(invalidation, options, strength, error);
+    enum cairn_status status = invalidation_plan(invalidation, options, strength, error);
     if (status == CAIRN_OK)
         status = invalidation_commit(invalidation, options, strength, error);
     runtime_unlock_sites(runtime, is_taken);
@@ -335,11 +330,8 @@ enum cairn_status cairn_invalidation_undo(cairn_invalidation *invalidation,
     if (invalidation == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no invalidation to undo");
     cairn_runtime *runtime = invalidation->runtime;
-    enum cairn_status status = runtime_enter(runtime, error);
-    if (status != CAIRN_OK)
-        return status;
     bool is_taken = runtime_lock_sites(runtime);
-    status = undo_locked(invalidation, strength, error);
+    enum cairn_status status = undo_locked(invalidation, strength, error);
     runtime_unlock_sites(runtime, is_taken);
     return status;
 }

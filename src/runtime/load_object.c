@@ -266,9 +266,8 @@ enum cairn_status cairn_loader_add_object(cairn_loader *loader, const void *byte
         return error_set(error, CAIRN_ERROR_STATE, 0,
                          "an object is added to a loader in which an allocation or an object has "
                          "failed");
-    enum cairn_status status = runtime_enter(loader_runtime(loader), error);
-    if (status == CAIRN_OK)
-        status = add_object(loader, bytes, size, options == NULL ? &none : options, error);
+    enum cairn_status status =
+        add_object(loader, bytes, size, options == NULL ? &none : options, error);
     if (status != CAIRN_OK)
         loader_set_incomplete(loader);
     return status;

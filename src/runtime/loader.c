@@ -69,9 +69,6 @@ enum cairn_status cairn_loader_create(cairn_runtime *runtime, const char *name,
     if (runtime == NULL || loader == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_loader_create: `%s` is NULL",
                          runtime == NULL ? "runtime" : "loader");
-    enum cairn_status status = runtime_enter(runtime, error);
-    if (status != CAIRN_OK)
-        return status;
     if (name == NULL)
         name = "";
     const struct cairn_allocator *allocator = &runtime->allocator;
@@ -80,8 +77,8 @@ enum cairn_status cairn_loader_create(cairn_runtime *runtime, const char *name,
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a loader");
     created->runtime = runtime;
     cairn_runtime_retain(runtime);
-    status = code_block_create(runtime->space, offsetof(cairn_module, name) + strlen(name) + 1,
-                               &created->block, error);
+    enum cairn_status status = code_block_create(
+        runtime->space, offsetof(cairn_module, name) + strlen(name) + 1, &created->block, error);
     if (status != CAIRN_OK) {
         cairn_loader_destroy(created);
         return status;
@@ -633,9 +630,8 @@ enum cairn_status cairn_loader_finish(cairn_loader *loader, cairn_module **modul
         return error_set(error, CAIRN_ERROR_STATE, 0,
                          "'%s' is not complete: an allocation or an object has failed",
                          loader->name);
-    enum cairn_status status = runtime_enter(loader->runtime, error);
-    if (status == CAIRN_OK)
-        status = code_block_make_all_own(loader->block, error);
+    /* What the loader reserved before a fork is in memory of the parent. */
+    enum cairn_status status = code_space_check_own(loader->runtime->space, error);
     if (status == CAIRN_OK)
         status = loader_link_objects(loader, error);
     if (status != CAIRN_OK)

@@ -205,11 +205,8 @@ enum cairn_status cairn_module_publish(cairn_module *module, struct cairn_error 
 {
     if (module == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no module to publish");
-    enum cairn_status status = runtime_enter(module->runtime, error);
-    if (status != CAIRN_OK)
-        return status;
     struct id_entry *ids;
-    status = create_ids(module, &ids, error);
+    enum cairn_status status = create_ids(module, &ids, error);
     if (status != CAIRN_OK)
         return status;
     runtime_lock(module->runtime);
@@ -218,15 +215,6 @@ enum cairn_status cairn_module_publish(cairn_module *module, struct cairn_error 
     if (status != CAIRN_OK)
         free_ids(module, ids);
     return status;
-}
-
-/* Takes the runtime's lock. If a forked child cannot have its own pages, this still works: what is
- * done then needs only the locks, and frees nothing. */
-static void enter_and_lock(cairn_module *module)
-{
-    enum cairn_status entered = runtime_enter(module->runtime, NULL);
-    (void)entered;
-    runtime_lock(module->runtime);
 }
 
 /* Frees a module whose grace period has ended, unless there are references to it. */
@@ -270,7 +258,7 @@ void cairn_module_retire(cairn_module *module)
 {
     if (module == NULL)
         return;
-    enter_and_lock(module);
+    runtime_lock(module->runtime);
     retire_locked(module);
     runtime_unlock(module->runtime);
 }
@@ -287,7 +275,7 @@ enum cairn_status module_use(cairn_module *module, struct cairn_error *error)
 
 void cairn_module_retain(cairn_module *module)
 {
-    enter_and_lock(module);
+    runtime_lock(module->runtime);
     module->shares++;
     runtime_unlock(module->runtime);
 }
@@ -296,7 +284,7 @@ void module_unuse(cairn_module *module, bool retires)
 {
     if (module == NULL)
         return;
-    enter_and_lock(module);
+    runtime_lock(module->runtime);
     module->retires_unused |= retires;
     assert(module->shares > 0);
     module->shares--;
@@ -319,7 +307,7 @@ enum cairn_status cairn_module_run_constructors(cairn_module *module, struct cai
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
                          "there is no module whose constructors can be run");
     struct attachments *attachments = module_attachments(module);
-    enter_and_lock(module);
+    runtime_lock(module->runtime);
     bool is_retired = module->state == MODULE_RETIRED;
     bool runs = !is_retired && attachments != NULL && attachments->state == CONSTRUCTORS_NOT_RUN;
     if (runs) {
@@ -340,7 +328,7 @@ void cairn_module_run_destructors(cairn_module *module)
     if (module == NULL)
         return;
     struct attachments *attachments = module_attachments(module);
-    enter_and_lock(module);
+    runtime_lock(module->runtime);
     bool runs = attachments != NULL && attachments->state == CONSTRUCTORS_RUN;
     if (runs)
         attachments->state = DESTRUCTORS_RUN;

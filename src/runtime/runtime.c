@@ -155,7 +155,6 @@ void cairn_runtime_statistics(cairn_runtime *runtime, struct cairn_runtime_stati
 
 uint64_t cairn_runtime_grace_start(cairn_runtime *runtime)
 {
-    code_space_renew_locks(runtime->space);
     uint64_t token = grace_start(code_space_grace(runtime->space));
     event_grace(code_space_sink(runtime->space), false, token, 0);
     return token;
@@ -163,8 +162,8 @@ uint64_t cairn_runtime_grace_start(cairn_runtime *runtime)
 
 size_t cairn_runtime_grace_end(cairn_runtime *runtime, uint64_t token)
 {
-    /* A forked child that cannot have its own code keeps what was retired. */
-    if (runtime_enter(runtime, NULL) != CAIRN_OK)
+    /* A forked child that shares its code with its parent keeps what was retired. */
+    if (!code_space_is_own(runtime->space))
         return 0;
     /* A visitor of inline caches is using them, and a module cannot be freed without its caches. */
     if (cache_set_enter(&runtime->ics, NULL) != CAIRN_OK)

@@ -79,8 +79,7 @@ static inline cairn_module *runtime_find_frame_module(const cairn_runtime *runti
     return runtime_module_of(code_space_find_frame_owner(runtime->space, pc));
 }
 
-/* Take and release the lock. In a forked child whose locks are still copies of its parent's,
- * runtime_lock first makes them anew. */
+/* Take and release the lock. */
 void runtime_lock(cairn_runtime *runtime);
 void runtime_unlock(cairn_runtime *runtime);
 
@@ -97,9 +96,5 @@ void runtime_note_level(cairn_runtime *runtime, uint32_t level);
 /* Children that are forked between these two calls get a copy of the runtime. */
 void runtime_watch_forks(cairn_runtime *runtime);
 void runtime_ignore_forks(cairn_runtime *runtime);
-
-/* Gives a forked child its own code memory and locks; does nothing in other processes. Must be
- * called before code is loaded, retired or changed, with no lock held. Errors: SYSTEM. */
-CAIRN_MUST_CHECK enum cairn_status runtime_enter(cairn_runtime *runtime, struct cairn_error *error);
 
 #endif

@@ -28,17 +28,12 @@ void cache_set_init(struct cache_set *set, const struct cairn_allocator *allocat
 
 void cache_set_destroy(struct cache_set *set) { pthread_mutex_destroy(&set->lock); }
 
-bool cache_set_lock(struct cache_set *set)
-{
-    code_space_renew_locks(set->space);
-    return pthread_mutex_lock(&set->lock) != EDEADLK;
-}
+bool cache_set_lock(struct cache_set *set) { return pthread_mutex_lock(&set->lock) != EDEADLK; }
 
 enum cairn_status cache_set_enter(struct cache_set *set, struct cairn_error *error)
 {
-    enum cairn_status status = code_space_enter(set->space, error);
-    if (status != CAIRN_OK || pthread_mutex_lock(&set->lock) != EDEADLK)
-        return status;
+    if (cache_set_lock(set))
+        return CAIRN_OK;
     return error_set(
         error, CAIRN_ERROR_STATE, 0,
         "a visitor of inline caches, or a signal handler that has interrupted a change "

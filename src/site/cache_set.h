@@ -49,9 +49,8 @@ void cache_set_renew_lock(struct cache_set *set);
  * function with another lock held, such as cairn_runtime_quiesce, may wait for that lock
  * forever. */
 bool cache_set_lock(struct cache_set *set);
-/* Takes the lock to change what it protects. In a forked child, first makes all code the child's
- * own. Errors: SYSTEM; STATE if the thread has the lock already. On an error the lock is not
- * taken. */
+/* Takes the lock to change what it protects. Errors: STATE if the thread has the lock already. On
+ * an error the lock is not taken. */
 enum cairn_status cache_set_enter(struct cache_set *set, struct cairn_error *error);
 void cache_set_leave(struct cache_set *set);
 

@@ -1,8 +1,9 @@
 /*
  * Patch words in forked children.
  *
- * A word is in memory that parent and child share, so a child would read there what its parent
- * stores. Therefore each change of a live site also notes the instruction in the site itself
+ * A word is in memory that the kernel does not copy. The child's copy of it was made before the
+ * fork, and may be older or newer than the moment of the fork. Therefore each change of a live site
+ * also notes the instruction in the site itself
  * (`noted_bits`), which is in private memory. It does so after the store of the word and before it
  * releases the veneer.
  *

@@ -26,9 +26,7 @@ enum cairn_status plan_check_module(const struct site_table *sites, enum cairn_s
     enum cairn_status status = CAIRN_OK;
     if (strength != CAIRN_RELAXED)
         status = plan_check_strength(sites->space, strength, error);
-    if (status == CAIRN_OK && !code_space_is_own(sites->space))
-        status = code_space_enter(sites->space, error);
-    return status;
+    return status == CAIRN_OK ? code_space_check_own(sites->space, error) : status;
 }
 
 enum cairn_status plan_refuse(const cairn_site *site, enum site_form form,
@@ -140,14 +138,8 @@ static enum cairn_status encode_target(struct change *change, struct cairn_error
 enum cairn_status plan_change(struct change *change, struct cairn_error *error)
 {
     cairn_site *site = change->site;
-    const struct site_table *sites = site->table;
     enum cairn_status status = CAIRN_OK;
     change->veneer = NULL;
-    if (!code_space_is_own(sites->space))
-        status =
-            code_block_make_own(sites->block, word_address(site), sites->arch->word_bytes, error);
-    if (status != CAIRN_OK)
-        return status;
     if (change->original) {
         change->bits = site->initial.bits;
         return CAIRN_OK;

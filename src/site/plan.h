@@ -64,7 +64,7 @@ struct change plan_restore(cairn_site *site);
 enum cairn_status plan_check_strength(const struct code_space *space, enum cairn_strength strength,
                                       struct cairn_error *error);
 
-/* Does the same, and in a forked child makes the code space the child's own. SYSTEM. */
+/* Does the same, and checks that the code can be changed (code_space_check_own). SYSTEM. */
 enum cairn_status plan_check_module(const struct site_table *sites, enum cairn_strength strength,
                                     struct cairn_error *error);
 

@@ -33,8 +33,8 @@ static inline uint64_t word_instruction_bits(const cairn_site *site, uint64_t wo
     return (word & word_instruction_mask(site)) >> site->word_shift;
 }
 
-/* Reads the word that is executed at this moment. It is read where it is executed: in a forked
- * child, only the parts of the code that were changed have a written view. */
+/* Reads the word that is executed at this moment. It is read where it is executed, because a key
+ * may close the written view (code/write_key.h). */
 static inline uint64_t word_read(const cairn_site *site)
 {
     const void *word = (const void *)(uintptr_t)word_address(site);
