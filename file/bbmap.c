@@ -94,6 +94,7 @@ static inline bool read_u32(struct reader *reader, const char *what, uint32_t *v
 {
     const uint8_t *begin = reader->at;
     uint64_t number;
+    *value = 0; /* gcc -O1 does not see that `fail` returns false */
     if (!read_number(reader, what, &number))
         return false;
     if (__builtin_expect(number > UINT32_MAX, 0))
