@@ -46,9 +46,9 @@ like frames($after), qr/^handle_exit handle \S+ inner outer main$/, 'a backtrace
 # Returns why breakpoints of the processor cannot be used, or undef. Some virtual machines accept them, and they never
 # stop a program.
 sub why_no_hardware_breakpoints {
-    my $text = debug(['free'], 'starti', 'hbreak main', 'continue');
+    my $text = debug(['free'], 'unset environment LD_PRELOAD', 'starti', 'hbreak main', 'continue');
     return $text =~ /^Breakpoint 1(?:\.\d+)?, .*main/m ? undef
-        : $text =~ /exited normally/ ? 'breakpoints of the processor do not stop programs on this machine'
+        : $text =~ /exited (?:normally|with code)/ ? 'breakpoints of the processor do not stop programs on this machine'
         :                              'this machine has no breakpoints of the processor';
 }
 
