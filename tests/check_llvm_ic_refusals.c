@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "tests/runtime_support.h"
+#include "tests/slab_limit.h"
 
 #include "tests/ic_fixture.h"
 

@@ -12,6 +12,7 @@
 #include "runtime/runtime.h"
 #include "runtime_support.h"
 #include "site/veneers.h"
+#include "slab_limit.h"
 #include "tests/machine.h"
 
 #include <string.h>

@@ -7,6 +7,7 @@
 #include "allocator_support.h"
 #include "mode_support.h"
 #include "runtime_support.h"
+#include "slab_limit.h"
 #include "stackmap_support.h"
 
 #include <cairn/cairn.h>

@@ -6,16 +6,7 @@
 #ifndef TESTS_RUNTIME_SUPPORT_H
 #define TESTS_RUNTIME_SUPPORT_H
 
-#include "code/state.h"
-#include "runtime/runtime.h"
-
 #include <cairn/runtime.h>
-
-/* Limits the memory for code, so that it can be used up. */
-static inline void support_limit_slabs(cairn_runtime *runtime, uint32_t limit)
-{
-    runtime->space->slab_limit = limit;
-}
 
 static inline struct cairn_runtime_statistics support_runtime_statistics(cairn_runtime *runtime)
 {
