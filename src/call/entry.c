@@ -222,7 +222,7 @@ static bool has_no_sites(enum cairn_status status)
 }
 
 /* Installs the version and makes the chosen sites of the old one call its exit; `leaving` is NULL
- * if there are none. Everything that can fail comes before the store of the slot. If another
+ * if no site was chosen. Everything that can fail comes before the store of the slot. If another
  * version was installed meanwhile, only sets `*old` to that. */
 static enum cairn_status exchange(cairn_entry *entry, struct installed *new, struct installed *old,
                                   cairn_invalidation *leaving,

@@ -31,7 +31,7 @@ struct llvm_functions {
                                      void **bytes, size_t *size);
 };
 
-/* Opens the module at the first call. Returns NULL if there is none: UNSUPPORTED. The module stays
+/* Opens the module at the first call. Returns NULL if that fails: UNSUPPORTED. The module stays
  * open. */
 const struct llvm_functions *find_llvm(struct cairn_error *error);
 
