@@ -55,7 +55,7 @@ static size_t value_bytes_of(const cairn_table *table)
     struct cairn_record record = {.table = table};
     for (; record.index < cairn_table_record_count(table); record.index++) {
         count += cairn_record_location_count(record);
-        for (uint32_t i = 0; cairn_record_liveout(record, i, &liveout); i++)
+        for (uint32_t i = 0; record_liveout(record, i, &liveout); i++)
             count++;
     }
     return count * VALUE_BYTES;

@@ -113,9 +113,9 @@ static void compare_values(struct cairn_record record, size_t noted)
         require(location.dwarf == other.dwarf && location.constant == other.constant);
     }
     struct cairn_liveout liveout;
-    require(!cairn_record_liveout(record, expected->liveout_count, &liveout));
+    require(!record_liveout(record, expected->liveout_count, &liveout));
     for (uint16_t i = 0; i < expected->liveout_count; i++) {
-        require(cairn_record_liveout(record, i, &liveout));
+        require(record_liveout(record, i, &liveout));
         struct cairn_liveout other = cairn_stackmap_liveout(map, expected, i);
         require(liveout.dwarf == other.dwarf && liveout.size == other.size);
     }

@@ -293,7 +293,7 @@ START_TEST(records_have_no_live_outs)
     LLVMExecutionEngineRef engine = create_llvm_engine(parse_site("f", 7), manager);
     ck_assert_uint_ne(LLVMGetFunctionAddress(engine, "f"), 0);
     ck_assert_uint_eq(cairn_runtime_find_id(runtime, 7, &record, 1), 1);
-    ck_assert(!cairn_record_liveout(record, 0, &liveout));
+    ck_assert(!record_liveout(record, 0, &liveout));
     LLVMDisposeExecutionEngine(engine);
 }
 END_TEST

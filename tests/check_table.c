@@ -153,9 +153,9 @@ static void expect_record(struct cairn_record record, const struct model_record 
     for (uint32_t i = 0; i < expected->location_count; i++)
         expect_location(cairn_record_location(record, i), &expected->locations[i]);
     struct cairn_liveout liveout;
-    ck_assert(!cairn_record_liveout(record, expected->liveout_count, &liveout));
+    ck_assert(!record_liveout(record, expected->liveout_count, &liveout));
     for (uint32_t i = 0; i < expected->liveout_count; i++) {
-        ck_assert(cairn_record_liveout(record, i, &liveout));
+        ck_assert(record_liveout(record, i, &liveout));
         ck_assert_uint_eq(liveout.dwarf, expected->liveouts[i].dwarf);
         ck_assert_uint_eq(liveout.size, expected->liveouts[i].size);
     }
@@ -797,10 +797,10 @@ static void expect_seen_values(struct cairn_record record, const struct seen *se
         expect(found.kind == CAIRN_LOCATION_CONSTANT_INDEX || found.offset == wanted.offset);
     }
     struct cairn_liveout found_liveout;
-    expect(!cairn_record_liveout(record, seen->record.liveout_count, &found_liveout));
+    expect(!record_liveout(record, seen->record.liveout_count, &found_liveout));
     for (uint32_t i = 0; i < seen->record.liveout_count; i++) {
         struct cairn_liveout wanted = cairn_stackmap_liveout(&seen->map, &seen->record, i);
-        expect(cairn_record_liveout(record, i, &found_liveout));
+        expect(record_liveout(record, i, &found_liveout));
         expect(found_liveout.dwarf == wanted.dwarf);
         expect(found_liveout.size == wanted.size);
     }

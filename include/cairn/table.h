@@ -128,11 +128,6 @@ CAIRN_API uint32_t cairn_record_location_count(struct cairn_record record);
 /** Returns location number `index`, which must be less than cairn_record_location_count. */
 CAIRN_API struct cairn_location cairn_record_location(struct cairn_record record, uint32_t index);
 
-/** Sets `*liveout` to live-out number `index`, a register that is live after the call; false if
- *  there are no more. */
-CAIRN_API bool cairn_record_liveout(struct cairn_record record, uint32_t index,
-                                    struct cairn_liveout *liveout);
-
 #ifdef __cplusplus
 }
 #endif

@@ -371,7 +371,7 @@ struct cairn_location cairn_record_location(struct cairn_record record, uint32_t
     return record_values_location(&values, index);
 }
 
-bool cairn_record_liveout(struct cairn_record record, uint32_t index, struct cairn_liveout *liveout)
+bool record_liveout(struct cairn_record record, uint32_t index, struct cairn_liveout *liveout)
 {
     struct record_values values = record_values_of(record);
     if (index >= values.liveout_count)

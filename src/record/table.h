@@ -27,6 +27,20 @@ bool table_function_at(const cairn_table *table, uint32_t index, struct cairn_fu
 void table_set_owner(cairn_table *table, void *owner);
 void *table_owner(const cairn_table *table);
 
+/* Returns the function of the record as the section has it. If several functions have the same
+ * address, the stack size is that of the record's own function. */
+struct cairn_function record_function(struct cairn_record record);
+
+/* Sets `*liveout` to live-out number `index`, a register that is live after the call; false if
+ * there are no more. */
+bool record_liveout(struct cairn_record record, uint32_t index, struct cairn_liveout *liveout);
+
+/* Finds all records with an ID, in order of address. Writes up to `capacity` of them to `records`,
+ * which may be NULL if `capacity` is 0. Returns the number of all such records, which may be
+ * greater than `capacity`. */
+size_t table_find_id(const cairn_table *table, uint64_t id, struct cairn_record *records,
+                     size_t capacity);
+
 /* Calls `visit` for each record with the ID, until it returns false. Returns whether it never did.
  * Lock-free and async-signal-safe. */
 typedef bool table_id_visitor(struct cairn_record record, void *user);

@@ -8,6 +8,9 @@
 #include "tools/print/record.h"
 #include "tools/read/blocks.h"
 
+#include "format/sanmd.h"
+#include "record/table.h"
+
 /* How many locations and live-outs the records of an answer may still have. */
 struct values_left {
     uint32_t locations;
@@ -90,12 +93,11 @@ static void write_record(struct output *output, const struct answer *answer, con
     }
     if (locations < location_count)
         output_format(output, "    and %u more locations\n", location_count - locations);
-    for (; liveouts < left->liveouts && cairn_record_liveout(record, liveouts, &liveout);
-         liveouts++) {
+    for (; liveouts < left->liveouts && record_liveout(record, liveouts, &liveout); liveouts++) {
         output_text(output, liveouts == 0 ? "    " : "");
         write_liveout(output, architecture, liveouts, liveout);
     }
-    bool has_more = cairn_record_liveout(record, liveouts, &liveout);
+    bool has_more = record_liveout(record, liveouts, &liveout);
     if (has_more)
         output_text(output, liveouts == 0 ? "    live across: more" : ", and more");
     if (has_more || liveouts > 0)
@@ -146,7 +148,7 @@ static void write_metadata(struct output *output, const struct answer *answer)
     if (covered != NULL) {
         output_text(output, "  covered by sanitizer metadata");
         for (uint32_t feature = 1; feature != 0; feature <<= 1) {
-            const char *name = cairn_sanmd_feature_name(feature);
+            const char *name = sanmd_feature_name(feature);
             if ((covered->features & feature) == 0 || name == NULL)
                 continue;
             output_format(output, "%s%s", before, name);
@@ -273,14 +275,14 @@ static void write_record_json(struct json *json, const struct answer *answer,
         write_location_json(json, cairn_record_location(record, i));
     json_end_array(json);
     json_begin_array(json, "liveouts");
-    while (liveouts < left->liveouts && cairn_record_liveout(record, liveouts, &liveout)) {
+    while (liveouts < left->liveouts && record_liveout(record, liveouts, &liveout)) {
         write_liveout_json(json, liveout);
         liveouts++;
     }
     json_end_array(json);
     if (locations < location_count)
         json_fields(json, "more_locations %u", location_count - locations);
-    if (cairn_record_liveout(record, liveouts, &liveout))
+    if (record_liveout(record, liveouts, &liveout))
         json_fields(json, "more_liveouts %d", true);
     left->liveouts -= liveouts;
     json_end_object(json);

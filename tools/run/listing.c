@@ -26,7 +26,7 @@ static void write_values(struct output *output, struct cairn_record record)
         output_character(output, '\n');
     }
     uint32_t liveouts = 0;
-    for (; cairn_record_liveout(record, liveouts, &liveout); liveouts++) {
+    for (; record_liveout(record, liveouts, &liveout); liveouts++) {
         output_text(output, liveouts == 0 ? "  " : "");
         write_liveout(output, cairn_architecture_host(), liveouts, liveout);
     }
