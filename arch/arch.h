@@ -16,13 +16,11 @@
 
 #include <cairn/architecture.h>
 #include <cairn/context.h>
+#include <cairn/patch.h>
 #include <cairn/status.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-/* The three kinds of instruction that a patch word can hold. */
-enum arch_branch { ARCH_BRANCH_NOP, ARCH_BRANCH_CALL, ARCH_BRANCH_JUMP };
 
 enum {
     ARCH_WORD_BYTES_MAX = 8,
@@ -251,15 +249,16 @@ struct cairn_arch {
     void (*arm)(const struct cairn_arch *arch, uint8_t *region, size_t size,
                 const struct arch_patchpoint *patchpoint, const struct arch_placement *placement);
 
-    /* Encodes one instruction of `length` bytes at `address`, as an integer in the host's byte
-     * order. `length` is at least `instruction_bytes` and at most `instruction_bytes_max`; a longer
-     * instruction is padded with prefixes. False if `target` is out of reach; no-ops ignore it. */
-    bool (*encode_branch)(const struct cairn_arch *arch, enum arch_branch branch, uint64_t address,
-                          uint64_t target, size_t length, uint64_t *bits);
+    /* Encodes a no-op, a call or a jump (CAIRN_SITE_NOP, …) of `length` bytes at `address`, as an
+     * integer in the host's byte order. `length` is at least `instruction_bytes` and at most
+     * `instruction_bytes_max`; a longer instruction is padded with prefixes. False if `target` is
+     * out of reach; no-ops ignore it. */
+    bool (*encode_branch)(const struct cairn_arch *arch, enum cairn_site_state branch,
+                          uint64_t address, uint64_t target, size_t length, uint64_t *bits);
 
     /* Decodes such an instruction. False if it is not one of the three. */
     bool (*decode_branch)(const struct cairn_arch *arch, uint64_t bits, uint64_t address,
-                          size_t length, enum arch_branch *branch, uint64_t *target);
+                          size_t length, enum cairn_site_state *branch, uint64_t *target);
 
     /* Fills `size` bytes with no-ops. Where all instructions have one size, a remainder smaller
      * than an instruction is left unchanged. */

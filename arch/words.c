@@ -96,8 +96,8 @@ static uint64_t branch_target(const struct words_target *words, uint64_t address
     return address + ((field ^ sign) - sign) * WORDS_BYTES;
 }
 
-bool words_encode_branch(const struct cairn_arch *arch, enum arch_branch branch, uint64_t address,
-                         uint64_t target, size_t length, uint64_t *bits)
+bool words_encode_branch(const struct cairn_arch *arch, enum cairn_site_state branch,
+                         uint64_t address, uint64_t target, size_t length, uint64_t *bits)
 {
     const struct words_target *words = arch->words;
     int64_t bytes = (int64_t)(target - address);
@@ -105,18 +105,18 @@ bool words_encode_branch(const struct cairn_arch *arch, enum arch_branch branch,
     assert(length == WORDS_BYTES);
     (void)length;
     *bits = words->nop;
-    if (branch == ARCH_BRANCH_NOP)
+    if (branch == CAIRN_SITE_NOP)
         return true;
     if (bytes % WORDS_BYTES != 0 || bytes < -reach || bytes >= reach)
         return false;
     uint32_t distance = (uint32_t)((uint64_t)bytes / WORDS_BYTES);
-    uint32_t opcode = branch == ARCH_BRANCH_CALL ? words->call : words->jump;
+    uint32_t opcode = branch == CAIRN_SITE_CALL ? words->call : words->jump;
     *bits = opcode | (distance << words->displacement_shift & displacement_mask(words));
     return true;
 }
 
 bool words_decode_branch(const struct cairn_arch *arch, uint64_t bits, uint64_t address,
-                         size_t length, enum arch_branch *branch, uint64_t *target)
+                         size_t length, enum cairn_site_state *branch, uint64_t *target)
 {
     const struct words_target *words = arch->words;
     uint64_t opcode = bits & ~(uint64_t)displacement_mask(words);
@@ -124,9 +124,9 @@ bool words_decode_branch(const struct cairn_arch *arch, uint64_t bits, uint64_t 
     assert(length == WORDS_BYTES);
     (void)length;
     *target = is_branch ? branch_target(words, address, bits) : 0;
-    *branch = !is_branch              ? ARCH_BRANCH_NOP
-              : opcode == words->call ? ARCH_BRANCH_CALL
-                                      : ARCH_BRANCH_JUMP;
+    *branch = !is_branch              ? CAIRN_SITE_NOP
+              : opcode == words->call ? CAIRN_SITE_CALL
+                                      : CAIRN_SITE_JUMP;
     return is_branch || bits == words->nop;
 }
 
@@ -284,7 +284,7 @@ void words_arm(const struct cairn_arch *arch, uint8_t *region, size_t size,
 static bool encode_return(const struct cairn_arch *arch, const struct arch_cache *cache,
                           uint64_t address, uint64_t *bits)
 {
-    return words_encode_branch(arch, ARCH_BRANCH_JUMP, address, cache->site_end, WORDS_BYTES, bits);
+    return words_encode_branch(arch, CAIRN_SITE_JUMP, address, cache->site_end, WORDS_BYTES, bits);
 }
 
 /* Appends the action of a hit that goes on at the end of the site. */
@@ -442,7 +442,7 @@ static bool append_inline_hit(const struct words_cache *encoder, struct words_co
         encoder->leave(code, cache);
     if (one->action == ARCH_CACHE_JUMP) {
         if (code->arch->calls_need_veneer ||
-            !words_encode_branch(code->arch, ARCH_BRANCH_CALL, cache->site_end - WORDS_BYTES,
+            !words_encode_branch(code->arch, CAIRN_SITE_CALL, cache->site_end - WORDS_BYTES,
                                  one->target, WORDS_BYTES, &bits))
             return false;
         words_append(code, (uint32_t)bits);
@@ -496,7 +496,7 @@ bool words_encode_miss(const struct cairn_arch *arch, uint64_t address, uint64_t
 {
     uint64_t bits;
     bool is_encoded =
-        words_encode_branch(arch, ARCH_BRANCH_JUMP, address, target, WORDS_BYTES, &bits);
+        words_encode_branch(arch, CAIRN_SITE_JUMP, address, target, WORDS_BYTES, &bits);
     if (is_encoded)
         write_word(arch, code, (uint32_t)bits);
     return is_encoded;

@@ -130,10 +130,10 @@ enum cairn_status words_place(const struct cairn_arch *arch,
                               struct cairn_error *error);
 void words_arm(const struct cairn_arch *arch, uint8_t *region, size_t size,
                const struct arch_patchpoint *patchpoint, const struct arch_placement *placement);
-bool words_encode_branch(const struct cairn_arch *arch, enum arch_branch branch, uint64_t address,
-                         uint64_t target, size_t length, uint64_t *bits);
+bool words_encode_branch(const struct cairn_arch *arch, enum cairn_site_state branch,
+                         uint64_t address, uint64_t target, size_t length, uint64_t *bits);
 bool words_decode_branch(const struct cairn_arch *arch, uint64_t bits, uint64_t address,
-                         size_t length, enum arch_branch *branch, uint64_t *target);
+                         size_t length, enum cairn_site_state *branch, uint64_t *target);
 void words_fill_nops(const struct cairn_arch *arch, uint8_t *bytes, size_t size);
 size_t words_leading_nops(const struct cairn_arch *arch, const uint8_t *bytes, size_t size);
 size_t words_call_length(const struct cairn_arch *arch, const uint8_t *bytes, size_t size);

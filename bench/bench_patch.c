@@ -324,7 +324,7 @@ static double time_many(const struct bench_module *module, const void *target,
     static struct cairn_site_change changes[SITES];
     double begun = bench_now();
     for (int i = 0; i < SITES; i++)
-        changes[i] = (struct cairn_site_change){module->sites[i], CAIRN_SITE_CHANGE_CALL, target};
+        changes[i] = (struct cairn_site_change){module->sites[i], CAIRN_SITE_CALL, target};
     enum cairn_status status = cairn_sites_change(changes, SITES, strength, NULL);
     return status == CAIRN_OK ? (bench_now() - begun) / (double)SITES : 0;
 }
@@ -356,8 +356,7 @@ static bool make_no_ops(const struct bench_module *module)
 {
     static struct cairn_site_change changes[SITES];
     for (int i = 0; i < SITES; i++)
-        changes[i] =
-            (struct cairn_site_change){.site = module->sites[i], .kind = CAIRN_SITE_CHANGE_NOP};
+        changes[i] = (struct cairn_site_change){.site = module->sites[i], .state = CAIRN_SITE_NOP};
     return cairn_sites_change(changes, SITES, CAIRN_RELAXED, NULL) == CAIRN_OK;
 }
 

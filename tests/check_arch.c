@@ -327,7 +327,7 @@ START_TEST(other_bits_are_not_decoded_as_branches)
     static const uint64_t others[] = {0, 0xC3, 0xE7, 0xEA, UINT64_C(0x9090909090), UINT64_MAX};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         for (size_t length = 5; length <= 8; length++) {
-            enum arch_branch branch;
+            enum cairn_site_state branch;
             uint64_t target;
             uint64_t bits = others[i] & (UINT64_MAX >> (64 - 8 * length));
             ck_assert(!x86_64()->decode_branch(x86_64(), bits, BASE, length, &branch, &target));

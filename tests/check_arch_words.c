@@ -610,7 +610,7 @@ START_TEST(other_bits_are_not_decoded_as_branches)
         /* Half of them have one of the opcodes, so that similar instructions are checked, too. */
         uint64_t bits = next_random() >> 32;
         uint64_t target;
-        enum arch_branch branch;
+        enum cairn_site_state branch;
         if (round % 2 == 0)
             bits = machine->branch ^ UINT32_C(1) << round / 2 % 32;
         if (round % 16 == 1)
@@ -756,7 +756,7 @@ START_TEST(every_branch_may_change_while_it_is_executed)
 {
     const struct machine *machine = &machines[_i];
     const struct cairn_arch *arch = arch_find(machine->architecture);
-    for (enum arch_branch branch = ARCH_BRANCH_NOP; branch <= ARCH_BRANCH_JUMP; branch++)
+    for (enum cairn_site_state branch = CAIRN_SITE_NOP; branch <= CAIRN_SITE_JUMP; branch++)
         for (uint64_t distance = WORD; distance < arch->reach_bytes; distance *= 2) {
             uint64_t bits;
             expect(arch->encode_branch(arch, branch, BASE, BASE + distance, WORD, &bits));

@@ -398,7 +398,7 @@ static void write_site(void)
     uint8_t *site = pages.code + SITE_AT;
     size_t length = arch->instruction_bytes;
     uint64_t bits;
-    ck_assert(arch->encode_branch(arch, ARCH_BRANCH_JUMP, (uintptr_t)site, (uintptr_t)pages.code,
+    ck_assert(arch->encode_branch(arch, CAIRN_SITE_JUMP, (uintptr_t)site, (uintptr_t)pages.code,
                                   length, &bits));
     for (size_t i = 0; i < length; i++) {
         size_t place = arch->byte_order == CAIRN_BIG_ENDIAN ? length - 1 - i : i;

@@ -836,7 +836,7 @@ START_TEST(veneers_are_distinct_and_in_reach)
         uint64_t bits;
         ck_assert_int_eq(support_call((const void *)(uintptr_t)veneers[i].address), (int)i);
         ck_assert_uint_eq(veneers[i].address % arch_host()->veneer_alignment, 0);
-        ck_assert(arch_host()->encode_branch(arch_host(), ARCH_BRANCH_CALL, number(code),
+        ck_assert(arch_host()->encode_branch(arch_host(), CAIRN_SITE_CALL, number(code),
                                              veneers[i].address, arch_host()->instruction_bytes,
                                              &bits));
     }

@@ -212,9 +212,9 @@ static int64_t displacement_in(const char *text)
 }
 
 /* Checks that LLVM reads the encoded branch as one of this displacement, and that Cairn does. */
-static void expect_branch(enum arch_branch branch, size_t length, int64_t displacement)
+static void expect_branch(enum cairn_site_state branch, size_t length, int64_t displacement)
 {
-    const char *mnemonic = branch == ARCH_BRANCH_CALL ? machine->call : machine->jump;
+    const char *mnemonic = branch == CAIRN_SITE_CALL ? machine->call : machine->jump;
     uint64_t bits;
     uint8_t bytes[ARCH_WORD_BYTES_MAX];
     char text[TEXT_SIZE];
@@ -229,7 +229,7 @@ static void expect_branch(enum arch_branch branch, size_t length, int64_t displa
         ck_abort_msg("'%s' is not a %s", text, mnemonic);
     if (displacement_in(found + mnemonic_length) != displacement)
         ck_abort_msg("'%s' does not branch to %" PRId64, text, displacement);
-    enum arch_branch decoded;
+    enum cairn_site_state decoded;
     uint64_t decoded_target;
     if (!arch->decode_branch(arch, bits, address, length, &decoded, &decoded_target) ||
         decoded != branch || decoded_target != target)
@@ -239,8 +239,8 @@ static void expect_branch(enum arch_branch branch, size_t length, int64_t displa
 static void expect_branches(int64_t displacement)
 {
     for (size_t length = arch->instruction_bytes; length <= arch->instruction_bytes_max; length++) {
-        expect_branch(ARCH_BRANCH_CALL, length, displacement);
-        expect_branch(ARCH_BRANCH_JUMP, length, displacement);
+        expect_branch(CAIRN_SITE_CALL, length, displacement);
+        expect_branch(CAIRN_SITE_JUMP, length, displacement);
     }
 }
 
@@ -279,8 +279,8 @@ static void expect_refused(int64_t displacement)
     for (size_t length = arch->instruction_bytes; length <= arch->instruction_bytes_max; length++) {
         uint64_t bits;
         uint64_t target = origin(length) + (uint64_t)displacement;
-        ck_assert(!arch->encode_branch(arch, ARCH_BRANCH_CALL, address, target, length, &bits));
-        ck_assert(!arch->encode_branch(arch, ARCH_BRANCH_JUMP, address, target, length, &bits));
+        ck_assert(!arch->encode_branch(arch, CAIRN_SITE_CALL, address, target, length, &bits));
+        ck_assert(!arch->encode_branch(arch, CAIRN_SITE_JUMP, address, target, length, &bits));
     }
 }
 
@@ -311,11 +311,11 @@ START_TEST(no_ops_are_decoded_as_they_were_encoded)
     open_machine(_i);
     for (size_t length = arch->instruction_bytes; length <= arch->instruction_bytes_max; length++) {
         uint64_t bits;
-        enum arch_branch decoded;
+        enum cairn_site_state decoded;
         uint64_t target;
-        ck_assert(arch->encode_branch(arch, ARCH_BRANCH_NOP, address, 3, length, &bits));
+        ck_assert(arch->encode_branch(arch, CAIRN_SITE_NOP, address, 3, length, &bits));
         ck_assert(arch->decode_branch(arch, bits, address, length, &decoded, &target));
-        ck_assert_int_eq(decoded, ARCH_BRANCH_NOP);
+        ck_assert_int_eq(decoded, CAIRN_SITE_NOP);
         ck_assert_uint_eq(target, 0);
     }
 }
@@ -327,8 +327,8 @@ START_TEST(slab_is_in_reach_of_itself)
     uint64_t last = address + arch->reach_bytes - step();
     uint64_t bits;
     for (size_t length = arch->instruction_bytes; length <= arch->instruction_bytes_max; length++) {
-        ck_assert(arch->encode_branch(arch, ARCH_BRANCH_CALL, address, last, length, &bits));
-        ck_assert(arch->encode_branch(arch, ARCH_BRANCH_CALL, last, address, length, &bits));
+        ck_assert(arch->encode_branch(arch, CAIRN_SITE_CALL, address, last, length, &bits));
+        ck_assert(arch->encode_branch(arch, CAIRN_SITE_CALL, last, address, length, &bits));
     }
     ck_assert_uint_le(arch->slab_bytes_default, arch->reach_bytes);
 }
@@ -344,11 +344,11 @@ START_TEST(branches_are_decoded_as_llvm_reads_them)
     for (int round = 0; round < RANDOM_ROUNDS; round++) {
         uint8_t bytes[ARCH_WORD_BYTES_MAX];
         char text[TEXT_SIZE];
-        enum arch_branch branch;
+        enum cairn_site_state branch;
         uint64_t target;
         uint64_t bits = support_random(&random);
         uint64_t jump;
-        ck_assert(arch->encode_branch(arch, ARCH_BRANCH_JUMP, address, address, step(), &jump));
+        ck_assert(arch->encode_branch(arch, CAIRN_SITE_JUMP, address, address, step(), &jump));
         if (round % 2 == 0) /* similar to a branch */
             bits = (jump ^ UINT64_C(1) << bits % 32) | (bits & 0xFFC);
         put_bits(bits, step(), bytes);
@@ -362,8 +362,8 @@ START_TEST(branches_are_decoded_as_llvm_reads_them)
         ck_assert_msg(decoded == (is_call || is_jump || is_nop), "%08" PRIx64 ": '%s'", bits, text);
         if (!decoded)
             continue;
-        ck_assert(is_nop == (branch == ARCH_BRANCH_NOP));
-        ck_assert(is_call == (branch == ARCH_BRANCH_CALL));
+        ck_assert(is_nop == (branch == CAIRN_SITE_NOP));
+        ck_assert(is_call == (branch == CAIRN_SITE_CALL));
         if (!is_nop)
             ck_assert_int_eq(
                 (int64_t)(target - address),

@@ -546,7 +546,7 @@ static enum cairn_status enter_site_ic(struct world *world)
 
 static enum cairn_status enter_sites_change(struct world *world)
 {
-    const struct cairn_site_change change = {world->empty.site, CAIRN_SITE_CHANGE_CALL, SITE_ONE};
+    const struct cairn_site_change change = {world->empty.site, CAIRN_SITE_CALL, SITE_ONE};
     return cairn_sites_change(&change, 1, CAIRN_RELAXED, NULL);
 }
 
@@ -750,8 +750,8 @@ static void *work_all_the_time(void *user)
         cairn_module *module = load_function(world->runtime, 1, 64 + i % 7 * 3000, &function);
         support_expect(cairn_exit_create(world->runtime, continue_after, NULL, &exit, NULL) ==
                        CAIRN_OK);
-        const struct cairn_site_change change = {
-            world->patchers.fixture.site, CAIRN_SITE_CHANGE_CALL, far_targets[i % TARGET_COUNT]};
+        const struct cairn_site_change change = {world->patchers.fixture.site, CAIRN_SITE_CALL,
+                                                 far_targets[i % TARGET_COUNT]};
         support_expect(cairn_sites_change(&change, 1, CAIRN_RELAXED, NULL) == CAIRN_OK);
         cairn_runtime_statistics(world->runtime, &statistics);
         cairn_exit_destroy(exit);

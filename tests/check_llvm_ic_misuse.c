@@ -221,8 +221,8 @@ static void expect_no_patch(cairn_site *site)
         ck_assert_int_eq(cairn_site_nop(site, strength, NULL), CAIRN_ERROR_STATE);
         ck_assert_int_eq(cairn_site_restore(site, strength, NULL), CAIRN_ERROR_STATE);
     }
-    for (int i = CAIRN_SITE_CHANGE_CALL; i <= CAIRN_SITE_CHANGE_RESTORE; i++) {
-        const struct cairn_site_change change = {site, (enum cairn_site_change_kind)i, TARGET};
+    for (int i = CAIRN_SITE_CALL; i <= CAIRN_SITE_ORIGINAL; i++) {
+        const struct cairn_site_change change = {site, (enum cairn_site_state)i, TARGET};
         ck_assert_int_eq(cairn_sites_change(&change, 1, CAIRN_RELAXED, NULL), CAIRN_ERROR_STATE);
     }
 }
@@ -252,8 +252,8 @@ START_TEST(a_list_of_changes_is_refused_if_one_of_its_sites_has_a_cache)
     destroy(0);
     destroy(1);
     const struct cairn_site_change changes[] = {
-        {program.sites[0], CAIRN_SITE_CHANGE_CALL, TARGET},
-        {program.sites[1], CAIRN_SITE_CHANGE_CALL, TARGET},
+        {program.sites[0], CAIRN_SITE_CALL, TARGET},
+        {program.sites[1], CAIRN_SITE_CALL, TARGET},
     };
     ck_assert_ok(cairn_ic_create(program.sites[1], &options, &caches[1], NULL));
     ck_assert_int_eq(cairn_sites_change(changes, 2, CAIRN_SYNC, NULL), CAIRN_ERROR_STATE);

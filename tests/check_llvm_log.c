@@ -115,12 +115,12 @@ START_TEST(changes_of_sites_are_recorded_with_state_and_target)
     ck_assert_ok(cairn_site_call(find_site(), target, strengths[_i], NULL));
     const struct cairn_log_event *event = expect(CAIRN_LOG_SITE_PATCHED, NULL, NULL);
     assert_at_site(event);
-    ck_assert_uint_eq(event->a, CAIRN_LOG_PATCH_CALL);
+    ck_assert_uint_eq(event->a, CAIRN_SITE_CALL);
     ck_assert_uint_eq(event->b, (uintptr_t)target);
     ck_assert_ok(cairn_site_nop(find_site(), strengths[_i], NULL));
     event = expect(CAIRN_LOG_SITE_PATCHED, NULL, NULL);
     assert_at_site(event);
-    ck_assert_uint_eq(event->a, CAIRN_LOG_PATCH_NOP);
+    ck_assert_uint_eq(event->a, CAIRN_SITE_NOP);
     ck_assert_uint_eq(event->b, 0);
     cairn_engine_destroy(engine);
     end_log();

@@ -234,7 +234,7 @@ static void expect_reload(const struct machine *machine, const struct form *form
     uint32_t after = word_at(arch, code, end);
     bool is_smallest = form->size == machine->return_offset;
     uint64_t nop;
-    ck_assert(arch->encode_branch(arch, ARCH_BRANCH_NOP, 0, 0, WORD, &nop));
+    ck_assert(arch->encode_branch(arch, CAIRN_SITE_NOP, 0, 0, WORD, &nop));
     if (LLVM_COUNTS_TOC_RELOAD)
         ck_assert(after != machine->reload && after != (uint32_t)nop);
     else

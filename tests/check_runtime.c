@@ -618,8 +618,8 @@ START_TEST(runtimes_know_nothing_of_each_other)
     ck_assert_ptr_null(cairn_runtime_find_module(second, site_address(module)));
     ck_assert_uint_eq(cairn_runtime_find_id(second, 10, NULL, 0), 0);
     const struct cairn_site_change changes[] = {
-        {cairn_module_site(load_published(second, 11), 0), CAIRN_SITE_CHANGE_NOP, NULL},
-        {cairn_module_site(module, 0), CAIRN_SITE_CHANGE_NOP, NULL}};
+        {cairn_module_site(load_published(second, 11), 0), CAIRN_SITE_NOP, NULL},
+        {cairn_module_site(module, 0), CAIRN_SITE_NOP, NULL}};
     ck_assert_int_eq(cairn_sites_change(changes, 2, CAIRN_RELAXED, NULL), CAIRN_ERROR_ARGUMENT);
     cairn_runtime_destroy(first);
     cairn_runtime_destroy(second);
@@ -867,8 +867,8 @@ static enum cairn_status use_all(enum cairn_code_mode mode, struct support_alloc
         status = cairn_module_publish(module, error);
     if (status == CAIRN_OK)
         status = cairn_sites_change(
-            &(struct cairn_site_change){cairn_module_site(module, 0), CAIRN_SITE_CHANGE_JUMP, TWO},
-            1, CAIRN_RELAXED, error);
+            &(struct cairn_site_change){cairn_module_site(module, 0), CAIRN_SITE_JUMP, TWO}, 1,
+            CAIRN_RELAXED, error);
     cairn_module_retire(module);
     if (runtime != NULL)
         ck_assert_uint_eq(cairn_runtime_quiesce(runtime), module != NULL);

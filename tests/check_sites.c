@@ -229,8 +229,8 @@ START_TEST(list_of_changes_is_made_whole_or_not_at_all)
     struct cairn_error error;
     const struct site_shape shape = site_calling_patchpoint(region);
     site_load(&fixture, site_modes[_i], &shape);
-    const struct cairn_site_change call = {fixture.site, CAIRN_SITE_CHANGE_CALL, SITE_TWO};
-    const struct cairn_site_change restore = {fixture.site, CAIRN_SITE_CHANGE_RESTORE, NULL};
+    const struct cairn_site_change call = {fixture.site, CAIRN_SITE_CALL, SITE_TWO};
+    const struct cairn_site_change restore = {fixture.site, CAIRN_SITE_ORIGINAL, NULL};
     const struct cairn_site_change twice[] = {call, restore};
     ck_assert_int_eq(cairn_sites_change(twice, 2, CAIRN_SYNC, &error), CAIRN_ERROR_CONFLICT);
     ck_assert_int_eq(cairn_sites_change(NULL, 1, CAIRN_SYNC, &error), CAIRN_ERROR_ARGUMENT);

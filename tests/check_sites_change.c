@@ -127,7 +127,7 @@ static bool is_unchanged(const struct crowd *crowd)
 }
 
 /* Adds a change to the list. */
-static void note(struct crowd *crowd, cairn_site *site, enum cairn_site_change_kind kind,
+static void note(struct crowd *crowd, cairn_site *site, enum cairn_site_state kind,
                  const void *target)
 {
     crowd->changes[crowd->count++] = (struct cairn_site_change){site, kind, target};
@@ -136,7 +136,7 @@ static void note(struct crowd *crowd, cairn_site *site, enum cairn_site_change_k
 static void note_calls(struct crowd *crowd, uint32_t count, const void *target)
 {
     for (uint32_t i = 0; i < count; i++)
-        note(crowd, site_of(crowd, i), CAIRN_SITE_CHANGE_CALL, target);
+        note(crowd, site_of(crowd, i), CAIRN_SITE_CALL, target);
 }
 
 /* Makes the changes of the list, and empties it on success. */
@@ -169,17 +169,17 @@ START_TEST(all_4096_sites_do_the_new_thing)
     ck_assert_uint_eq(count_results(&crowd, 1), COUNT);
     for (uint32_t i = 0; i < COUNT; i++) {
         if (i % 3 == 0)
-            note(&crowd, site_of(&crowd, i), CAIRN_SITE_CHANGE_NOP, NULL);
+            note(&crowd, site_of(&crowd, i), CAIRN_SITE_NOP, NULL);
         else if (i % 3 == 1)
-            note(&crowd, site_of(&crowd, i), CAIRN_SITE_CHANGE_JUMP, crowd.code + tail_offset(i));
+            note(&crowd, site_of(&crowd, i), CAIRN_SITE_JUMP, crowd.code + tail_offset(i));
         else
-            note(&crowd, site_of(&crowd, i), CAIRN_SITE_CHANGE_CALL, SITE_TWO);
+            note(&crowd, site_of(&crowd, i), CAIRN_SITE_CALL, SITE_TWO);
     }
     ck_assert_done(make_changes(&crowd, strength, &error), error);
     ck_assert_uint_eq(count_results(&crowd, 2), COUNT / 3);
     ck_assert_uint_eq(count_results(&crowd, 0), COUNT - COUNT / 3);
     for (uint32_t i = 0; i < COUNT; i++)
-        note(&crowd, site_of(&crowd, i), CAIRN_SITE_CHANGE_RESTORE, NULL);
+        note(&crowd, site_of(&crowd, i), CAIRN_SITE_ORIGINAL, NULL);
     ck_assert_done(make_changes(&crowd, strength, &error), error);
     ck_assert(is_unchanged(&crowd));
     destroy_crowd(&crowd);
@@ -211,7 +211,7 @@ START_TEST(null_as_the_last_target_is_refused)
     struct crowd crowd;
     create_crowd(&crowd, site_modes[_i]);
     note_calls(&crowd, LAST, near_two(&crowd));
-    note(&crowd, site_of(&crowd, LAST), CAIRN_SITE_CHANGE_CALL, NULL);
+    note(&crowd, site_of(&crowd, LAST), CAIRN_SITE_CALL, NULL);
     check_refused_last(&crowd, CAIRN_ERROR_ARGUMENT);
 }
 END_TEST
@@ -221,7 +221,7 @@ START_TEST(null_as_the_last_site_is_refused)
     struct crowd crowd;
     create_crowd(&crowd, site_modes[_i]);
     note_calls(&crowd, LAST, near_two(&crowd));
-    note(&crowd, NULL, CAIRN_SITE_CHANGE_NOP, NULL);
+    note(&crowd, NULL, CAIRN_SITE_NOP, NULL);
     check_refused_last(&crowd, CAIRN_ERROR_ARGUMENT);
 }
 END_TEST
@@ -231,7 +231,7 @@ START_TEST(unknown_kind_of_the_last_change_is_refused)
     struct crowd crowd;
     create_crowd(&crowd, site_modes[_i]);
     note_calls(&crowd, LAST, near_two(&crowd));
-    note(&crowd, site_of(&crowd, LAST), (enum cairn_site_change_kind)4, near_two(&crowd));
+    note(&crowd, site_of(&crowd, LAST), (enum cairn_site_state)4, near_two(&crowd));
     check_refused_last(&crowd, CAIRN_ERROR_ARGUMENT);
 }
 END_TEST
@@ -241,7 +241,7 @@ START_TEST(site_that_is_also_the_last_one_is_refused_and_named)
     struct crowd crowd;
     create_crowd(&crowd, site_modes[_i]);
     note_calls(&crowd, LAST, near_two(&crowd));
-    note(&crowd, site_of(&crowd, 77), CAIRN_SITE_CHANGE_NOP, NULL);
+    note(&crowd, site_of(&crowd, 77), CAIRN_SITE_NOP, NULL);
     struct cairn_error error = check_refused_last(&crowd, CAIRN_ERROR_CONFLICT);
     ck_assert_ptr_nonnull(strstr(error.message, "site 77 "));
 }
@@ -256,7 +256,7 @@ START_TEST(last_region_that_is_too_small_is_refused)
     const struct site_shape shape = site_null_patchpoint(region, machine_region_too_small);
     site_load_into(&small, crowd.runtime, &shape);
     note_calls(&crowd, LAST, near_two(&crowd));
-    note(&crowd, small.site, CAIRN_SITE_CHANGE_CALL, SITE_TWO);
+    note(&crowd, small.site, CAIRN_SITE_CALL, SITE_TWO);
     struct cairn_error error = check_refused_last(&crowd, CAIRN_ERROR_UNMANAGED);
     ck_assert_ptr_nonnull(strstr(error.message, machine_why_too_small));
 }
@@ -271,7 +271,7 @@ START_TEST(last_site_of_another_runtime_is_refused)
     const struct site_shape shape = site_null_patchpoint(region, 16);
     site_load(&other, site_modes[_i], &shape);
     note_calls(&crowd, LAST, near_two(&crowd));
-    note(&crowd, other.site, CAIRN_SITE_CHANGE_CALL, SITE_TWO);
+    note(&crowd, other.site, CAIRN_SITE_CALL, SITE_TWO);
     struct cairn_error error = check_refused_last(&crowd, CAIRN_ERROR_ARGUMENT);
     ck_assert_ptr_nonnull(strstr(error.message, "another runtime"));
     ck_assert_int_eq(other.function(), 0);
@@ -301,7 +301,7 @@ START_TEST(site_of_a_retired_module_is_changed_with_the_others)
     const struct site_shape shape = site_null_patchpoint(region, 16);
     site_load_into(&other, crowd.runtime, &shape);
     note_calls(&crowd, COUNT, near_two(&crowd));
-    note(&crowd, other.site, CAIRN_SITE_CHANGE_CALL, SITE_TWO);
+    note(&crowd, other.site, CAIRN_SITE_CALL, SITE_TWO);
     cairn_module_retire(other.module);
     struct cairn_error error;
     ck_assert_done(make_changes(&crowd, CAIRN_SYNC, &error), error);
@@ -323,7 +323,7 @@ START_TEST(no_memory_refuses_all)
     ck_assert_done(cairn_runtime_create(&options, &crowd.runtime, &error), error);
     load_crowd(&crowd);
     note_calls(&crowd, LAST, near_two(&crowd));
-    note(&crowd, site_of(&crowd, LAST), CAIRN_SITE_CHANGE_CALL, SITE_TWO);
+    note(&crowd, site_of(&crowd, LAST), CAIRN_SITE_CALL, SITE_TWO);
     size_t before = allocator.calls;
     for (size_t failing = 1; failing <= 3; failing++) {
         allocator.fail_at = allocator.calls + failing;
@@ -446,7 +446,7 @@ static void pages_are_refused(void *user)
     while (page_of(&crowd, first) == page_of(&crowd, 0))
         first++;
     for (uint32_t i = first; i < LAST; i++)
-        note(&crowd, site_of(&crowd, i), CAIRN_SITE_CHANGE_CALL, near_two(&crowd));
+        note(&crowd, site_of(&crowd, i), CAIRN_SITE_CALL, near_two(&crowd));
     support_expect(make_changes(&crowd, CAIRN_SYNC, NULL) == CAIRN_OK);
     support_expect(count_results(&crowd, 2) == LAST - first);
     destroy_crowd(&crowd);
@@ -524,14 +524,14 @@ static void note_operation(struct crowd *crowd, const struct operation *operatio
     const void *target = operation->is_far ? SITE_TWO : near_two(crowd);
     crowd->count = 0;
     for (uint32_t i = 0; i < operation->count && operation->is_list; i++)
-        note(crowd, changed_site(crowd, operation, i), CAIRN_SITE_CHANGE_CALL, target);
+        note(crowd, changed_site(crowd, operation, i), CAIRN_SITE_CALL, target);
 }
 
 static void restore_sites(struct crowd *crowd, const struct operation *operation)
 {
     crowd->count = 0;
     for (uint32_t i = 0; i < operation->count; i++)
-        note(crowd, changed_site(crowd, operation, i), CAIRN_SITE_CHANGE_RESTORE, NULL);
+        note(crowd, changed_site(crowd, operation, i), CAIRN_SITE_ORIGINAL, NULL);
     support_expect(make_changes(crowd, CAIRN_SYNC, NULL) == CAIRN_OK);
     support_expect(is_unchanged(crowd));
 }
@@ -621,7 +621,7 @@ static void one_of_two_slabs_is_refused(void *user)
     support_expect(statistics.slab_count == 2);
     note_calls(&crowds[0], COUNT, near_two(&crowds[0]));
     for (uint32_t i = 0; i < COUNT; i++)
-        note(&crowds[0], site_of(&crowds[1], i), CAIRN_SITE_CHANGE_CALL, near_two(&crowds[1]));
+        note(&crowds[0], site_of(&crowds[1], i), CAIRN_SITE_CALL, near_two(&crowds[1]));
     if (*refused < 2) {
         const struct support_refusal refusal = refuse_page(page_of(&crowds[*refused], 0));
         support_refuse(&refusal, 1);

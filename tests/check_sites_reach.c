@@ -335,7 +335,7 @@ static void expect_full(enum cairn_status status, const struct cairn_error *erro
 static void expect_list_full(const struct site_fixture *fixture)
 {
     struct cairn_error error;
-    const struct cairn_site_change change = {fixture->site, CAIRN_SITE_CHANGE_CALL, far_target()};
+    const struct cairn_site_change change = {fixture->site, CAIRN_SITE_CALL, far_target()};
     enum cairn_status status = cairn_sites_change(&change, 1, CAIRN_SYNC, &error);
     expect_full(status, &error);
 }

@@ -137,7 +137,7 @@ static enum cairn_status change_list(const void *target, enum cairn_strength str
 {
     struct cairn_site_change changes[SITES];
     for (int i = 0; i < SITES; i++)
-        changes[i] = (struct cairn_site_change){sites[i], CAIRN_SITE_CHANGE_CALL, target};
+        changes[i] = (struct cairn_site_change){sites[i], CAIRN_SITE_CALL, target};
     return cairn_sites_change(changes, SITES, strength, &error);
 }
 

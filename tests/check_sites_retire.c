@@ -158,7 +158,7 @@ START_TEST(a_site_of_a_retired_module_is_described_and_changed)
     ck_assert_done(cairn_site_call(fixture.site, SITE_ONE, CAIRN_SYNC, &error), error);
     ck_assert_int_eq(fixture.function(), 1);
     ck_assert_done(cairn_site_nop(fixture.site, CAIRN_RELAXED, &error), error);
-    const struct cairn_site_change change = {fixture.site, CAIRN_SITE_CHANGE_CALL, SITE_ONE};
+    const struct cairn_site_change change = {fixture.site, CAIRN_SITE_CALL, SITE_ONE};
     ck_assert_done(cairn_sites_change(&change, 1, CAIRN_SYNC, &error), error);
     ck_assert_done(cairn_site_restore(fixture.site, CAIRN_QUIESCENT, &error), error);
     const struct cairn_ic_options options = {.handler = answer_nothing};

@@ -372,8 +372,7 @@ START_TEST(list_with_a_call_without_space_for_the_toc_changes_nothing)
     rules.toc_save_offset = 24;
     site_load(&fixture, site_modes[_i], &shape);
     apply(&fixture, &rules);
-    const struct cairn_site_change change = {fixture.site, CAIRN_SITE_CHANGE_CALL,
-                                             fixture.near_one};
+    const struct cairn_site_change change = {fixture.site, CAIRN_SITE_CALL, fixture.near_one};
     ck_assert_int_eq(cairn_sites_change(&change, 1, CAIRN_SYNC, &error), CAIRN_ERROR_RANGE);
     ck_assert_int_eq(fixture.function(), 9);
     site_unload(&fixture);

@@ -90,7 +90,7 @@ START_TEST(shadow_of_a_branch_is_live)
     struct site_fixture fixture;
     uint64_t bits;
     write_increments(region, 4);
-    ck_assert(arch_host()->encode_branch(arch_host(), ARCH_BRANCH_JUMP, 0, WORD, WORD, &bits));
+    ck_assert(arch_host()->encode_branch(arch_host(), CAIRN_SITE_JUMP, 0, WORD, WORD, &bits));
     const uint32_t word = (uint32_t)bits;
     memcpy(region, &word, sizeof word);
     const struct site_shape shape = shadow(region, 4 * WORD, 4 * WORD);

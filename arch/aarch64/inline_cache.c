@@ -311,7 +311,7 @@ static void append_jump(struct words_code *code, const struct arch_cache *cache,
     uint64_t bits;
     append_return_address(code, cache);
     size_t end = code->size + (HALVES + 1) * (size_t)WORDS_BYTES;
-    if (words_encode_branch(code->arch, ARCH_BRANCH_JUMP, code->address + code->size, target,
+    if (words_encode_branch(code->arch, CAIRN_SITE_JUMP, code->address + code->size, target,
                             WORDS_BYTES, &bits)) {
         words_append(code, (uint32_t)bits);
         words_append_until(code, end, code->arch->words->nop);

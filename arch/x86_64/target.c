@@ -286,18 +286,18 @@ static uint64_t prefix_bits(size_t count)
     return bits;
 }
 
-static bool encode_branch(const struct cairn_arch *arch, enum arch_branch branch, uint64_t address,
-                          uint64_t target, size_t length, uint64_t *bits)
+static bool encode_branch(const struct cairn_arch *arch, enum cairn_site_state branch,
+                          uint64_t address, uint64_t target, size_t length, uint64_t *bits)
 {
     (void)arch;
-    if (branch == ARCH_BRANCH_NOP) {
+    if (branch == CAIRN_SITE_NOP) {
         *bits = nop_bits(length);
         return true;
     }
     uint32_t displacement;
     if (!displacement_fits(address + length, target, &displacement))
         return false;
-    uint64_t opcode = branch == ARCH_BRANCH_CALL ? OPCODE_CALL : OPCODE_JUMP;
+    uint64_t opcode = branch == CAIRN_SITE_CALL ? OPCODE_CALL : OPCODE_JUMP;
     uint64_t instruction = opcode | (uint64_t)displacement << 8;
     size_t padding = length - BRANCH_BYTES;
     *bits = prefix_bits(padding) | instruction << (8 * padding);
@@ -305,14 +305,14 @@ static bool encode_branch(const struct cairn_arch *arch, enum arch_branch branch
 }
 
 static bool decode_branch(const struct cairn_arch *arch, uint64_t bits, uint64_t address,
-                          size_t length, enum arch_branch *branch, uint64_t *target)
+                          size_t length, enum cairn_site_state *branch, uint64_t *target)
 {
     (void)arch;
     assert(length >= BRANCH_BYTES);
     assert(length <= sizeof bits);
     *target = 0;
     if (bits == nop_bits(length)) {
-        *branch = ARCH_BRANCH_NOP;
+        *branch = CAIRN_SITE_NOP;
         return true;
     }
     size_t padding = length - BRANCH_BYTES;
@@ -321,7 +321,7 @@ static bool decode_branch(const struct cairn_arch *arch, uint64_t bits, uint64_t
     uint64_t opcode = instruction & 0xFF;
     if (prefixes != prefix_bits(padding) || (opcode != OPCODE_CALL && opcode != OPCODE_JUMP))
         return false;
-    *branch = opcode == OPCODE_CALL ? ARCH_BRANCH_CALL : ARCH_BRANCH_JUMP;
+    *branch = opcode == OPCODE_CALL ? CAIRN_SITE_CALL : CAIRN_SITE_JUMP;
     int32_t displacement = (int32_t)(uint32_t)(instruction >> 8);
     *target = address + length + (uint64_t)(int64_t)displacement;
     return true;

@@ -94,12 +94,12 @@ enum cairn_log_kind {
     CAIRN_LOG_MODULE_RETIRED = 3,
     /** A function of a published module. `module`, `name`, `address`; `a`: bytes of code. */
     CAIRN_LOG_FUNCTION = 4,
-    /** A site is patched. `address`, `id`, `module`; `a`: enum cairn_log_patch; `b`: target. Its
+    /** A site is patched. `address`, `id`, `module`; `a`: enum cairn_site_state; `b`: target. Its
      *  function is the FUNCTION of the module that contains the address. */
     CAIRN_LOG_SITE_PATCHED = 5,
     /** The cases of an inline cache change, or it is created (empty to empty). `address`: its site;
      * `id`, `module`; `name`: the site's function; `a`: old state << 32 | new state (enum
-     * cairn_log_cache); `b`: key of the case that was added last, 0 if none was. */
+     * cairn_ic_state); `b`: key of the case that was added last, 0 if none was. */
     CAIRN_LOG_CACHE = 6,
     /** A thread reaches an exit. `address`: the frame's PC; `id`, `module`, `name`: function; `a`:
      *  position in the interpreter of the record's innermost frame, UINT64_MAX if unknown. */
@@ -126,23 +126,6 @@ enum cairn_log_kind {
     /** Something was compiled, by libcairn-llvm (`name`: a module's or a function's) or by the host
      *  (cairn_log_write). `a`, `b`: clock at start and end; `text`: what has compiled it. */
     CAIRN_LOG_COMPILATION = 14,
-};
-
-/** What a patched site does (SITE_PATCHED). */
-enum cairn_log_patch {
-    CAIRN_LOG_PATCH_NOP = 0,
-    CAIRN_LOG_PATCH_CALL = 1,
-    CAIRN_LOG_PATCH_JUMP = 2,
-    CAIRN_LOG_PATCH_CODE = 3, /**< its original instructions */
-};
-
-/** States of an inline cache (CACHE). */
-enum cairn_log_cache {
-    CAIRN_LOG_CACHE_EMPTY = 0,
-    CAIRN_LOG_CACHE_MONOMORPHIC = 1,
-    CAIRN_LOG_CACHE_POLYMORPHIC = 2,
-    CAIRN_LOG_CACHE_MEGAMORPHIC = 3,
-    CAIRN_LOG_CACHE_DISABLED = 4,
 };
 
 /** What the handler of an exit has chosen (DEOPT). */

@@ -105,12 +105,16 @@ extern "C" {
 
 /* ---- Describing sites ---- */
 
+/** What a site does, or will do after a change. */
 enum cairn_site_state {
-    CAIRN_SITE_UNMANAGED = 0, /**< LLVM's instructions; not a shadow */
-    CAIRN_SITE_NOP = 1,
-    CAIRN_SITE_CALL = 2,
-    CAIRN_SITE_JUMP = 3,
-    CAIRN_SITE_ORIGINAL = 4 /**< a stack map's shadow with LLVM's instructions */
+    CAIRN_SITE_NOP = 0,
+    CAIRN_SITE_CALL = 1,
+    CAIRN_SITE_JUMP = 2,
+    /** A stack map's shadow with LLVM's instructions. In a change: what the site did when its
+     * module was published (cairn_site_restore). */
+    CAIRN_SITE_ORIGINAL = 3,
+    /** LLVM's instructions; not a shadow, and not live. No change makes this. */
+    CAIRN_SITE_UNMANAGED = 4
 };
 
 /** Returns the name of a state: "no-op", "call", …; "unknown" for other numbers. The string is
@@ -234,17 +238,10 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_site_restore(cairn_site *site
 
 /* ---- Changing many sites ---- */
 
-enum cairn_site_change_kind {
-    CAIRN_SITE_CHANGE_CALL = 0,   /**< as cairn_site_call */
-    CAIRN_SITE_CHANGE_JUMP = 1,   /**< as cairn_site_jump */
-    CAIRN_SITE_CHANGE_NOP = 2,    /**< as cairn_site_nop */
-    CAIRN_SITE_CHANGE_RESTORE = 3 /**< as cairn_site_restore */
-};
-
 struct cairn_site_change {
     cairn_site *site;
-    enum cairn_site_change_kind kind;
-    const void *target; /**< of a call or jump; otherwise ignored */
+    enum cairn_site_state state; /**< what the site will do: not UNMANAGED */
+    const void *target;          /**< of a call or jump; otherwise ignored */
 };
 
 /**

@@ -164,7 +164,7 @@ void code_notes_visit(const cairn_module *module, code_note_visitor *visit, void
         const struct site_veneer *veneer =
             atomic_load_explicit(&site->veneers, memory_order_acquire);
         for (; veneer != NULL; veneer = veneer->next) {
-            bool is_framed = veneer->branch == ARCH_BRANCH_CALL && veneers_frame_calls(site);
+            bool is_framed = veneer->branch == CAIRN_SITE_CALL && veneers_frame_calls(site);
             visit(&(struct code_note){.address = veneer->code.address,
                                       .size = is_framed ? arch->framed_veneer_bytes
                                                         : arch->veneer_bytes,

@@ -225,12 +225,12 @@ enum cairn_status ic_code_make(struct ic_change *change, struct cairn_error *err
                          "the code of an inline cache is out of reach of site %llu at 0x%llx",
                          (unsigned long long)site_id(site), (unsigned long long)site->address);
     if (change->way != IC_WAY_BRANCH) {
-        change->patch = plan_branch(site, ARCH_BRANCH_NOP, 0);
+        change->patch = plan_branch(site, CAIRN_SITE_NOP, 0);
         change->patch.falls_through = true;
         return CAIRN_OK;
     }
-    change->patch = plan_branch(
-        site, emission.cache.is_called ? ARCH_BRANCH_CALL : ARCH_BRANCH_JUMP, code->stub->address);
+    change->patch = plan_branch(site, emission.cache.is_called ? CAIRN_SITE_CALL : CAIRN_SITE_JUMP,
+                                code->stub->address);
     change->patch.is_direct = true;
     return CAIRN_OK;
 }

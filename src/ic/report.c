@@ -25,10 +25,6 @@ const char *cairn_ic_state_name(enum cairn_ic_state state)
 
 /* ---- Events ---- */
 
-_Static_assert((int)CAIRN_IC_MEGAMORPHIC == (int)CAIRN_LOG_CACHE_MEGAMORPHIC &&
-                   (int)CAIRN_IC_DESTROYED == (int)CAIRN_LOG_CACHE_DISABLED,
-               "the states of caches are those of the log");
-
 void ic_note_change(const cairn_ic *ic, enum cairn_ic_state from, enum cairn_ic_state to,
                     uint64_t added_key)
 {

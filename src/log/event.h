@@ -38,7 +38,7 @@ static inline uint64_t event_module(const struct log_sink *sink, uint64_t module
     return module == 0 ? 0 : sink->first_module + module;
 }
 
-/* A site was changed. `state` is an enum cairn_log_patch. */
+/* A site was changed. `state` is an enum cairn_site_state. */
 static inline void event_patch(const struct log_sink *sink, uint64_t address, uint64_t id,
                                uint64_t module, uint32_t state, uint64_t target)
 {

@@ -134,7 +134,7 @@ static enum cairn_status leave_at_once(cairn_site *site, const void *target,
     size_t made;
     if (site->is_broken)
         return patch_barrier(site->table->space, strength, error);
-    plan_set_branch(&change, site, ARCH_BRANCH_CALL, (uintptr_t)target);
+    plan_set_branch(&change, site, CAIRN_SITE_CALL, (uintptr_t)target);
     enum cairn_status status =
         patch_live(&(struct change_list){&change, 1, sizeof change}, strength, &made, error);
     site->is_broken = made > 0;
@@ -202,7 +202,7 @@ static size_t collect_changes(cairn_assumption *assumption)
     for (struct registration *next = assumption->first; next != NULL; next = next->next) {
         if (next->site->is_broken)
             continue;
-        plan_set_branch(&assumption->changes[count++], next->site, ARCH_BRANCH_CALL,
+        plan_set_branch(&assumption->changes[count++], next->site, CAIRN_SITE_CALL,
                         (uintptr_t)next->target);
         next->site->is_broken = true;
     }

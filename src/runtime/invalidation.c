@@ -199,7 +199,7 @@ static enum cairn_status prepare_calls(cairn_invalidation *invalidation, bool is
                 error, CAIRN_ERROR_CONFLICT, description.address,
                 "site %llu at 0x%llx is a %s already", (unsigned long long)description.id,
                 (unsigned long long)description.address, cairn_site_state_name(description.state));
-        plan_set_branch(&invalidation->changes[kept], site, ARCH_BRANCH_CALL,
+        plan_set_branch(&invalidation->changes[kept], site, CAIRN_SITE_CALL,
                         (uintptr_t)invalidation->target);
         invalidation->sites[kept++] =
             (struct invalidated){site, description.state == CAIRN_SITE_ORIGINAL};
@@ -310,7 +310,7 @@ static enum cairn_status undo_locked(cairn_invalidation *invalidation, enum cair
             description.target != (uintptr_t)invalidation->target)
             continue;
         invalidation->changes[count] =
-            old.was_original ? plan_restore(old.site) : plan_branch(old.site, ARCH_BRANCH_NOP, 0);
+            old.was_original ? plan_restore(old.site) : plan_branch(old.site, CAIRN_SITE_NOP, 0);
         invalidation->sites[count++] = old;
     }
     invalidation->count = count;

@@ -61,7 +61,7 @@ static enum cairn_status arm(cairn_site *site, const struct arch_patchpoint *pat
 {
     const struct cairn_arch *arch = site->table->arch;
     set_instruction(site, placement->instruction_offset, size);
-    enum arch_branch branch = patchpoint->has_call ? ARCH_BRANCH_CALL : ARCH_BRANCH_NOP;
+    enum cairn_site_state branch = patchpoint->has_call ? CAIRN_SITE_CALL : CAIRN_SITE_NOP;
     struct change change = plan_branch(site, branch, patchpoint->target);
     change.is_direct = patchpoint->is_direct;
     site->saves_toc = true;

@@ -6,29 +6,23 @@
 #include "site/veneers.h"
 
 static const char *const state_names[] = {
-    [CAIRN_SITE_UNMANAGED] = "unmanaged", [CAIRN_SITE_NOP] = "no-op",
-    [CAIRN_SITE_CALL] = "call",           [CAIRN_SITE_JUMP] = "jump",
-    [CAIRN_SITE_ORIGINAL] = "original",
+    [CAIRN_SITE_NOP] = "no-op",           [CAIRN_SITE_CALL] = "call",
+    [CAIRN_SITE_JUMP] = "jump",           [CAIRN_SITE_ORIGINAL] = "original",
+    [CAIRN_SITE_UNMANAGED] = "unmanaged",
 };
-_Static_assert(sizeof state_names / sizeof *state_names == CAIRN_SITE_ORIGINAL + 1,
+_Static_assert(sizeof state_names / sizeof *state_names == CAIRN_SITE_UNMANAGED + 1,
                "one name for each state");
 
 const char *cairn_site_state_name(enum cairn_site_state state)
 {
-    return (unsigned)state > CAIRN_SITE_ORIGINAL ? "unknown" : state_names[state];
+    return (unsigned)state > CAIRN_SITE_UNMANAGED ? "unknown" : state_names[state];
 }
-
-static const enum cairn_site_state state_of_branch[] = {
-    [ARCH_BRANCH_NOP] = CAIRN_SITE_NOP,
-    [ARCH_BRANCH_CALL] = CAIRN_SITE_CALL,
-    [ARCH_BRANCH_JUMP] = CAIRN_SITE_JUMP,
-};
 
 /* The slot of a veneer does not change while the instruction branches to the veneer. So the slot
  * belongs to the instruction if that is the same before and after the load. */
 static void describe_branch(const cairn_site *site, struct cairn_site_description *description)
 {
-    enum arch_branch branch;
+    enum cairn_site_state branch;
     const struct site_veneer *veneer;
     uint64_t bits, target, veneer_target = 0;
     do {
@@ -45,12 +39,12 @@ static void describe_branch(const cairn_site *site, struct cairn_site_descriptio
                                           site->instruction_length, &branch, &target))
         return;
     /* A jump over the space for an inline cache's code is this site's no-op. */
-    if (site->has_inline_space && branch == ARCH_BRANCH_JUMP &&
+    if (site->has_inline_space && branch == CAIRN_SITE_JUMP &&
         target == site->address + site->byte_count && veneer == NULL) {
         description->state = CAIRN_SITE_NOP;
         return;
     }
-    description->state = state_of_branch[branch];
+    description->state = branch;
     description->uses_veneer = veneer != NULL;
     description->target = veneer != NULL ? veneer_target : target;
 }

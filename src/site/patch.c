@@ -29,15 +29,10 @@ static bool is_quiescent(const cairn_site *site, enum cairn_strength strength)
 
 static void note_change(const struct change *change)
 {
-    static const enum cairn_log_patch states[] = {
-        [ARCH_BRANCH_NOP] = CAIRN_LOG_PATCH_NOP,
-        [ARCH_BRANCH_CALL] = CAIRN_LOG_PATCH_CALL,
-        [ARCH_BRANCH_JUMP] = CAIRN_LOG_PATCH_JUMP,
-    };
     const cairn_site *site = change->site;
     const struct log_sink *sink = code_space_sink(site->table->space);
-    bool has_target = change->branch != ARCH_BRANCH_NOP && !change->original;
-    enum cairn_log_patch state = change->original ? CAIRN_LOG_PATCH_CODE : states[change->branch];
+    bool has_target = change->branch != CAIRN_SITE_NOP && !change->original;
+    enum cairn_site_state state = change->original ? CAIRN_SITE_ORIGINAL : change->branch;
     uint64_t target = has_target ? change->target : 0;
     EVENT_PROBE3(patch, site->address, state, target);
     if (event_has_log(log_of(sink)))
@@ -149,7 +144,7 @@ static enum cairn_status patch_quiescent(struct change *change, enum cairn_stren
                          site->reason);
     /* No instruction is executed after a jump, but a call or a no-op would continue inside an
      * instruction. */
-    if (change->branch != ARCH_BRANCH_JUMP && site->replaced_bytes > site->limit)
+    if (change->branch != CAIRN_SITE_JUMP && site->replaced_bytes > site->limit)
         return error_set(error, CAIRN_ERROR_RANGE, site->address,
                          "site %llu at 0x%llx: the last instruction that is overwritten ends %u "
                          "bytes after the shadow, so only a jump fits",
@@ -171,10 +166,11 @@ static enum cairn_status refuse_target(const cairn_site *site, struct cairn_erro
                      (unsigned long long)site_id(site));
 }
 
-static enum cairn_status patch_branch(cairn_site *site, enum arch_branch branch, const void *target,
-                                      enum cairn_strength strength, struct cairn_error *error)
+static enum cairn_status patch_branch(cairn_site *site, enum cairn_site_state branch,
+                                      const void *target, enum cairn_strength strength,
+                                      struct cairn_error *error)
 {
-    if (site == NULL || (target == NULL && branch != ARCH_BRANCH_NOP))
+    if (site == NULL || (target == NULL && branch != CAIRN_SITE_NOP))
         return refuse_target(site, error);
     struct change change;
     plan_set_branch(&change, site, branch, (uintptr_t)target);
@@ -186,19 +182,19 @@ static enum cairn_status patch_branch(cairn_site *site, enum arch_branch branch,
 enum cairn_status cairn_site_call(cairn_site *site, const void *target,
                                   enum cairn_strength strength, struct cairn_error *error)
 {
-    return patch_branch(site, ARCH_BRANCH_CALL, target, strength, error);
+    return patch_branch(site, CAIRN_SITE_CALL, target, strength, error);
 }
 
 enum cairn_status cairn_site_jump(cairn_site *site, const void *target,
                                   enum cairn_strength strength, struct cairn_error *error)
 {
-    return patch_branch(site, ARCH_BRANCH_JUMP, target, strength, error);
+    return patch_branch(site, CAIRN_SITE_JUMP, target, strength, error);
 }
 
 enum cairn_status cairn_site_nop(cairn_site *site, enum cairn_strength strength,
                                  struct cairn_error *error)
 {
-    return patch_branch(site, ARCH_BRANCH_NOP, NULL, strength, error);
+    return patch_branch(site, CAIRN_SITE_NOP, NULL, strength, error);
 }
 
 /* A live site's initial branch may need a veneer, which need not be the one that it had. */
@@ -259,27 +255,22 @@ enum cairn_status patch_check_distinct(const struct change_list *list, struct ca
 static enum cairn_status begin(struct change *change, const struct cairn_site_change *wanted,
                                const cairn_site *first, struct cairn_error *error)
 {
-    static const enum arch_branch branches[] = {
-        [CAIRN_SITE_CHANGE_CALL] = ARCH_BRANCH_CALL,
-        [CAIRN_SITE_CHANGE_JUMP] = ARCH_BRANCH_JUMP,
-        [CAIRN_SITE_CHANGE_NOP] = ARCH_BRANCH_NOP,
-        [CAIRN_SITE_CHANGE_RESTORE] = ARCH_BRANCH_NOP,
-    };
     cairn_site *site = wanted->site;
-    if ((unsigned)wanted->kind > CAIRN_SITE_CHANGE_RESTORE)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no change number %u",
-                         (unsigned)wanted->kind);
-    if (site == NULL || (wanted->target == NULL && branches[wanted->kind] != ARCH_BRANCH_NOP))
+    bool has_target = wanted->state == CAIRN_SITE_CALL || wanted->state == CAIRN_SITE_JUMP;
+    if ((unsigned)wanted->state > CAIRN_SITE_ORIGINAL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "no change makes a site %s",
+                         cairn_site_state_name(wanted->state));
+    if (site == NULL || (wanted->target == NULL && has_target))
         return refuse_target(site, error);
     if (site->table->space != first->table->space)
         return error_set(error, CAIRN_ERROR_ARGUMENT, site->address,
                          "site %llu at 0x%llx belongs to another runtime than site %llu",
                          (unsigned long long)site_id(site), (unsigned long long)site->address,
                          (unsigned long long)site_id(first));
-    if (wanted->kind == CAIRN_SITE_CHANGE_RESTORE)
+    if (wanted->state == CAIRN_SITE_ORIGINAL)
         *change = plan_restore(site);
     else
-        plan_set_branch(change, site, branches[wanted->kind], (uintptr_t)wanted->target);
+        plan_set_branch(change, site, wanted->state, (uintptr_t)wanted->target);
     return CAIRN_OK;
 }
 

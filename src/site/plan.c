@@ -51,7 +51,7 @@ void word_put_bits(const cairn_site *site, uint64_t bits, uint8_t *bytes)
     memcpy(bytes, is_narrow ? (const void *)&narrow : &bits, site->instruction_length);
 }
 
-struct change plan_branch(cairn_site *site, enum arch_branch branch, uint64_t target)
+struct change plan_branch(cairn_site *site, enum cairn_site_state branch, uint64_t target)
 {
     struct change change = {0};
     plan_set_branch(&change, site, branch, target);
@@ -63,7 +63,7 @@ struct change plan_restore(cairn_site *site)
     if (site->keeps_original)
         return (struct change){.site = site, .original = true};
     struct change change =
-        plan_branch(site, (enum arch_branch)site->initial_branch, site->initial.target);
+        plan_branch(site, (enum cairn_site_state)site->initial_branch, site->initial.target);
     change.is_direct = site->initial_direct;
     return change;
 }
@@ -104,7 +104,7 @@ static void encode_nop(struct change *change)
     const struct cairn_arch *arch = site->table->arch;
     bool skips = site->has_inline_space && !change->falls_through;
     bool is_encoded = arch->encode_branch(
-        arch, skips ? ARCH_BRANCH_JUMP : ARCH_BRANCH_NOP, word_instruction_address(site),
+        arch, skips ? CAIRN_SITE_JUMP : CAIRN_SITE_NOP, word_instruction_address(site),
         site->address + site->byte_count, site->instruction_length, &change->bits);
     assert(is_encoded);
     (void)is_encoded;
@@ -115,9 +115,9 @@ static enum cairn_status encode_target(struct change *change, struct cairn_error
 {
     cairn_site *site = change->site;
     const struct cairn_arch *arch = site->table->arch;
-    const enum arch_branch branch = (enum arch_branch)change->branch;
-    bool is_framed = branch == ARCH_BRANCH_CALL && veneers_frame_calls(site);
-    if (branch == ARCH_BRANCH_CALL && arch->toc_save_offset != 0 && !site->saves_toc && !is_framed)
+    const enum cairn_site_state branch = (enum cairn_site_state)change->branch;
+    bool is_framed = branch == CAIRN_SITE_CALL && veneers_frame_calls(site);
+    if (branch == CAIRN_SITE_CALL && arch->toc_save_offset != 0 && !site->saves_toc && !is_framed)
         return refuse_call(site, error);
     bool needs_veneer = is_framed || (arch->calls_need_veneer && !change->is_direct);
     if (!needs_veneer &&
@@ -144,11 +144,11 @@ enum cairn_status plan_change(struct change *change, struct cairn_error *error)
         change->bits = site->initial.bits;
         return CAIRN_OK;
     }
-    if (change->branch == ARCH_BRANCH_NOP) {
+    if (change->branch == CAIRN_SITE_NOP) {
         encode_nop(change);
         return CAIRN_OK;
     }
-    if (change->branch == ARCH_BRANCH_CALL && site->has_inline_space)
+    if (change->branch == CAIRN_SITE_CALL && site->has_inline_space)
         status = note_call(site, error);
     return status == CAIRN_OK ? encode_target(change, error) : status;
 }

@@ -17,7 +17,7 @@ struct change {
     cairn_site *site;
     /* The requested change. */
     uint64_t target;
-    uint8_t branch;     /* enum arch_branch */
+    uint8_t branch;     /* enum cairn_site_state */
     bool is_direct;     /* whether the target is a place in code, not a function pointer
                          * (arch/arch.h) */
     bool falls_through; /* of a no-op: whether the bytes after it are executed, not skipped */
@@ -43,8 +43,8 @@ static inline struct change *change_at(const struct change_list *list, size_t in
 
 /* Initialises a change that makes the site a branch. The target may be anywhere. Leaves out the
  * members that planning sets, because a list may have thousands of changes. */
-static inline void plan_set_branch(struct change *change, cairn_site *site, enum arch_branch branch,
-                                   uint64_t target)
+static inline void plan_set_branch(struct change *change, cairn_site *site,
+                                   enum cairn_site_state branch, uint64_t target)
 {
     change->site = site;
     change->target = target;
@@ -55,7 +55,7 @@ static inline void plan_set_branch(struct change *change, cairn_site *site, enum
 }
 
 /* Returns such a change, with all other members 0. */
-struct change plan_branch(cairn_site *site, enum arch_branch branch, uint64_t target);
+struct change plan_branch(cairn_site *site, enum cairn_site_state branch, uint64_t target);
 
 /* Returns the change that restores the site's initial instruction. */
 struct change plan_restore(cairn_site *site);

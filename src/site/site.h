@@ -76,7 +76,7 @@ struct cairn_site {
                               * pointer, as its target */
     bool keeps_original;     /* whether the word of this live shadow holds LLVM's instruction
                               * initially */
-    uint8_t initial_branch;  /* enum arch_branch, of a live site without `keeps_original` */
+    uint8_t initial_branch;  /* enum cairn_site_state, of a live site without `keeps_original` */
     /* Whether an assumption of the site is broken, so that threads leave here for good; with the
      * runtime's lock held. */
     bool is_broken;

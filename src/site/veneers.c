@@ -18,7 +18,7 @@ static bool try_to_take(const cairn_site *site, struct site_veneer *veneer)
     return false;
 }
 
-enum cairn_status veneers_take(cairn_site *site, enum arch_branch branch,
+enum cairn_status veneers_take(cairn_site *site, enum cairn_site_state branch,
                                struct site_veneer **veneer, struct cairn_error *error)
 {
     const struct site_table *sites = site->table;
@@ -33,7 +33,7 @@ enum cairn_status veneers_take(cairn_site *site, enum arch_branch branch,
         return error_set(error, CAIRN_ERROR_MEMORY, site->address, "no memory for a veneer");
     taken->branch = branch;
     atomic_init(&taken->taken, true);
-    bool is_framed = branch == ARCH_BRANCH_CALL && veneers_frame_calls(site);
+    bool is_framed = branch == CAIRN_SITE_CALL && veneers_frame_calls(site);
     enum cairn_status status = code_block_add_veneer(
         sites->block, is_framed ? CODE_VENEER_FRAMED : CODE_VENEER_PLAIN, 0, &taken->code, error);
     if (status == CAIRN_OK &&
@@ -87,7 +87,7 @@ bool site_table_calls_through(const struct site_table *sites, uint64_t return_ad
         const struct site_veneer *veneer =
             atomic_load_explicit(&site->veneers, memory_order_acquire);
         for (; veneer != NULL && veneers_frame_calls(site); veneer = veneer->next)
-            if (veneer->branch == ARCH_BRANCH_CALL &&
+            if (veneer->branch == CAIRN_SITE_CALL &&
                 veneer->code.address == pc - frame->return_offset)
                 return true;
     }

@@ -24,7 +24,7 @@ struct site_veneer {
     struct code_veneer code;
     struct site_veneer *next; /* of the same site */
     uint64_t bits;            /* the site's branch to it */
-    enum arch_branch branch;
+    enum cairn_site_state branch;
     _Atomic bool taken;
 };
 
@@ -38,7 +38,7 @@ static inline bool veneers_frame_calls(const cairn_site *site)
 
 /* Takes a free veneer of the site, or makes a new one. Lock-free and async-signal-safe if one is
  * free. MEMORY, FULL, SYSTEM, RANGE. */
-enum cairn_status veneers_take(cairn_site *site, enum arch_branch branch,
+enum cairn_status veneers_take(cairn_site *site, enum cairn_site_state branch,
                                struct site_veneer **veneer, struct cairn_error *error);
 
 /* Returns the veneer that an instruction of the site branches to, or NULL. */

@@ -328,8 +328,7 @@ static void check_list_of_changes(void)
     struct cairn_site_change changes[CALLS_NOTHING + 1];
     size_t count = 0;
     for (int id = CALLS; id <= CALLS_NOTHING; id++)
-        changes[count++] =
-            (struct cairn_site_change){site(id), CAIRN_SITE_CHANGE_CALL, &callees[2]};
+        changes[count++] = (struct cairn_site_change){site(id), CAIRN_SITE_CALL, &callees[2]};
     check_ok(cairn_sites_change(changes, count, CAIRN_SYNC, &error), &error, "three changes");
     for (int id = CALLS; id <= CALLS_NOTHING; id++)
         check_result(id, 3000 + CALLER_CANARY, "the target of three changes");

@@ -132,7 +132,7 @@ static bool write_function(size_t padding, size_t size, const void *end, size_t 
 }
 
 static void write_branch(uint8_t *region, const struct arch_placement *placement,
-                         enum arch_branch branch, const uint8_t *target)
+                         enum cairn_site_state branch, const uint8_t *target)
 {
     uint8_t *at = region + placement->instruction_offset;
     uint64_t bits;
@@ -172,13 +172,13 @@ static void execute_states(size_t padding, size_t size, uint64_t *slot)
         return;
     expect(call(memory), 7, "no-op at first", size);
     *slot = (uintptr_t)by_ten;
-    write_branch(region, &placement, ARCH_BRANCH_CALL, veneer);
+    write_branch(region, &placement, CAIRN_SITE_CALL, veneer);
     expect(call(memory), 73, "call", size);
     *slot = (uintptr_t)by_hundred;
     expect(call(memory), 703, "call by the other slot", size);
-    write_branch(region, &placement, ARCH_BRANCH_JUMP, memory + LEAVE_OFFSET);
+    write_branch(region, &placement, CAIRN_SITE_JUMP, memory + LEAVE_OFFSET);
     expect(call(memory), 77, "jump", size);
-    write_branch(region, &placement, ARCH_BRANCH_NOP, NULL);
+    write_branch(region, &placement, CAIRN_SITE_NOP, NULL);
     expect(call(memory), 7, "no-op again", size);
 }
 
@@ -190,7 +190,7 @@ static void execute_toc(size_t size, uint64_t *slot)
         !write_function(0, size, pieces.toc_tail, pieces.toc_tail_bytes, &placement, &region))
         return;
     expect(call(memory), CANARY, "TOC after a no-op", size);
-    write_branch(region, &placement, ARCH_BRANCH_CALL, memory + VENEER_OFFSET);
+    write_branch(region, &placement, CAIRN_SITE_CALL, memory + VENEER_OFFSET);
     for (int i = 0; i < RETARGETS / 100; i++) {
         *slot = i % 2 == 0 ? (uintptr_t)by_ten : (uintptr_t)by_hundred;
         expect(call(memory), CANARY, "TOC after a call", size);
@@ -230,7 +230,7 @@ static void execute_framed_veneer(size_t slot_offset)
     if (!arch->encode_framed_veneer(arch, (uintptr_t)veneer, (uintptr_t)slot, veneer))
         exit(1);
     arch_host_code_written(veneer, veneer, arch->framed_veneer_bytes);
-    write_branch(instruction, &placement, ARCH_BRANCH_CALL, veneer);
+    write_branch(instruction, &placement, CAIRN_SITE_CALL, veneer);
     for (int i = 0; i < RETARGETS / 100; i++) {
         *slot = (uintptr_t)callees[i % 2];
         long expected = (i % 2 == 0 ? 73 : 703) + CANARY + IN_CTR;
@@ -247,11 +247,11 @@ static void execute_retargets(uint64_t *slot)
     if (!write_function(0, REGION_MAX, pieces.tail, pieces.tail_bytes, &placement, &region))
         return;
     for (int i = 0; i < RETARGETS; i++) {
-        enum arch_branch branch = i % 3 == 0 ? ARCH_BRANCH_NOP : ARCH_BRANCH_CALL;
+        enum cairn_site_state branch = i % 3 == 0 ? CAIRN_SITE_NOP : CAIRN_SITE_CALL;
         *slot = i % 2 == 0 ? (uintptr_t)by_ten : (uintptr_t)by_hundred;
         write_branch(region, &placement, branch, memory + VENEER_OFFSET);
         long called = i % 2 == 0 ? 73 : 703;
-        expect(call(memory), branch == ARCH_BRANCH_NOP ? 7 : called, "retargeted", REGION_MAX);
+        expect(call(memory), branch == CAIRN_SITE_NOP ? 7 : called, "retargeted", REGION_MAX);
     }
 }
 

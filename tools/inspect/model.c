@@ -301,7 +301,7 @@ static void read_branch(const struct walk *walk, uint64_t address,
     uint64_t bits = read_instruction(walk, instruction);
     uint64_t slot = 0;
     uint64_t target = 0;
-    enum arch_branch branch;
+    enum cairn_site_state branch;
     for (int i = 0; i < FRESH_ATTEMPTS; i++) {
         slot = find_slot(walk, address, bits);
         if (slot == 0)
@@ -321,14 +321,14 @@ static void read_branch(const struct walk *walk, uint64_t address,
     if (!walk->arch->decode_branch(walk->arch, bits, instruction->address, instruction->length,
                                    &branch, &direct))
         return;
-    bool skips = branch == ARCH_BRANCH_JUMP && slot == 0 &&
+    bool skips = branch == CAIRN_SITE_JUMP && slot == 0 &&
                  direct == site->address + site->byte_count &&
                  get(walk, address, INSPECT_SITE_HAS_INLINE_SPACE) != 0;
-    if (branch == ARCH_BRANCH_NOP || skips) {
+    if (branch == CAIRN_SITE_NOP || skips) {
         site->state = CAIRN_SITE_NOP;
         return;
     }
-    site->state = branch == ARCH_BRANCH_CALL ? CAIRN_SITE_CALL : CAIRN_SITE_JUMP;
+    site->state = branch;
     site->uses_veneer = slot != 0;
     site->target = slot != 0 ? target : direct;
 }

@@ -33,7 +33,7 @@ static const char *mode_name(uint32_t mode)
 
 /* ---- Sums ---- */
 
-enum { SITE_STATES = CAIRN_SITE_ORIGINAL + 1, CACHE_STATES = CAIRN_IC_MEGAMORPHIC + 1 };
+enum { SITE_STATES = CAIRN_SITE_UNMANAGED + 1, CACHE_STATES = CAIRN_IC_MEGAMORPHIC + 1 };
 
 struct sums {
     size_t modules[INSPECT_RETIRED + 1];

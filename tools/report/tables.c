@@ -5,6 +5,7 @@
  */
 #include "tools/report/report.h"
 
+#include <cairn/ic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -131,10 +132,8 @@ const char *cell_separator(const struct cell *cell)
 
 static const char *state_name(uint32_t state, char space[CELL_BYTES])
 {
-    static const char *const names[] = {"empty", "monomorphic", "polymorphic", "megamorphic",
-                                        "disabled"};
-    if (state < sizeof names / sizeof *names)
-        return names[state];
+    if (state <= CAIRN_IC_DESTROYED)
+        return cairn_ic_state_name((enum cairn_ic_state)state);
     snprintf(space, CELL_BYTES, "state %u", state);
     return space;
 }

@@ -122,6 +122,7 @@ static enum shown look_at_code(struct listing *listing, const struct preview_cod
         size += (uint32_t)instruction.length;
     }
     preview->site = (struct cairn_site_description){
+        .state = CAIRN_SITE_UNMANAGED,
         .address = code->address,
         .byte_count = size,
         .original_bytes = code->bytes,
@@ -137,7 +138,8 @@ static enum shown look_at(struct listing *listing, const struct listed_record *r
     enum cairn_record_kind kind = declaration == NULL ? CAIRN_RECORD_UNDECLARED : declaration->kind;
     uint32_t byte_count = declaration == NULL ? listing->byte_count : declaration->byte_count;
     struct preview_code code;
-    preview->site = (struct cairn_site_description){.reason = preview->error.message};
+    preview->site = (struct cairn_site_description){.state = CAIRN_SITE_UNMANAGED,
+                                                    .reason = preview->error.message};
     if (declaration != NULL && kind != CAIRN_RECORD_PATCHPOINT && byte_count == 0)
         return SHOWN_NO_SITE;
     /* A statepoint's record is after the bytes of its site. */

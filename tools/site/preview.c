@@ -103,7 +103,7 @@ static void arm(struct preview *preview, const struct preview_code *code, size_t
     bool is_straight = patchpoint->is_direct || (code->is_linked && !arch->calls_need_veneer);
     site->uses_veneer = arch->calls_need_veneer && !patchpoint->is_direct;
     preview->lacks_call =
-        !is_straight || !arch->encode_branch(arch, ARCH_BRANCH_CALL, site->instruction_address,
+        !is_straight || !arch->encode_branch(arch, CAIRN_SITE_CALL, site->instruction_address,
                                              patchpoint->target, length, &bits);
     if (preview->lacks_call && is_straight)
         site->uses_veneer = true;
@@ -242,8 +242,11 @@ static void preview_statepoint(struct preview *preview, const struct preview_cod
 bool preview_site(struct preview *preview, const struct preview_code *code,
                   enum cairn_record_kind kind, uint32_t byte_count)
 {
-    preview->site = (struct cairn_site_description){
-        .kind = kind, .address = code->address, .byte_count = byte_count, .reason = ""};
+    preview->site = (struct cairn_site_description){.state = CAIRN_SITE_UNMANAGED,
+                                                    .kind = kind,
+                                                    .address = code->address,
+                                                    .byte_count = byte_count,
+                                                    .reason = ""};
     preview->lacks_call = false;
     if (byte_count <= code->size) {
         uint8_t *armed = realloc(preview->armed, (size_t)byte_count + 1);
