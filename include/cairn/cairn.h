@@ -1,6 +1,13 @@
 /*
  * cairn/cairn.h - all headers of libcairn. (libcairn-llvm has cairn/llvm.h.)
  *
+ * HANDLES. What …_create, …_open or …_attach returns ends with …_destroy. The host must not use the
+ * handle after that call. The memory is freed when nobody can be in it any more: at once, if only
+ * the caller has used it (tables, files, loaders); at the end of a grace period (cairn/runtime.h),
+ * if threads may execute it (exits, closures, entries, caches); with its last user, if other
+ * handles refer to it (runtimes, logs). A module has no owner: it is retired (cairn_module_retire),
+ * and is valid until a grace period has ended.
+ *
  * There is one idiom for what can be iterated:
  *
  *   - The items of a table have numbers from 0. One function returns item number `index`, and false
@@ -25,38 +32,53 @@
 #ifndef CAIRN_CAIRN_H
 #define CAIRN_CAIRN_H
 
-#include <cairn/allocator.h>
-#include <cairn/architecture.h>
-#include <cairn/assumption.h>
-#include <cairn/call.h>
-#include <cairn/context.h>
-#include <cairn/debug.h>
+/* The headers, in the order in which a VM needs them. */
+/* clang-format off */
+
+/* Loading code. */
+#include <cairn/status.h>
+#include <cairn/runtime.h>
+#include <cairn/load.h>
+#include <cairn/module.h>
 #include <cairn/declaration.h>
-#include <cairn/entry.h>
+
+/* Changing it, leaving it and entering it. */
+#include <cairn/patch.h>
 #include <cairn/exit.h>
-#include <cairn/fault.h>
-#include <cairn/fault_table.h>
-#include <cairn/faultmap.h>
 #include <cairn/frame.h>
 #include <cairn/frame_state.h>
+#include <cairn/value.h>
+#include <cairn/type.h>
+#include <cairn/call.h>
+#include <cairn/context.h>
 #include <cairn/ic.h>
+#include <cairn/entry.h>
 #include <cairn/invalidation.h>
-#include <cairn/load.h>
-#include <cairn/log.h>
-#include <cairn/module.h>
-#include <cairn/patch.h>
-#include <cairn/pc_table.h>
-#include <cairn/pcsection.h>
+#include <cairn/assumption.h>
+
+/* Walking, collecting, and handling faults. */
+#include <cairn/walk.h>
 #include <cairn/roots.h>
-#include <cairn/runtime.h>
-#include <cairn/section.h>
+#include <cairn/fault.h>
+
+/* Watching. */
+#include <cairn/log.h>
+#include <cairn/debug.h>
+
+/* What LLVM has recorded. */
+#include <cairn/table.h>
 #include <cairn/stackmap.h>
 #include <cairn/statepoint.h>
-#include <cairn/status.h>
-#include <cairn/table.h>
-#include <cairn/type.h>
-#include <cairn/value.h>
-#include <cairn/walk.h>
+#include <cairn/fault_table.h>
+#include <cairn/faultmap.h>
+#include <cairn/pc_table.h>
+#include <cairn/pcsection.h>
+#include <cairn/section.h>
+
+/* The rest. */
+#include <cairn/allocator.h>
+#include <cairn/architecture.h>
+/* clang-format on */
 
 #ifdef __cplusplus
 extern "C" {

@@ -162,9 +162,9 @@
  * invalidations leave it unchanged. A change of the site that is in progress while the cache is
  * created may take effect after it: the host must not do both at the same time.
  *
- * LIFETIME. A cache can be used until it is destroyed or its module is retired. After that, all
- * functions here that return a status return STATE, until a grace period that began later ends
- * (cairn/runtime.h). That frees the memory of the cache, so the pointer must not be used any more.
+ * LIFETIME. The host must not use a cache that it has destroyed. Other threads may be in a handler
+ * of it: until a grace period that began later ends (cairn/runtime.h) and frees its memory, all
+ * functions here that return a status return STATE for it, as they do after its module was retired.
  * (A cache of a retired module may still be destroyed.) A handler may destroy the cache that called
  * it, create another one for the site, and retire the module that it runs in; its thread continues
  * as usual. After that it must not end a grace period that began later, because its own thread is

@@ -5,7 +5,7 @@
  *     status = cairn_log_create("vm.log", NULL, &log, &error);
  *     if (status == CAIRN_OK)
  *         status = cairn_log_attach(log, runtime, &error);
- *     cairn_log_destroy(log);             the runtime keeps a reference until it is destroyed
+ *     cairn_log_destroy(log);             the runtime goes on recording
  *
  * `cairn report vm.log -o report.html` makes a page of it. A runtime without a log does not record
  * anything: an event then takes a load and a branch, in addition to the no-op of its USDT probe
@@ -174,7 +174,7 @@ typedef struct cairn_log cairn_log;
 
 /**
  * Creates a log in a new file. A regular file of that name is replaced; a process that maps it
- * keeps the old one. `options` NULL means all zero. The caller owns one reference to `*log`.
+ * keeps the old one. `options` NULL means all zero. The caller owns `*log`.
  *
  * Errors: ARGUMENT, MEMORY; SYSTEM (the path is not of a regular file, it cannot be created, or
  * there is no space for it). Thread-safe.
@@ -185,7 +185,7 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_log_create(
 
 /**
  * Records the events of a runtime from now on, until the runtime is destroyed. Its present modules
- * are recorded first. The runtime owns a reference to the log. Several runtimes may have one log.
+ * are recorded first. Several runtimes may have one log.
  *
  * Errors: ARGUMENT; STATE if the runtime has a log already (that of a forked child's parent is
  * replaced), or the log belongs to another process. Thread-safe.
@@ -210,7 +210,8 @@ struct cairn_log_message {
  *  async-signal-safe. */
 CAIRN_API void cairn_log_write(cairn_runtime *runtime, const struct cairn_log_message *message);
 
-/** Removes one reference to the log, which may be NULL. The last one closes the file. */
+/** Destroys the log. Runtimes that it was attached to record in it until they are destroyed, too;
+ * then the file is closed. NULL is allowed. */
 CAIRN_API void cairn_log_destroy(cairn_log *log);
 
 #ifdef __cplusplus
