@@ -76,7 +76,8 @@ static double time_cairn(cairn_runtime *runtime, unsigned function_count)
     double start = bench_now_of_thread();
     cairn_engine *engine;
     compiled_function *function = NULL;
-    if (cairn_engine_create(runtime, module, &options, &engine, &error) == CAIRN_OK)
+    if (cairn_engine_create(runtime, module, &options, &engine, &error) == CAIRN_OK &&
+        cairn_engine_compile(engine, &error) == CAIRN_OK)
         *(void **)&function = cairn_engine_function(engine, "function0", &error);
     if (function == NULL) {
         fprintf(stderr, "cairn-bench: %s\n", error.message);
@@ -165,7 +166,8 @@ static double time_warm_cairn(cairn_runtime *runtime, cairn_engine *engine, LLVM
     compiled_function *function = NULL;
     LLVMModuleRef module = build_numbered(context, number, name);
     double start = bench_now_of_thread();
-    if (cairn_engine_add_module(engine, module, &error) == CAIRN_OK)
+    if (cairn_engine_add_module(engine, module, &error) == CAIRN_OK &&
+        cairn_engine_compile(engine, &error) == CAIRN_OK)
         *(void **)&function = cairn_engine_function(engine, name, &error);
     double time = bench_now_of_thread() - start;
     if (function == NULL) {

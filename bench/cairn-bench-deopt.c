@@ -316,6 +316,7 @@ int main(int argc, char **argv)
     check(cairn_runtime_create(NULL, &bench.runtime, &error), &error);
     check(cairn_engine_create(bench.runtime, build_module(context), &options, &engine, &error),
           &error);
+    check(cairn_engine_compile(engine, &error), &error);
     *(void **)&bench.function = cairn_engine_function(engine, "compute", &error);
     if (bench.function == NULL)
         check(error.status, &error);

@@ -397,6 +397,7 @@ static void load(struct bench *bench)
     LLVMModuleRef module = ic_build_module(bench->context, all, SUBJECTS + ADDED);
     check(cairn_runtime_create(NULL, &bench->runtime, &error), &error);
     check(cairn_engine_create(bench->runtime, module, &options, &bench->engine, &error), &error);
+    check(cairn_engine_compile(bench->engine, &error), &error);
     method = cairn_engine_function(bench->engine, ic_method_name, &error);
     if (method == NULL)
         check(error.status, &error);

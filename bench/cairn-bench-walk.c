@@ -330,7 +330,8 @@ static void bench(const char *name, int functions, int kept)
         .load = {.find_symbol = find_symbol, .registers_unwind_tables = true},
     };
     subject = name;
-    if (cairn_engine_create(runtime, module, &engine_options, &engine, &error) != CAIRN_OK)
+    if (cairn_engine_create(runtime, module, &engine_options, &engine, &error) != CAIRN_OK ||
+        cairn_engine_compile(engine, &error) != CAIRN_OK)
         fail(error.message);
     *(void **)&function = cairn_engine_function(engine, "f0", &error);
     if (function == NULL)

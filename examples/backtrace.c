@@ -68,6 +68,7 @@ int main(void)
         return fprintf(stderr, "backtrace: %s\n", message), 1;
     if (cairn_engine_create(NULL, module, &(struct cairn_engine_options){.optimisation_level = 2},
                             &engine, &error) != CAIRN_OK ||
+        cairn_engine_compile(engine, &error) != CAIRN_OK ||
         (call = cairn_engine_site(engine, 1, &error)) == NULL ||
         (check = cairn_engine_site(engine, 2, &error)) == NULL ||
         cairn_site_call(call, cairn_engine_function(engine, "inner", &error), CAIRN_SYNC, &error) !=

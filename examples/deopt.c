@@ -502,6 +502,7 @@ int main(void)
     check(cairn_exit_create(runtime, overflowed, NULL, &exit, &error), &error);
     check(cairn_engine_create(runtime, compile_module(context, exit), &options, &engine, &error),
           &error);
+    check(cairn_engine_compile(engine, &error), &error);
     compiled_function *grow;
     *(void **)&grow = cairn_engine_function(engine, "grow", &error);
     if (grow == NULL)

@@ -64,6 +64,7 @@ int main(void)
     cairn_site *site = NULL;
     cairn_ic *ic;
     if (cairn_engine_create(NULL, module, NULL, &engine, &error) != CAIRN_OK ||
+        cairn_engine_compile(engine, &error) != CAIRN_OK ||
         (site = cairn_engine_site(engine, 42, &error)) == NULL ||
         cairn_ic_create(site, &(struct cairn_ic_options){.handler = missed, .user = &misses}, &ic,
                         &error) != CAIRN_OK)

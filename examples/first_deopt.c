@@ -63,7 +63,8 @@ int main(void)
     struct cairn_error error;
     cairn_engine *engine;
     LLVMContextRef context = LLVMContextCreate();
-    if (cairn_engine_create(NULL, parse(context), NULL, &engine, &error) != CAIRN_OK)
+    if (cairn_engine_create(NULL, parse(context), NULL, &engine, &error) != CAIRN_OK ||
+        cairn_engine_compile(engine, &error) != CAIRN_OK)
         fail(error.message);
     long (*compute)(long) =
         (long (*)(long))(uintptr_t)cairn_engine_function(engine, "compute", &error);

@@ -54,10 +54,10 @@ int main(void)
     struct cairn_error error;
     cairn_engine *engine;
     LLVMContextRef context = LLVMContextCreate();
-    if (cairn_engine_create(NULL, parse(context), NULL, &engine, &error) != CAIRN_OK)
-        fail(error.message);
-    cairn_site *site = cairn_engine_site(engine, 42, &error);
-    if (site == NULL)
+    cairn_site *site;
+    if (cairn_engine_create(NULL, parse(context), NULL, &engine, &error) != CAIRN_OK ||
+        cairn_engine_compile(engine, &error) != CAIRN_OK ||
+        (site = cairn_engine_site(engine, 42, &error)) == NULL)
         fail(error.message);
     long (*compute)(long) =
         (long (*)(long))(uintptr_t)cairn_engine_function(engine, "compute", &error);

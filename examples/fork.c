@@ -53,6 +53,7 @@ int main(void)
         return fprintf(stderr, "fork: %s\n", message), 1;
     if (cairn_runtime_create(NULL, &runtime, &error) != CAIRN_OK ||
         cairn_engine_create(runtime, module, NULL, &engine, &error) != CAIRN_OK ||
+        cairn_engine_compile(engine, &error) != CAIRN_OK ||
         (site = cairn_engine_site(engine, 42, &error)) == NULL)
         return fprintf(stderr, "fork: %s\n", error.message), 1;
     long (*compute)(long) =

@@ -279,6 +279,7 @@ static int64_t run(cairn_runtime *runtime, cairn_exit *poll)
         .optimisation_level = 2,
         .load = {.find_symbol = find_symbol, .user = (void *)(uintptr_t)cairn_exit_target(poll)}};
     check(cairn_engine_create(runtime, ir.module, &options, &engine, &error), &error);
+    check(cairn_engine_compile(engine, &error), &error);
     *(void **)&compute = cairn_engine_function(engine, "compute", &error);
     if (compute == NULL)
         fail(error.message);

@@ -167,6 +167,7 @@ int main(void)
     const struct cairn_engine_options options = {.optimisation_level = 2,
                                                  .implicit_null_checks = true};
     check(cairn_engine_create(runtime, build_module(context), &options, &engine, &error), &error);
+    check(cairn_engine_compile(engine, &error), &error);
     value_function *checked = find(engine, "checked");
     value_function *unchecked = find(engine, "unchecked");
     install();

@@ -553,6 +553,7 @@ int main(void)
     LLVMContextRef context = LLVMContextCreate();
     check(cairn_runtime_create(NULL, &runtime, &error), &error);
     check(cairn_engine_create(runtime, build_module(context), &options, &engine, &error), &error);
+    check(cairn_engine_compile(engine, &error), &error);
     read_all = function_of(engine, "read_all");
     write_all = function_of(engine, "write_all");
     read_many = function_of(engine, "read_many");

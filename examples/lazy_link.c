@@ -79,7 +79,8 @@ int main(void)
     if (LLVMParseIRInContext(context, buffer, &module, &message) != 0)
         return fprintf(stderr, "lazy_link: %s\n", message), 1;
     if (create_runtime(&runtime, &error) != CAIRN_OK ||
-        cairn_engine_create(runtime, module, NULL, &engine, &error) != CAIRN_OK)
+        cairn_engine_create(runtime, module, NULL, &engine, &error) != CAIRN_OK ||
+        cairn_engine_compile(engine, &error) != CAIRN_OK)
         return fprintf(stderr, "lazy_link: %s\n", error.message), 1;
     for (uint64_t id = 1; id <= 2; id++)
         if ((site = cairn_engine_site(engine, id, &error)) == NULL ||

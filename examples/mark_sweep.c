@@ -299,6 +299,7 @@ int main(void)
     check(cairn_runtime_create(NULL, &runtime, &error), &error);
     check(cairn_exit_create(runtime, allocate, NULL, &exit, &error), &error);
     check(cairn_engine_create(runtime, build_module(context), &options, &engine, &error), &error);
+    check(cairn_engine_compile(engine, &error), &error);
     void *tree = cairn_engine_function(engine, "tree", &error);
     if (tree == NULL)
         fail(error.message);

@@ -240,6 +240,7 @@ static double enter_compiled(const struct state *state)
     struct ir ir = build_module(context, exit);
     check(cairn_signature_of_function(NULL, ir.type, &signature, &error), &error);
     check(cairn_engine_create(runtime, ir.module, &options, &engine, &error), &error);
+    check(cairn_engine_compile(engine, &error), &error);
     const void *loop = cairn_engine_function(engine, "loop", &error);
     if (loop == NULL)
         fail(error.message);

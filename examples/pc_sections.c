@@ -154,6 +154,7 @@ int main(void)
         .modules = {.pc_sections = pc_sections, .pc_section_count = 2},
     };
     check(cairn_engine_create(runtime, build_module(context), &options, &engine, &error), &error);
+    check(cairn_engine_compile(engine, &error), &error);
     *(void **)&sum = cairn_engine_function(engine, "sum", &error);
     if (sum == NULL) {
         check(error.status, &error);

@@ -49,6 +49,7 @@ int main(void)
         cairn_perf_open(runtime, &perf_options, &perf, &error) != CAIRN_OK ||
         cairn_debugger_attach(runtime, &debugger, &error) != CAIRN_OK ||
         cairn_engine_create(runtime, module, NULL, &engine, &error) != CAIRN_OK ||
+        cairn_engine_compile(engine, &error) != CAIRN_OK ||
         (function = cairn_engine_function(engine, "compute", &error)) == NULL)
         return fprintf(stderr, "perf_map: %s\n", error.message), 1;
     printf("3 to the power of %d, modulo 2 to the power of 64: %" PRIu64 "\n", ROUNDS,

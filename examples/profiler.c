@@ -108,7 +108,8 @@ static cairn_engine *load(LLVMContextRef context)
     if (LLVMParseIRInContext(context, buffer, &module, &message) != 0)
         fail(message);
     if (cairn_runtime_create(NULL, &runtime, &error) != CAIRN_OK ||
-        cairn_engine_create(runtime, module, NULL, &engine, &error) != CAIRN_OK)
+        cairn_engine_create(runtime, module, NULL, &engine, &error) != CAIRN_OK ||
+        cairn_engine_compile(engine, &error) != CAIRN_OK)
         fail(error.message);
     for (size_t i = 0; i < 2; i++)
         functions[i].address = (uintptr_t)cairn_engine_function(engine, functions[i].name, &error);

@@ -185,6 +185,7 @@ int main(void)
     LLVMContextRef context = LLVMContextCreate();
     double start = now();
     check(cairn_engine_create(runtime, build_module(context), NULL, &engine, &error), &error);
+    check(cairn_engine_compile(engine, &error), &error);
     *(void **)&compute = cairn_engine_function(engine, "compute", &error);
     if (compute == NULL)
         check(error.status, &error);

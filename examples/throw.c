@@ -149,7 +149,8 @@ int main(void)
     LLVMContextRef context = LLVMContextCreate();
     const struct cairn_engine_options options = {.optimisation_level = 2,
                                                  .load = {.find_symbol = find_symbol}};
-    if (cairn_engine_create(NULL, parse(context), &options, &engine, &error) != CAIRN_OK)
+    if (cairn_engine_create(NULL, parse(context), &options, &engine, &error) != CAIRN_OK ||
+        cairn_engine_compile(engine, &error) != CAIRN_OK)
         fail(error.message);
     *(void **)&vm.through = find_function(engine, "through");
     *(void **)&vm.divide = find_function(engine, "divide");

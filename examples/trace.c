@@ -64,6 +64,7 @@ int main(void)
         return fprintf(stderr, "trace: %s\n", message), 1;
     if (cairn_runtime_create(NULL, &runtime, &error) != CAIRN_OK ||
         cairn_engine_create(runtime, module, &options, &engine, &error) != CAIRN_OK ||
+        cairn_engine_compile(engine, &error) != CAIRN_OK ||
         (function = cairn_engine_function(engine, "compute", &error)) == NULL)
         return fprintf(stderr, "trace: %s\n", error.message), 1;
     void (*compute)(void) = (void (*)(void))(uintptr_t)function;

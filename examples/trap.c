@@ -72,7 +72,8 @@ int main(void)
     if (LLVMParseIRInContext(context, buffer, &module, &message) != 0)
         return fprintf(stderr, "trap: %s\n", message), 1;
     if (cairn_runtime_create(NULL, &runtime, &error) != CAIRN_OK ||
-        cairn_engine_create(runtime, module, NULL, &engine, &error) != CAIRN_OK)
+        cairn_engine_create(runtime, module, NULL, &engine, &error) != CAIRN_OK ||
+        cairn_engine_compile(engine, &error) != CAIRN_OK)
         return fprintf(stderr, "trap: %s\n", error.message), 1;
     long (*read)(const long *) =
         (long (*)(const long *))(uintptr_t)cairn_engine_function(engine, "read", &error);

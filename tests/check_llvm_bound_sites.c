@@ -270,7 +270,7 @@ START_TEST(sites_are_bound_before_the_host_sees_the_module)
     cairn_engine *engine;
     seen_before_publication = 0;
     ck_assert_ok(cairn_engine_create(runtime, end_module(&ir), &options, &engine, NULL));
-    ck_assert_ok(engine_finalise(engine, NULL));
+    ck_assert_ok(cairn_engine_compile(engine, NULL));
     ck_assert_uint_eq(seen_before_publication, 1);
     cairn_engine_destroy(engine);
 }
@@ -411,7 +411,7 @@ static void expect_not_loaded(LLVMModuleRef one, LLVMModuleRef other, enum cairn
     cairn_engine *engine = create_engine(one);
     if (other != NULL)
         add(engine, other);
-    ck_assert_int_eq(engine_finalise(engine, &error), status);
+    ck_assert_int_eq(cairn_engine_compile(engine, &error), status);
     assert_says(&error, text);
     ck_assert_uint_eq(statistics().module_count, modules);
     cairn_engine_destroy(engine);

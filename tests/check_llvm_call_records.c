@@ -124,7 +124,7 @@ static code *load(const char *body, const void *callee, unsigned optimisation_le
     struct cairn_error error = {0};
     enum cairn_status status = cairn_engine_create(runtime, module, &options, &engine, &error);
     ck_assert_msg(status == CAIRN_OK, "%s", error.message);
-    void *function = cairn_engine_function(engine, "f", &error);
+    void *function = support_compiled_function(engine, "f", &error);
     ck_assert_msg(function != NULL, "%s", error.message);
     return (code *)(uintptr_t)function;
 }

@@ -85,7 +85,7 @@ static guarded *load(LLVMModuleRef module, struct cairn_engine_options options)
     struct cairn_error error = {0};
     enum cairn_status status = cairn_engine_create(runtime, module, &options, &engine, &error);
     ck_assert_msg(status == CAIRN_OK, "%s", error.message);
-    void *function = cairn_engine_function(engine, "f", &error);
+    void *function = support_compiled_function(engine, "f", &error);
     ck_assert_msg(function != NULL, "%s", error.message);
     return (guarded *)(uintptr_t)function;
 }
@@ -140,7 +140,7 @@ START_TEST(deoptimize_without_a_target_says_how_to_bind_it)
         return;
     struct cairn_error error = {0};
     ck_assert_ok(cairn_engine_create(runtime, parse(GUARDED), NULL, &engine, NULL));
-    ck_assert_ptr_null(cairn_engine_function(engine, "f", &error));
+    ck_assert_ptr_null(support_compiled_function(engine, "f", &error));
     ck_assert_int_eq(error.status, CAIRN_ERROR_NOT_FOUND);
     ck_assert_msg(strstr(error.message, "__llvm_deoptimize") != NULL, "%s", error.message);
     ck_assert_msg(strstr(error.message, "deoptimize_target") != NULL, "%s", error.message);
@@ -342,7 +342,7 @@ START_TEST(statepoint_that_needs_too_many_registers_fails_the_finalisation)
     struct cairn_error error = {0};
     struct cairn_engine_options options = {.skip_check = true};
     ck_assert_ok(cairn_engine_create(runtime, parse(text), &options, &engine, &error));
-    ck_assert_ptr_null(cairn_engine_function(engine, "f", &error));
+    ck_assert_ptr_null(support_compiled_function(engine, "f", &error));
     ck_assert_int_eq(error.status, CAIRN_ERROR_LLVM);
     ck_assert_msg(strstr(error.message, "ran out of registers") != NULL, "%s", error.message);
 }

@@ -51,12 +51,12 @@ START_TEST(engine_without_a_runtime_has_one_of_its_own)
 {
     cairn_engine *engine;
     ck_assert_ok(cairn_engine_create(NULL, parse_site("f", 7), NULL, &engine, NULL));
-    cairn_site *site = cairn_engine_site(engine, 7, NULL);
+    cairn_site *site = support_compiled_site(engine, 7, NULL);
     ck_assert_ptr_nonnull(site);
     ck_assert_ok(cairn_site_call(site, (void *)(uintptr_t)add_hundred, CAIRN_SYNC, NULL));
     ck_assert_int_eq(get(engine, "f")(5), 105);
     ck_assert_ptr_null(cairn_runtime_find_site(runtime, 7, NULL));
-    ck_assert_ptr_null(cairn_engine_site(engine, 8, NULL));
+    ck_assert_ptr_null(support_compiled_site(engine, 8, NULL));
     cairn_engine_destroy(engine);
 }
 END_TEST
@@ -112,7 +112,7 @@ END_TEST
 START_TEST(module_without_functions_loads)
 {
     cairn_engine *engine = create_engine(LLVMModuleCreateWithNameInContext("empty", context));
-    ck_assert_ok(engine_finalise(engine, NULL));
+    ck_assert_ok(cairn_engine_compile(engine, NULL));
     add(engine, parse_constant("f", 5));
     ck_assert_int_eq(get(engine, "f")(0), 5);
     cairn_engine_destroy(engine);
@@ -204,7 +204,7 @@ static void *compile_and_retire(void *number)
                                        : cairn_engine_add_module(engine, module, NULL);
         if (status != CAIRN_OK)
             return (void *)1;
-        function *f = (function *)(uintptr_t)cairn_engine_function(engine, name, NULL);
+        function *f = (function *)(uintptr_t)support_compiled_function(engine, name, NULL);
         failures += f == NULL || f(1000) != 1000 + (i == 0 ? own : 2 * own);
         if (i % 2 == 1)
             cairn_module_retire(cairn_runtime_find_module(runtime, (uintptr_t)f));
@@ -383,7 +383,7 @@ START_TEST(definitions_of_other_engines_are_not_seen)
     assert_not_loaded(second, "caller", CAIRN_ERROR_NOT_FOUND, "undefined");
     add(first, parse_call("caller", "f"));
     ck_assert_int_eq(get(first, "caller")(0), 1);
-    ck_assert_ptr_null(cairn_engine_function(second, "f", &error));
+    ck_assert_ptr_null(support_compiled_function(second, "f", &error));
     cairn_engine_destroy(second);
     cairn_engine_destroy(first);
 }

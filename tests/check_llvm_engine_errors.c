@@ -49,7 +49,7 @@ START_TEST(functions_that_failed_to_load_stay_failed)
 {
     use_small_slabs();
     cairn_engine *engine = create_engine(parse_huge());
-    ck_assert_ptr_null(cairn_engine_function(engine, "f", NULL));
+    ck_assert_ptr_null(support_compiled_function(engine, "f", NULL));
     add(engine, parse_constant("later", 4));
     ck_assert_int_eq(get(engine, "later")(0), 4);
     assert_not_loaded(engine, "f", CAIRN_ERROR_NOT_FOUND, "");
@@ -74,11 +74,11 @@ START_TEST(engine_goes_on_after_an_unresolved_symbol)
     cairn_engine *engine = create_engine(parse_constant("before", 5));
     ck_assert_int_eq(get(engine, "before")(0), 5);
     add(engine, parse_call("f", "nobody_defines_this"));
-    ck_assert_ptr_null(cairn_engine_function(engine, "f", &error));
-    ck_assert_int_eq(engine_finalise(engine, &error), CAIRN_ERROR_NOT_FOUND);
+    ck_assert_ptr_null(support_compiled_function(engine, "f", &error));
+    ck_assert_int_eq(cairn_engine_compile(engine, &error), CAIRN_ERROR_NOT_FOUND);
     add(engine, parse_constant("later", 6));
     ck_assert_int_eq(get(engine, "later")(0), 6);
-    ck_assert_ptr_null(cairn_engine_function(engine, "f", &error));
+    ck_assert_ptr_null(support_compiled_function(engine, "f", &error));
     ck_assert_int_eq(get(engine, "before")(0), 5);
     cairn_engine_destroy(engine);
 }
@@ -181,7 +181,7 @@ START_TEST(error_that_llvm_reports_fails_the_finalisation)
     add(engine, parse_reported(index));
     add(engine, parse_constant("with", 4));
     assert_not_loaded(engine, "f", CAIRN_ERROR_LLVM, reported[index].error);
-    ck_assert_ptr_null(cairn_engine_function(engine, "with", NULL));
+    ck_assert_ptr_null(support_compiled_function(engine, "with", NULL));
     ck_assert_uint_eq(statistics().module_count, 1);
     ck_assert(LLVMContextGetDiagnosticHandler(context) == (has_handler ? count_diagnostic : NULL));
     ck_assert_ptr_eq(LLVMContextGetDiagnosticContext(context), has_handler ? &seen : NULL);
@@ -206,7 +206,7 @@ START_TEST(contexts_of_one_engine_are_all_observed)
     add(engine, support_parse_valid(other, reported[0].text));
     add(engine, parse_constant("f2", 2));
     struct cairn_error error = {0};
-    ck_assert_ptr_null(cairn_engine_function(engine, "f1", &error));
+    ck_assert_ptr_null(support_compiled_function(engine, "f1", &error));
     ck_assert_int_eq(error.status, CAIRN_ERROR_LLVM);
     ck_assert_int_gt(seen.errors, 0);
     ck_assert(LLVMContextGetDiagnosticHandler(other) == count_diagnostic);
@@ -223,7 +223,7 @@ START_TEST(error_in_a_module_without_functions_fails_the_finalisation)
     cairn_engine *engine = create_engine(
         support_parse_valid(other, "module asm \".nosuchdirective\"\n@data = global i32 1\n"));
     struct cairn_error error = {0};
-    ck_assert_int_eq(engine_finalise(engine, &error), CAIRN_ERROR_LLVM);
+    ck_assert_int_eq(cairn_engine_compile(engine, &error), CAIRN_ERROR_LLVM);
     assert_says(&error, "directive");
     ck_assert_uint_eq(statistics().module_count, 0);
     add(engine, parse_constant("f", 5));
@@ -236,9 +236,9 @@ END_TEST
 START_TEST(data_of_a_module_without_functions_is_loaded)
 {
     cairn_engine *engine = create_engine(support_parse_valid(context, "@data = global i64 40\n"));
-    ck_assert_ok(engine_finalise(engine, NULL));
+    ck_assert_ok(cairn_engine_compile(engine, NULL));
     ck_assert_uint_eq(statistics().module_count, 1);
-    const int64_t *data = cairn_engine_function(engine, "data", NULL);
+    const int64_t *data = support_compiled_function(engine, "data", NULL);
     ck_assert_ptr_nonnull(data);
     ck_assert_int_eq(*data, 40);
     cairn_engine_destroy(engine);
@@ -326,7 +326,7 @@ START_TEST(bad_arguments_are_refused)
     struct cairn_engine_options options = {.optimisation_level = 4};
     ck_assert_int_eq(cairn_engine_create(runtime, module, &options, &engine, NULL),
                      CAIRN_ERROR_ARGUMENT);
-    ck_assert_int_eq(engine_finalise(NULL, NULL), CAIRN_ERROR_ARGUMENT);
+    ck_assert_int_eq(cairn_engine_compile(NULL, NULL), CAIRN_ERROR_ARGUMENT);
     ck_assert_int_eq(cairn_engine_add_module(NULL, module, NULL), CAIRN_ERROR_ARGUMENT);
     ck_assert_ptr_null(cairn_engine_function(NULL, "f", NULL));
     ck_assert_ptr_null(cairn_engine_site(NULL, 1, NULL));

@@ -303,7 +303,7 @@ static void load_module(struct code *code)
 static const void *find(const char *name)
 {
     struct cairn_error error = {0};
-    const void *address = cairn_engine_function(engine, name, &error);
+    const void *address = support_compiled_function(engine, name, &error);
     ck_assert_msg(address != NULL, "%s", error.message);
     return address;
 }

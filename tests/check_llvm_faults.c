@@ -126,7 +126,7 @@ static enum cairn_status load_module(struct cairn_error *error)
         LLVMDisposeModule(module);
         return status;
     }
-    return engine_finalise(loaded.engine, error);
+    return cairn_engine_compile(loaded.engine, error);
 }
 
 static void begin(void)
@@ -187,7 +187,7 @@ static void set_up(void)
     begin();
     ck_assert_msg(load_module(&error) == CAIRN_OK, "%s", error.message);
     for (int i = 0; i < NAMES; i++)
-        *(void **)&loaded.functions[i] = cairn_engine_function(loaded.engine, names[i], &error);
+        *(void **)&loaded.functions[i] = support_compiled_function(loaded.engine, names[i], &error);
     const struct sigaction action = {.sa_sigaction = handle, .sa_flags = SA_SIGINFO};
     sigaction(SIGSEGV, &action, NULL);
     continued = 0;

@@ -429,7 +429,7 @@ static enum cairn_status call_engine(cairn_engine *engine)
 {
     struct cairn_error error;
     int64_t (*f)(int64_t) =
-        (int64_t(*)(int64_t))(uintptr_t)cairn_engine_function(engine, "f", &error);
+        (int64_t(*)(int64_t))(uintptr_t)support_compiled_function(engine, "f", &error);
     if (f == NULL)
         return error.status;
     expect(f(3) == 20);
@@ -443,7 +443,7 @@ static enum cairn_status enter_engine_function(struct world *world)
 
 static enum cairn_status enter_engine_finalise(struct world *world)
 {
-    return engine_finalise(world->engine, NULL);
+    return cairn_engine_compile(world->engine, NULL);
 }
 
 static enum cairn_status enter_engine_add(struct world *world)
@@ -505,7 +505,7 @@ static const struct entry {
     {"a hit", enter_hit},
     {"a miss", enter_miss},
     {"cairn_engine_function", enter_engine_function},
-    {"engine_finalise", enter_engine_finalise},
+    {"cairn_engine_compile", enter_engine_finalise},
     {"cairn_engine_add_module", enter_engine_add},
     {"cairn_engine_create", enter_engine_create},
     {"cairn_engine_destroy", enter_engine_destroy},

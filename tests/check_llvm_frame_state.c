@@ -69,7 +69,7 @@ static cairn_engine *load(LLVMModuleRef module, unsigned optimisation_level)
 static void *find(cairn_engine *engine, const char *name)
 {
     struct cairn_error error = {0};
-    void *address = cairn_engine_function(engine, name, &error);
+    void *address = support_compiled_function(engine, name, &error);
     ck_assert_msg(address != NULL, "%s", error.message);
     return address;
 }

@@ -115,13 +115,13 @@ static enum cairn_status use_engine(struct attempt *attempt)
     if (status == CAIRN_OK)
         status = add(attempt);
     if (status == CAIRN_OK)
-        status = engine_finalise(attempt->engine, &attempt->error);
+        status = cairn_engine_compile(attempt->engine, &attempt->error);
     return status;
 }
 
 static long call(const struct attempt *attempt, const char *name)
 {
-    void *address = cairn_engine_function(attempt->engine, name, NULL);
+    void *address = support_compiled_function(attempt->engine, name, NULL);
     ck_assert_ptr_nonnull(address);
     return ((long (*)(long))(uintptr_t)address)(2);
 }
@@ -186,7 +186,7 @@ START_TEST(engine_that_lacked_memory_for_a_module_takes_it_later)
     }
     ck_assert_uint_gt(failures, 1);
     attempt.allocator.fail_at = 0;
-    ck_assert_ok(engine_finalise(attempt.engine, NULL));
+    ck_assert_ok(cairn_engine_compile(attempt.engine, NULL));
     check_it_works(&attempt);
     end(&attempt);
 }
@@ -200,15 +200,15 @@ START_TEST(engine_goes_on_after_a_finalisation_without_memory)
         struct attempt attempt;
         begin(&attempt, CAIRN_CODE_MODE_AUTOMATIC);
         ck_assert_ok(create(&attempt));
-        ck_assert_ok(engine_finalise(attempt.engine, NULL));
+        ck_assert_ok(cairn_engine_compile(attempt.engine, NULL));
         ck_assert_ok(add(&attempt));
         attempt.allocator.fail_at = attempt.allocator.calls + failures + 1;
-        enum cairn_status status = engine_finalise(attempt.engine, &attempt.error);
+        enum cairn_status status = cairn_engine_compile(attempt.engine, &attempt.error);
         attempt.allocator.fail_at = 0;
         failed = status != CAIRN_OK;
         if (failed) {
             check_refusal(&attempt, status);
-            ck_assert_ptr_null(cairn_engine_function(attempt.engine, "second", NULL));
+            ck_assert_ptr_null(support_compiled_function(attempt.engine, "second", NULL));
             ck_assert_uint_eq(cairn_runtime_find_id(attempt.runtime, 20, NULL, 0), 0);
             LLVMModuleRef module = support_parse_valid(
                 attempt.context, "define i64 @third(i64 %x) {\n  ret i64 %x\n}\n");

@@ -379,7 +379,7 @@ static struct cairn_engine_options engine_options(const struct cairn_pc_section 
 static cairn_module *module_of(const struct loaded *loaded, const char *name)
 {
     struct cairn_error error;
-    void *function = cairn_engine_function(loaded->engine, name, &error);
+    void *function = support_compiled_function(loaded->engine, name, &error);
     ck_assert_msg(function != NULL, "%s", error.message);
     return cairn_runtime_find_module(loaded->runtime, (uint64_t)(uintptr_t)function);
 }
@@ -450,7 +450,7 @@ static void expect_function(const struct loaded *loaded, uint32_t number)
 {
     char name[16];
     snprintf(name, sizeof name, "f%u", number);
-    uint64_t begin_pc = (uint64_t)(uintptr_t)cairn_engine_function(loaded->engine, name, NULL);
+    uint64_t begin_pc = (uint64_t)(uintptr_t)support_compiled_function(loaded->engine, name, NULL);
     struct cairn_pc_table_entry found[FOUND_MAX];
     ck_assert_uint_ge(support_find_pc_entries(loaded->runtime, begin_pc, found, FOUND_MAX), 1);
     ck_assert_uint_eq(found[0].value.address, begin_pc);
@@ -468,7 +468,7 @@ static void expect_accesses_of(const struct loaded *loaded, uint32_t number, uin
     char name[16];
     snprintf(name, sizeof name, "f%u", number);
     const cairn_pc_table *table = cairn_module_pc_table(module_of(loaded, name));
-    uint64_t begin_pc = (uint64_t)(uintptr_t)cairn_engine_function(loaded->engine, name, NULL);
+    uint64_t begin_pc = (uint64_t)(uintptr_t)support_compiled_function(loaded->engine, name, NULL);
     struct cairn_pc_table_entry function;
     ck_assert_uint_ge(cairn_pc_table_find(table, begin_pc, &function, 1), 1);
     const struct cairn_pc_table_section *ids = find_section(table, plan_names[IDS_PLAN]);
@@ -486,7 +486,7 @@ static void run_function(const struct loaded *loaded, uint32_t number)
     uint32_t (*function)(void);
     struct cairn_error error;
     snprintf(name, sizeof name, "f%u", number);
-    *(void **)&function = cairn_engine_function(loaded->engine, name, &error);
+    *(void **)&function = support_compiled_function(loaded->engine, name, &error);
     ck_assert_msg(function != NULL, "%s", error.message);
     ck_assert_uint_eq(function(), number);
 }
@@ -591,7 +591,7 @@ static enum cairn_status load(struct loaded *loaded, LLVMModuleRef module,
         LLVMDisposeModule(module);
         return status;
     }
-    return engine_finalise(loaded->engine, error);
+    return cairn_engine_compile(loaded->engine, error);
 }
 
 START_TEST(instructions_that_share_a_node_get_an_entry_each)
@@ -671,7 +671,7 @@ START_TEST(several_sections_of_one_name_are_one_module_s)
     LLVMModuleRef second = build_module(loaded.context, 1, 1);
     ck_assert_ok(cairn_engine_create(loaded.runtime, first, &options, &loaded.engine, &error));
     ck_assert_ok(cairn_engine_add_module(loaded.engine, second, &error));
-    ck_assert_ok(engine_finalise(loaded.engine, &error));
+    ck_assert_ok(cairn_engine_compile(loaded.engine, &error));
     cairn_module *module = module_of(&loaded, "f0");
     ck_assert_ptr_eq(module, module_of(&loaded, "f1"));
     const cairn_pc_table *table = cairn_module_pc_table(module);
@@ -738,7 +738,7 @@ START_TEST(a_section_of_another_schema_fails_the_finalisation)
                   cairn_status_name(status), error.message);
     ck_assert_ptr_nonnull(strstr(error.message, "PC section 'wrong', entry "));
     ck_assert_ptr_nonnull(strstr(error.message, " byte "));
-    ck_assert_ptr_null(cairn_engine_function(loaded.engine, "f0", &error));
+    ck_assert_ptr_null(support_compiled_function(loaded.engine, "f0", &error));
     end(&loaded);
 }
 END_TEST
@@ -891,7 +891,7 @@ START_TEST(a_profiler_s_signal_asks_for_the_function)
     LLVMModuleRef module = support_parse_valid(loaded.context, loop_text);
     ck_assert_ok(load(&loaded, module, &pc_section, 1, &error));
     uint64_t (*loop)(uint64_t);
-    *(void **)&loop = cairn_engine_function(loaded.engine, "f0", &error);
+    *(void **)&loop = support_compiled_function(loaded.engine, "f0", &error);
     sampled.runtime = loaded.runtime;
     size_t allocations = loaded.allocator.calls;
     struct sigaction action = {.sa_sigaction = sample, .sa_flags = SA_SIGINFO | SA_RESTART};

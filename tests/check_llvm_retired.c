@@ -87,7 +87,7 @@ static void load(enum cairn_code_mode mode)
     enum cairn_status status = cairn_engine_create(runtime, support_parse_valid(context, text),
                                                    &engine_options, &engine, &error);
     ck_assert_msg(status == CAIRN_OK, "%s", error.message);
-    f = (compiled *)(uintptr_t)cairn_engine_function(engine, "f", &error);
+    f = (compiled *)(uintptr_t)support_compiled_function(engine, "f", &error);
     ck_assert_msg(f != NULL, "%s", error.message);
     struct cairn_record record;
     ck_assert_uint_eq(cairn_runtime_find_id(runtime, ENTRY, &record, 1), 1);

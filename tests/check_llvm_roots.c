@@ -305,7 +305,7 @@ typedef int64_t function(int64_t);
 static int64_t call(int64_t argument)
 {
     struct cairn_error error = {0};
-    void *address = cairn_engine_function(engine, "f", &error);
+    void *address = support_compiled_function(engine, "f", &error);
     ck_assert_msg(address != NULL, "%s", error.message);
     return ((function *)(uintptr_t)address)(argument);
 }

@@ -43,7 +43,7 @@ typedef long function(void);
 static function *get(cairn_engine *engine, const char *name)
 {
     struct cairn_error error = {0};
-    void *address = cairn_engine_function(engine, name, &error);
+    void *address = support_compiled_function(engine, name, &error);
     ck_assert_msg(address != NULL, "%s", error.message);
     return (function *)(uintptr_t)address;
 }

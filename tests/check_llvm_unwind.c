@@ -182,7 +182,7 @@ static function *compile(LLVMModuleRef module, const char *name, int64_t (*stop)
     options.load.registers_unwind_tables = true;
     enum cairn_status status = cairn_engine_create(runtime, module, &options, engine, &error);
     ck_assert_msg(status == CAIRN_OK, "%s", error.message);
-    void *address = cairn_engine_function(*engine, name, &error);
+    void *address = support_compiled_function(*engine, name, &error);
     ck_assert_msg(address != NULL, "%s", error.message);
     return (function *)(uintptr_t)address;
 }

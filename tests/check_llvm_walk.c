@@ -175,7 +175,7 @@ static void load(void)
     for (unsigned i = 0; i < FUNCTIONS; i++) {
         char name[16];
         snprintf(name, sizeof name, "f%u", i);
-        void *address = cairn_engine_function(engine, name, &error);
+        void *address = support_compiled_function(engine, name, &error);
         ck_assert_msg(address != NULL, "%s", error.message);
         chain.functions[i] = (compiled_function *)(uintptr_t)address;
     }

@@ -99,10 +99,10 @@ static void use_cache(cairn_engine *engine)
     const struct cairn_ic_options options = {.handler = handle_miss};
     struct cairn_error error = {0};
     cairn_ic *ic;
-    cairn_site *site = cairn_engine_site(engine, 3, &error);
+    cairn_site *site = support_compiled_site(engine, 3, &error);
     check(site == NULL ? error.status : cairn_ic_create(site, &options, &ic, &error), &error);
-    int64_t (*width)(const struct object *) =
-        (int64_t(*)(const struct object *))(uintptr_t)cairn_engine_function(engine, "width", NULL);
+    int64_t (*width)(const struct object *) = (int64_t(*)(const struct object *))(
+        uintptr_t)support_compiled_function(engine, "width", NULL);
     if (width(&first) + width(&second) + width(&second) != 50)
         abort();
     width(half_object());
@@ -124,11 +124,12 @@ int main(int argc, char **argv)
     check(cairn_debugger_attach(own, &debugger, &error), &error);
     check(cairn_engine_create(own, support_parse(own_context, text), &options, &engine, &error),
           &error);
-    function *outer = (function *)(uintptr_t)cairn_engine_function(engine, "outer", &error);
+    function *outer = (function *)(uintptr_t)support_compiled_function(engine, "outer", &error);
     check(error.status, &error);
-    const void *inner = cairn_engine_function(engine, "inner", &error);
-    check(cairn_site_call(cairn_engine_site(engine, 1, NULL), inner, CAIRN_SYNC, &error), &error);
-    check(cairn_site_leave(cairn_engine_site(engine, 2, NULL), handle_exit, NULL, CAIRN_SYNC,
+    const void *inner = support_compiled_function(engine, "inner", &error);
+    check(cairn_site_call(support_compiled_site(engine, 1, NULL), inner, CAIRN_SYNC, &error),
+          &error);
+    check(cairn_site_leave(support_compiled_site(engine, 2, NULL), handle_exit, NULL, CAIRN_SYNC,
                            &created, &error),
           &error);
     printf("%ld\n", (long)outer(4));

@@ -406,7 +406,7 @@ static void build_function(LLVMModuleRef module, const struct ic_function *made,
 const void *ic_find(struct ic_program *program, const char *name)
 {
     struct cairn_error error = {0};
-    const void *address = cairn_engine_function(program->engine, name, &error);
+    const void *address = support_compiled_function(program->engine, name, &error);
     ck_assert_msg(address != NULL, "%s", error.message);
     return address;
 }

@@ -65,6 +65,7 @@ int main(void)
     const struct cairn_ic_options options = {
         .handler = missed, .case_limit = 2, .counts_hits = true};
     if (cairn_engine_create(NULL, module, NULL, &engine, &error) != CAIRN_OK ||
+        cairn_engine_compile(engine, &error) != CAIRN_OK ||
         (site = cairn_engine_site(engine, 42, &error)) == NULL ||
         cairn_ic_create(site, &options, &ic, &error) != CAIRN_OK)
         return fprintf(stderr, "inspected_cache: %s\n", error.message), 1;

@@ -102,7 +102,7 @@ void add(cairn_engine *engine, LLVMModuleRef module)
 function *get(cairn_engine *engine, const char *name)
 {
     struct cairn_error error = {0};
-    void *address = cairn_engine_function(engine, name, &error);
+    void *address = support_compiled_function(engine, name, &error);
     ck_assert_msg(address != NULL, "%s", error.message);
     return (function *)(uintptr_t)address;
 }
@@ -136,7 +136,7 @@ void assert_not_loaded(cairn_engine *engine, const char *name, enum cairn_status
                        const char *text)
 {
     struct cairn_error error = {0};
-    ck_assert_ptr_null(cairn_engine_function(engine, name, &error));
+    ck_assert_ptr_null(support_compiled_function(engine, name, &error));
     ck_assert_int_eq(error.status, status);
     assert_says(&error, text);
 }

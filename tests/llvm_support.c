@@ -250,7 +250,7 @@ static void compile_before_forking(unsigned optimisation_level)
     cairn_engine *engine;
     if (cairn_engine_create(NULL, support_parse(context, text), &options, &engine, NULL) ==
         CAIRN_OK) {
-        cairn_engine_function(engine, "caller", NULL);
+        support_compiled_function(engine, "caller", NULL);
         cairn_engine_destroy(engine);
     }
     LLVMContextDispose(context);

@@ -83,4 +83,20 @@ int support_run(Suite *suite);
 /* Does the same. Under an emulator, it compiles a module first, which makes the tests faster. */
 int support_main(Suite *suite);
 
+/* Compile what was added to the engine, and find a function or a site. Return NULL on failure. */
+static inline void *support_compiled_function(cairn_engine *engine, const char *name,
+                                              struct cairn_error *error)
+{
+    return cairn_engine_compile(engine, error) == CAIRN_OK
+               ? cairn_engine_function(engine, name, error)
+               : NULL;
+}
+
+static inline cairn_site *support_compiled_site(cairn_engine *engine, uint64_t id,
+                                                struct cairn_error *error)
+{
+    return cairn_engine_compile(engine, error) == CAIRN_OK ? cairn_engine_site(engine, id, error)
+                                                           : NULL;
+}
+
 #endif

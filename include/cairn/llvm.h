@@ -84,7 +84,7 @@ struct cairn_patchpoint {
  * (cairn_memory_manager_declare) and ORC (cairn_orc_transform) add them to the module's ELF object,
  * which no other memory manager or process can load.
  *
- * cairn_engine_function and the finalisations of memory managers and ORC refuse, in addition to
+ * cairn_engine_compile and the finalisations of memory managers and ORC refuse, in addition to
  * their other errors: an ID with two bindings (CONFLICT; the message names both functions); an ID
  * with a binding and two shapes; metadata of that name in another form (CORRUPT); an object that
  * was made for another memory manager (UNSUPPORTED); and what cairn_ic_create and
@@ -581,8 +581,8 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_orc_create(
     cairn_runtime *runtime, const struct cairn_orc_options *options, cairn_orc **orc,
     struct cairn_error *error);
 
-/** Releases the connection. It stays valid until the JITs that use it are disposed of. NULL is
- *  allowed. */
+/** Destroys the connection. It is freed when the JITs that use it are disposed of. NULL is allowed.
+ */
 CAIRN_API void cairn_orc_destroy(cairn_orc *orc);
 
 /**
@@ -619,8 +619,8 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_orc_status(cairn_orc *orc, LL
  * ---- Engines: LLVM's code generator, checks, declarations and a loader in one ----
  *
  * An engine compiles modules to objects in memory, and loads them into the code memory of a runtime
- * (cairn/load.h). Each finalisation makes one cairn_module of all LLVM modules that were added
- * since the last one, so a host that retires functions one by one finalises one by one
+ * (cairn/load.h). Each cairn_engine_compile makes one cairn_module of all LLVM modules that were
+ * added since the last one, so a host that retires functions one by one compiles one by one
  * (cairn_module_retire). The LLVM modules are disposed of as soon as they are compiled, and the
  * engine keeps no reference to what it has loaded.
  *
@@ -630,10 +630,10 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_orc_status(cairn_orc *orc, LL
  * Symbols, constructors, and exceptions that pass through the code: as in cairn/load.h. Each engine
  * has its own scope.
  *
- * ERRORS OF LLVM. While an engine compiles (cairn_engine_function, cairn_engine_site), and
- * while it runs passes, it handles the diagnostics of its modules' contexts. An error, for example
- * inline assembly that cannot be assembled or needs too many registers, makes the call fail, with
- * LLVM's text. All diagnostics are passed on to the handler that the host has set for the context
+ * ERRORS OF LLVM. While an engine compiles (cairn_engine_compile), and while it runs passes, it
+ * handles the diagnostics of its modules' contexts. An error, for example inline assembly that
+ * cannot be assembled or needs too many registers, makes the call fail, with LLVM's text. All
+ * diagnostics are passed on to the handler that the host has set for the context
  * (LLVMContextSetDiagnosticHandler); it is restored afterwards. Without a handler nothing is
  * printed, and LLVM does not end the process, as it does at unhandled errors. (If a C++ handler
  * object does not call that function, it handles the errors itself.)
@@ -727,22 +727,23 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_engine_add_module(cairn_engin
 
 /**
  * Compiles, loads and publishes all modules that were added since the last call, as one module, and
- * disposes of them. Then returns the address of a function or variable of the engine's modules,
- * that of the newest one if several define it; NULL on failure. If no module was added, and the
- * last one could not be loaded, the errors are the same again.
+ * disposes of them. If no module was added, the result is that of the last call.
  *
- * Errors: NOT_FOUND (not defined, or hidden, or only in a module that was retired or could not be
- * loaded), and, unless it was loaded before: LLVM (an error that LLVM reported, with its text), and
- * all errors of cairn_loader_add_object, cairn_loader_finish and cairn_module_publish, among them
- * NOT_FOUND (undefined symbols, by name) and FULL (too little space in the slab). Then none of the
- * new modules is published, and earlier ones stay loaded.
+ * Errors: LLVM (an error that LLVM reported, with its text), and all errors of
+ * cairn_loader_add_object, cairn_loader_finish and cairn_module_publish, among them NOT_FOUND
+ * (undefined symbols, by name) and FULL (too little space in the slab). Then none of the new
+ * modules is published, and earlier ones stay loaded.
  */
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_engine_compile(cairn_engine *engine,
+                                                                  struct cairn_error *error);
+
+/** Returns the address of a function or variable that the engine has compiled, that of the newest
+ *  module if several define it. Errors: returns NULL. NOT_FOUND: not defined, or hidden, or only in
+ * a module that was retired, could not be loaded or is not compiled yet. */
 CAIRN_API void *cairn_engine_function(cairn_engine *engine, const char *name,
                                       struct cairn_error *error);
 
-/** Loads as cairn_engine_function does, and returns the site with the ID in the engine's runtime;
- *  NULL on failure. Errors: those of cairn_engine_function for loading, and of
- *  cairn_runtime_find_site. */
+/** Returns the site with the ID in the engine's runtime, as cairn_runtime_find_site. */
 CAIRN_API cairn_site *cairn_engine_site(cairn_engine *engine, uint64_t id,
                                         struct cairn_error *error);
 

@@ -239,7 +239,7 @@ static enum cairn_status load(struct compiler *compiler, LLVMModuleRef module,
     if (status != CAIRN_OK)
         LLVMDisposeModule(module);
     else
-        status = engine_finalise(compiler->engine, error);
+        status = cairn_engine_compile(compiler->engine, error);
     compiler->compilation_ns = compilation_time() - start;
     return status;
 }

@@ -32,18 +32,11 @@
 /* The name of the function that LLVM calls for llvm.experimental.deoptimize. */
 static const char deoptimize[] = "__llvm_deoptimize";
 
-/* A module that was published. The engine has no reference to it: it still exists if the module
- * that is found at the address has the number. */
-struct loaded {
-    uint64_t address;
-    uint64_t number; /* cairn_module_number */
-};
-
-/* Invariants: the strings and PC sections in the options are copies. `loaded` holds at least the
- * modules that are not retired, unless `scope` is another than the engine. */
+/* Invariant: the strings and PC sections in the options are copies. */
 struct cairn_engine {
     cairn_runtime *runtime;
-    const void *scope; /* of its modules */
+    struct cairn_scope scope; /* of the modules that it loads; without a list, they outlive it */
+    cairn_module *loaded;     /* the list, if there is one */
     struct cairn_allocator allocator;
     struct machine *machine;
     struct cairn_engine_options options;
@@ -53,9 +46,6 @@ struct cairn_engine {
     size_t module_count;
     size_t module_capacity;
     struct pending_list pending;
-    struct loaded *loaded;
-    size_t loaded_count;
-    size_t loaded_capacity;
     struct cairn_error last; /* of the last finalisation */
 };
 
@@ -107,36 +97,6 @@ static void dispose_modules(cairn_engine *engine)
     engine->module_count = 0;
     pending_destroy(&engine->pending, engine->pending.first);
     engine->pending.first = NULL;
-}
-
-/* ---- Modules that were loaded ---- */
-
-/* Returns NULL if the module was retired. */
-static cairn_module *find_loaded(const cairn_engine *engine, struct loaded loaded)
-{
-    cairn_module *found = cairn_runtime_find_module(engine->runtime, loaded.address);
-    return found != NULL && cairn_module_number(found) == loaded.number ? found : NULL;
-}
-
-/* Makes space for one more module. When the array is full, drops those that were retired; the array
- * grows only if few were, so this takes O(1) time on average. */
-static bool reserve_loaded(cairn_engine *engine)
-{
-    size_t kept = 0;
-    if (engine->loaded_count < engine->loaded_capacity)
-        return true;
-    for (size_t i = 0; i < engine->loaded_count; i++)
-        if (find_loaded(engine, engine->loaded[i]) != NULL)
-            engine->loaded[kept++] = engine->loaded[i];
-    engine->loaded_count = kept;
-    if (kept < engine->loaded_capacity / 2)
-        return true;
-    void *loaded =
-        array_reserve(&engine->allocator, engine->loaded, kept, engine->loaded_capacity - kept + 1,
-                      &engine->loaded_capacity, sizeof *engine->loaded);
-    if (loaded != NULL)
-        engine->loaded = loaded;
-    return loaded != NULL;
 }
 
 /* ---- Creating an engine ---- */
@@ -214,7 +174,6 @@ enum cairn_status cairn_engine_create(cairn_runtime *runtime, LLVMModuleRef modu
     }
     *created = (struct cairn_engine){
         .runtime = runtime,
-        .scope = created,
         .allocator = *allocator,
         .options = *options,
         .check = {.optimisation_level = options->optimisation_level,
@@ -226,6 +185,7 @@ enum cairn_status cairn_engine_create(cairn_runtime *runtime, LLVMModuleRef modu
                   .gc_strategies = options->gc_strategies,
                   .gc_strategy_count = options->gc_strategy_count},
     };
+    created->scope = (struct cairn_scope){created, &created->loaded};
     created->options.modules = (struct cairn_module_options){0};
     created->options.passes = NULL;
     pending_init(&created->pending, allocator, options->modules.id_conflicts);
@@ -244,9 +204,7 @@ void cairn_engine_destroy(cairn_engine *engine)
         return;
     cairn_runtime *runtime = engine->runtime;
     struct cairn_allocator allocator = engine->allocator;
-    for (size_t i = 0; i < engine->loaded_count; i++)
-        cairn_module_retire(find_loaded(engine, engine->loaded[i]));
-    memory_free(&allocator, engine->loaded, engine->loaded_capacity * sizeof *engine->loaded);
+    cairn_runtime_retire_list(runtime, &engine->loaded);
     dispose_modules(engine);
     memory_free(&allocator, engine->modules, engine->module_capacity * sizeof(LLVMModuleRef));
     machine_destroy(engine->machine);
@@ -296,7 +254,6 @@ static enum cairn_status compile(const cairn_engine *engine, cairn_loader *loade
     options.find_symbol = find_symbol;
     options.note_undefined = note_undefined;
     options.user = linking;
-    options.scope = engine->scope;
     options.pc_section_count = 0; /* the objects' manifests name them */
     for (size_t i = 0; i < engine->module_count && status == CAIRN_OK; i++) {
         LLVMMemoryBufferRef object;
@@ -328,36 +285,32 @@ static void explain_deoptimize(struct cairn_error *error)
               message);
 }
 
-/* Compiles and links all modules. `*module` is NULL if there is nothing in them. */
+/* Compiles and links all modules. */
 static enum cairn_status load(const cairn_engine *engine, cairn_module **module,
                               struct cairn_error *error)
 {
     cairn_loader *loader = NULL;
     struct linking linking = {.engine = engine};
-    struct cairn_memory_range range;
     uint64_t start = compilation_time();
-    *module = NULL;
     enum cairn_status status =
         cairn_loader_create(engine->runtime, engine->options.modules.name, &loader, error);
-    if (status == CAIRN_OK)
+    if (status == CAIRN_OK) {
+        cairn_loader_set_scope(loader, engine->scope);
         status = pending_declare(&engine->pending, engine->pending.first, loader, error);
+    }
     if (status == CAIRN_OK)
         status = compile(engine, loader, &linking, error);
     if (status == CAIRN_OK)
         status = cairn_loader_finish(loader, module, error);
-    if (status == CAIRN_OK && engine->scope == engine) { /* queues record their functions */
+    if (status == CAIRN_OK && engine->scope.modules != NULL) { /* queues record their functions */
         size_t length;
         compilation_note(engine->runtime, LLVMGetModuleIdentifier(engine->modules[0], &length),
                          compilation_time() - start, "engine");
     }
     if (linking.lacks_deoptimize)
         explain_deoptimize(error);
-    if (status != CAIRN_OK) {
+    if (status != CAIRN_OK)
         cairn_loader_destroy(loader);
-    } else if (!cairn_module_memory_range(*module, 0, &range)) {
-        cairn_module_retire(*module);
-        *module = NULL;
-    }
     return status;
 }
 
@@ -366,37 +319,42 @@ static enum cairn_status load(const cairn_engine *engine, cairn_module **module,
 static enum cairn_status publish(cairn_engine *engine, cairn_module *module,
                                  struct cairn_error *error)
 {
-    struct cairn_memory_range range = {.size = 0};
-    enum cairn_status status = CAIRN_OK;
-    cairn_module_memory_range(module, 0, &range);
-    if (!reserve_loaded(engine))
-        status = error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to note a module");
-    if (status == CAIRN_OK)
-        status = bindings_apply(engine->modules, engine->module_count, module, &engine->allocator,
-                                error);
+    enum cairn_status status =
+        bindings_apply(engine->modules, engine->module_count, module, &engine->allocator, error);
     if (status == CAIRN_OK)
         status = modules_publish(module, &engine->options.modules, error);
-    if (status == CAIRN_OK)
-        engine->loaded[engine->loaded_count++] =
-            (struct loaded){range.address, cairn_module_number(module)};
-    else
+    if (status != CAIRN_OK)
         cairn_module_retire(module);
-    if (engine->scope != engine)
-        engine->loaded_count = 0;
     return status;
 }
 
-void engine_share(cairn_engine *engine, const void *scope) { engine->scope = scope; }
+void engine_share(cairn_engine *engine, const void *key)
+{
+    engine->scope = (struct cairn_scope){key, NULL};
+}
 
-enum cairn_status engine_finalise(cairn_engine *engine, struct cairn_error *error)
+enum cairn_status engine_warm_up(cairn_engine *engine, struct cairn_error *error)
+{
+    enum cairn_status status = CAIRN_OK;
+    for (size_t i = 0; i < engine->module_count && status == CAIRN_OK; i++) {
+        LLVMMemoryBufferRef object;
+        status = machine_emit(engine->machine, engine->modules[i], &object, error);
+        if (status == CAIRN_OK)
+            LLVMDisposeMemoryBuffer(object);
+    }
+    dispose_modules(engine);
+    return status;
+}
+
+enum cairn_status cairn_engine_compile(cairn_engine *engine, struct cairn_error *error)
 {
     if (engine == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no engine to finalise");
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_engine_compile: `engine` is NULL");
     if (engine->module_count > 0) {
         cairn_module *module;
         engine->last = (struct cairn_error){0};
         enum cairn_status status = load(engine, &module, &engine->last);
-        if (status == CAIRN_OK && module != NULL) {
+        if (status == CAIRN_OK) {
             cairn_module_retain(module);
             status = publish(engine, module, &engine->last);
             cairn_module_release(module);
@@ -418,12 +376,12 @@ void *cairn_engine_function(cairn_engine *engine, const char *name, struct cairn
                   engine == NULL ? "engine" : "name");
         return NULL;
     }
-    enum cairn_status status = engine_finalise(engine, error);
-    void *address = cairn_runtime_find_symbol(engine->runtime, engine->scope, name);
-    if (address == NULL && status == CAIRN_OK)
+    void *address = cairn_runtime_find_symbol(engine->runtime, engine->scope.key, name);
+    if (address == NULL)
         error_set(error, CAIRN_ERROR_NOT_FOUND, 0,
                   "'%s' is in no module of the engine that is loaded: nothing defines it, or the "
-                  "module was retired or could not be loaded",
+                  "module was retired, could not be loaded or is not compiled yet "
+                  "(cairn_engine_compile)",
                   name);
     return address;
 }
@@ -434,7 +392,5 @@ cairn_site *cairn_engine_site(cairn_engine *engine, uint64_t id, struct cairn_er
         error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_engine_site: `engine` is NULL");
         return NULL;
     }
-    if (engine_finalise(engine, error) != CAIRN_OK)
-        return NULL;
     return cairn_runtime_find_site(engine->runtime, id, error);
 }

@@ -8,13 +8,12 @@
 
 #include <cairn/llvm.h>
 
-/* Gives the modules that the engine will load another scope than the engine. They do not belong to
- * the engine then: destroying it does not retire them. */
-void engine_share(cairn_engine *engine, const void *scope);
+/* Gives the modules that the engine will load a scope with this key instead of the engine's own,
+ * and without a list: destroying the engine does not retire them. */
+void engine_share(cairn_engine *engine, const void *key);
 
-/* Compiles, loads and publishes all modules that were added since the last call, as one module, and
- * disposes of them. If none was added, returns what the last call returned. Errors: those of
- * cairn_engine_function, except that of an unknown name. */
-CAIRN_MUST_CHECK enum cairn_status engine_finalise(cairn_engine *engine, struct cairn_error *error);
+/* Compiles the modules that were added, so that LLVM initialises what it needs for that, and
+ * disposes of them and their code. Errors: LLVM, MEMORY. */
+CAIRN_MUST_CHECK enum cairn_status engine_warm_up(cairn_engine *engine, struct cairn_error *error);
 
 #endif
