@@ -115,10 +115,8 @@ extern "C" {
 /** Maximum number of results of a function. */
 enum { CAIRN_EXIT_RESULTS_MAX = CAIRN_FUNCTION_RESULTS_MAX };
 
-/** Size of internal data for entering a function, in bytes. */
-enum { CAIRN_EXIT_ENTRY_BYTES = 1600 };
-
-/** A thread's call of an exit. */
+/** A thread's call of an exit. Cairn keeps more about the call after it, so the handler passes the
+ *  pointer on and does not copy the struct. */
 struct cairn_exit_call {
     /** The frame of the function that contains the site. If the exit was called from elsewhere, the
      *  frame's module is NULL, and the only possible actions are to continue and to resume. */
@@ -130,18 +128,6 @@ struct cairn_exit_call {
     /** For the runtime's log (cairn/log.h): why the code was left. The handler may set it to a
      *  string that stays valid until it has returned; NULL before. */
     const char *reason;
-
-    /* Internal. */
-    uint8_t action;
-    uint8_t result_count;
-    bool extends_sign;
-    struct cairn_frame caller;
-    struct cairn_value results[CAIRN_EXIT_RESULTS_MAX];
-#ifdef __cplusplus
-    alignas(16) unsigned char entry[CAIRN_EXIT_ENTRY_BYTES];
-#else
-    _Alignas(16) unsigned char entry[CAIRN_EXIT_ENTRY_BYTES];
-#endif
 };
 
 /** The handler of an exit. `call` is valid until the handler returns; `user` is the argument of

@@ -74,7 +74,8 @@
 extern "C" {
 #endif
 
-enum { CAIRN_FRAME_SLOTS = 80 };
+/** Size of the part of a frame that is Cairn's. */
+enum { CAIRN_FRAME_PRIVATE_WORDS = 81 };
 
 /** A frame. */
 struct cairn_frame {
@@ -86,9 +87,8 @@ struct cairn_frame {
     bool is_calling;   /**< whether the frame waits for a call */
     bool is_innermost; /**< whether this is the context's frame, which has all its registers */
 
-    /* Internal: the places of callee-saved registers; NULL if the place is not known. */
-    struct cairn_context *context;
-    void *slots[CAIRN_FRAME_SLOTS];
+    /** Where the registers are. Only Cairn's functions may access it. */
+    void *private_words[CAIRN_FRAME_PRIVATE_WORDS];
 };
 
 /* ---- Making a frame, and walking ---- */

@@ -15,6 +15,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "base/adapter.h"
 #include "frame/exit.h"
 
 #include "arch/arch.h"
@@ -28,8 +29,6 @@
 
 #include <assert.h>
 #include <string.h>
-
-_Static_assert(sizeof(struct arch_call) <= CAIRN_EXIT_ENTRY_BYTES, "an entry holds a call");
 
 /* ---- Unwind rules ---- */
 
@@ -211,6 +210,7 @@ enum cairn_status cairn_exit_enter(struct cairn_exit_call *call, const cairn_sig
                                    const void *function, const struct cairn_value *arguments,
                                    uint32_t argument_count, struct cairn_error *error)
 {
+    struct exit_state *state = exit_state_of(call);
     struct arch_call entered;
     struct cairn_frame caller;
     if (signature == NULL || function == NULL)
@@ -227,25 +227,25 @@ enum cairn_status cairn_exit_enter(struct cairn_exit_call *call, const cairn_sig
     memset(&entered, 0, sizeof entered);
     entered.function = function;
     signature_write(signature, arguments, &entered);
-    status = check_registers(call->frame.context, &entered, error);
+    status = check_registers(frame_context(&call->frame), &entered, error);
     if (status != CAIRN_OK)
         return status;
-    call->caller = caller;
-    memcpy(call->entry, &entered, sizeof entered);
-    call->action = EXIT_ENTER;
+    state->caller = caller;
+    state->entered = entered;
+    state->action = EXIT_ENTER;
     return CAIRN_OK;
 }
 
 /* ---- Performing the entry ---- */
 
-void enter_begin(struct cairn_exit_call *call)
+void enter_begin(struct exit_state *state)
 {
-    struct cairn_context *context = call->frame.context;
-    const struct arch_call *entered = (const struct arch_call *)(const void *)call->entry;
+    struct cairn_context *context = frame_context(&state->call.frame);
+    const struct arch_call *entered = &state->entered;
     const struct arch_arguments *arguments = &arch_host()->arguments;
     const struct arch_entry entry = {
         .function = entered->function,
-        .code = entry_code(call->frame.runtime),
+        .code = entry_code(state->call.frame.runtime),
         .stack = entered->stack,
         .stack_bytes = entered->stack_bytes,
         .floating_count = entered->floating_count,

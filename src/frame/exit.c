@@ -33,11 +33,12 @@ enum { TYPE_NAME_BYTES = 64, TYPE_NAMES_BYTES = 80 };
 
 /* ---- Arriving at an exit ---- */
 
-void exit_arrive(struct cairn_exit_call *call, const cairn_runtime *runtime,
+void exit_arrive(struct exit_state *state, const cairn_runtime *runtime,
                  struct cairn_context *context)
 {
-    call->action = EXIT_CONTINUE;
-    call->result_count = 0;
+    struct cairn_exit_call *call = &state->call;
+    state->action = EXIT_CONTINUE;
+    state->result_count = 0;
     call->reason = NULL;
     call->record = (struct cairn_record){0};
     frame_leave_veneer_context(runtime, context);
@@ -64,7 +65,7 @@ enum cairn_status cairn_exit_continue(struct cairn_exit_call *call,
                                       const struct cairn_value *result, struct cairn_error *error)
 {
     if (result == NULL) {
-        call->action = EXIT_CONTINUE;
+        exit_state_of(call)->action = EXIT_CONTINUE;
         return CAIRN_OK;
     }
     const struct cairn_declaration *declaration = declaration_of(call);
@@ -83,12 +84,13 @@ enum cairn_status cairn_exit_continue(struct cairn_exit_call *call,
     enum cairn_status status =
         is_anyreg(call) ? frame_check_location(&call->frame, cairn_record_location(call->record, 0),
                                                result->type, error)
-                        : results_check(call->frame.context, result, 1, error);
+                        : results_check(frame_context(&call->frame), result, 1, error);
     if (status != CAIRN_OK)
         return status;
-    call->results[0] = *result;
-    call->result_count = 1;
-    call->action = EXIT_CONTINUE_WITH;
+    struct exit_state *state = exit_state_of(call);
+    state->results[0] = *result;
+    state->result_count = 1;
+    state->action = EXIT_CONTINUE_WITH;
     return CAIRN_OK;
 }
 
@@ -131,6 +133,7 @@ enum cairn_status exit_check_types(const struct cairn_exit_call *call,
 enum cairn_status cairn_exit_return(struct cairn_exit_call *call, const struct cairn_value *results,
                                     uint32_t result_count, struct cairn_error *error)
 {
+    struct exit_state *state = exit_state_of(call);
     if (result_count > CAIRN_EXIT_RESULTS_MAX)
         return error_set(error, CAIRN_ERROR_ARGUMENT, result_count,
                          "a function returns at most %d results in registers, not %u",
@@ -140,18 +143,18 @@ enum cairn_status cairn_exit_return(struct cairn_exit_call *call, const struct c
         given.types[i] = results[i].type;
     enum cairn_status status = exit_check_types(call, &given, error);
     if (status == CAIRN_OK)
-        status = results_check(call->frame.context, results, result_count, error);
+        status = results_check(frame_context(&call->frame), results, result_count, error);
     if (status == CAIRN_OK)
-        status = frame_find_restorable_caller(&call->frame, &call->caller, error);
+        status = frame_find_restorable_caller(&call->frame, &state->caller, error);
     if (status != CAIRN_OK)
         return status;
     for (uint32_t i = 0; i < result_count; i++)
-        call->results[i] = results[i];
-    call->result_count = (uint8_t)result_count;
+        state->results[i] = results[i];
+    state->result_count = (uint8_t)result_count;
     const struct cairn_declaration *declaration = declaration_of(call);
-    call->extends_sign = declaration != NULL && declaration->function_results.is_known &&
-                         declaration->function_results.extends_sign;
-    call->action = EXIT_RETURN;
+    state->extends_sign = declaration != NULL && declaration->function_results.is_known &&
+                          declaration->function_results.extends_sign;
+    state->action = EXIT_RETURN;
     return CAIRN_OK;
 }
 
@@ -177,8 +180,8 @@ enum cairn_status cairn_exit_resume(struct cairn_exit_call *call,
                          "the context's stack pointer, 0x%llx, is further in than the site's, "
                          "0x%llx",
                          (unsigned long long)sp, (unsigned long long)call->frame.sp);
-    memcpy(call->entry, &context, sizeof context);
-    call->action = EXIT_RESUME;
+    exit_state_of(call)->target = context;
+    exit_state_of(call)->action = EXIT_RESUME;
     return CAIRN_OK;
 }
 
@@ -187,10 +190,8 @@ enum cairn_status cairn_exit_resume(struct cairn_exit_call *call,
 /* NOLINTNEXTLINE(bugprone-reserved-identifier,cert-*) */
 extern void __asan_handle_no_return(void) __attribute__((weak));
 
-static void copy_target(const struct cairn_exit_call *call, struct cairn_context *context)
+static void copy_target(const struct cairn_context *target, struct cairn_context *context)
 {
-    const struct cairn_context *target;
-    memcpy(&target, call->entry, sizeof target);
     if (__asan_handle_no_return != NULL)
         __asan_handle_no_return();
     memmove(context, target, sizeof *context);
@@ -235,9 +236,10 @@ uint64_t exit_note_arrival(cairn_log *log, const cairn_runtime *runtime,
     return log_record(log, &event, name, NULL);
 }
 
-void exit_note_action(cairn_log *log, const cairn_runtime *runtime,
-                      const struct cairn_exit_call *call, uint64_t arrival)
+void exit_note_action(cairn_log *log, const cairn_runtime *runtime, const struct exit_state *state,
+                      uint64_t arrival)
 {
+    const struct cairn_exit_call *call = &state->call;
     static const enum cairn_log_action actions[] = {
         [EXIT_CONTINUE] = CAIRN_LOG_ACTION_CONTINUE,
         [EXIT_CONTINUE_WITH] = CAIRN_LOG_ACTION_CONTINUE,
@@ -247,7 +249,7 @@ void exit_note_action(cairn_log *log, const cairn_runtime *runtime,
         [EXIT_RESUME] = CAIRN_LOG_ACTION_RESUME,
     };
     uint64_t position = position_of(call);
-    struct cairn_log_event event = {.kind = CAIRN_LOG_DEOPT, .a = actions[call->action]};
+    struct cairn_log_event event = {.kind = CAIRN_LOG_DEOPT, .a = actions[state->action]};
     if (position < UINT32_MAX)
         event.a |= (position + 1) << 32;
     if (arrival != 0)
@@ -258,30 +260,31 @@ void exit_note_action(cairn_log *log, const cairn_runtime *runtime,
 
 /* ---- Leaving the exit ---- */
 
-void exit_leave(struct cairn_exit_call *call)
+void exit_leave(struct exit_state *state)
 {
-    struct cairn_context *context = call->frame.context;
-    switch (call->action) {
+    struct cairn_exit_call *call = &state->call;
+    struct cairn_context *context = frame_context(&call->frame);
+    switch (state->action) {
     case EXIT_CONTINUE_WITH:
         if (is_anyreg(call))
             frame_write_location(&call->frame, cairn_record_location(call->record, 0),
-                                 &call->results[0]);
+                                 &state->results[0]);
         else
-            results_write(context, call->results, 1, false);
+            results_write(context, state->results, 1, false);
         break;
     case EXIT_RETURN:
-        frame_restore(&call->caller, context);
-        results_write(context, call->results, call->result_count, call->extends_sign);
+        frame_restore(&state->caller, context);
+        results_write(context, state->results, state->result_count, state->extends_sign);
         break;
     case EXIT_ENTER:
-        frame_restore(&call->caller, context);
-        enter_begin(call);
+        frame_restore(&state->caller, context);
+        enter_begin(state);
         break;
     case EXIT_REPEAT:
         context_set_pc_and_sp(context, cairn_record_address(call->record), call->frame.sp);
         break;
     case EXIT_RESUME:
-        copy_target(call, context);
+        copy_target(state->target, context);
         break;
     default:
         break;
@@ -324,7 +327,8 @@ static void handle(struct cairn_context *context, void *user)
 {
     const cairn_exit *exit = user;
     const struct cairn_arch *arch = arch_host();
-    struct cairn_exit_call call;
+    struct exit_state state;
+    struct cairn_exit_call *call = &state.call;
     if (arch->has_descriptors) {
         /* Restores the caller's TOC pointer, because an exit's descriptor has none. A caller that
          * uses a descriptor has saved its TOC pointer. */
@@ -334,15 +338,15 @@ static void handle(struct cairn_context *context, void *user)
         (void)status; /* every context has a place for it */
     }
     const cairn_runtime *runtime = runtime_of(exit);
-    exit_arrive(&call, runtime, context);
-    EVENT_PROBE2(exit, call.frame.pc, call.frame.sp);
+    exit_arrive(&state, runtime, context);
+    EVENT_PROBE2(exit, call->frame.pc, call->frame.sp);
     cairn_log *log = log_of(runtime_sink(runtime));
-    uint64_t arrival = event_has_log(log) ? exit_note_arrival(log, runtime, &call) : 0;
-    exit->handler(&call, exit->user);
-    EVENT_PROBE3(deopt, call.frame.pc, call.action, call.reason);
+    uint64_t arrival = event_has_log(log) ? exit_note_arrival(log, runtime, call) : 0;
+    exit->handler(call, exit->user);
+    EVENT_PROBE3(deopt, call->frame.pc, state.action, call->reason);
     if (event_has_log(log))
-        exit_note_action(log, runtime, &call, arrival);
-    exit_leave(&call);
+        exit_note_action(log, runtime, &state, arrival);
+    exit_leave(&state);
 }
 
 static enum cairn_status encode(struct code_stub *stub, void *user, uint8_t *code, size_t *size,

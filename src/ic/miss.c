@@ -53,46 +53,46 @@ static void read_operand(const struct cairn_frame *frame, const struct ic_value 
 
 /* ---- Handling a miss ---- */
 
-static void arrive(const cairn_ic *ic, struct cairn_context *context, struct cairn_exit_call *call,
+static void arrive(const cairn_ic *ic, struct cairn_context *context, struct exit_state *state,
                    struct cairn_value *operands)
 {
     const struct slow_path *slow = ic->slow_path;
-    exit_arrive(call, slow->runtime, context);
-    call->record = slow->record;
+    exit_arrive(state, slow->runtime, context);
+    state->call.record = slow->record;
     for (uint32_t i = 0; i < ic->operand_count; i++)
-        read_operand(&call->frame, &ic->operands[i], slow->locations[i], &operands[i]);
+        read_operand(&state->call.frame, &ic->operands[i], slow->locations[i], &operands[i]);
 }
 
 /* Ends the handling. A result that is a scalar in a register is written here, which is faster. */
-static void leave(const cairn_ic *ic, struct cairn_exit_call *call)
+static void leave(const cairn_ic *ic, struct exit_state *state)
 {
-    void *place = scalar_place(&call->frame, &ic->result);
+    void *place = scalar_place(&state->call.frame, &ic->result);
     const struct slow_path *slow = ic->slow_path;
     cairn_log *log = log_of(runtime_sink(slow->runtime));
     bool leaves =
-        call->action == EXIT_RETURN || call->action == EXIT_ENTER || call->action == EXIT_RESUME;
+        state->action == EXIT_RETURN || state->action == EXIT_ENTER || state->action == EXIT_RESUME;
     if (event_has_log(log) && leaves)
-        exit_note_action(log, slow->runtime, call, 0);
-    if (call->action != EXIT_CONTINUE_WITH || place == NULL) {
-        exit_leave(call);
+        exit_note_action(log, slow->runtime, state, 0);
+    if (state->action != EXIT_CONTINUE_WITH || place == NULL) {
+        exit_leave(state);
         return;
     }
     uint64_t word = 0;
-    value_copy_low(&word, sizeof word, call->results[0].bytes, call->results[0].size);
+    value_copy_low(&word, sizeof word, state->results[0].bytes, state->results[0].size);
     memcpy(place, &word, sizeof word);
 }
 
 static void miss(cairn_ic *ic, cairn_ic_handler *handler, struct cairn_context *context)
 {
-    struct cairn_exit_call call;
+    struct exit_state state;
     struct cairn_value operands[CAIRN_IC_OPERANDS_MAX];
-    arrive(ic, context, &call, operands);
+    arrive(ic, context, &state, operands);
     if (ic->options.counts_hits)
         atomic_fetch_add_explicit(&ic->misses, 1, memory_order_relaxed);
     struct cairn_ic_miss missed = {
-        .ic = ic, .operands = operands, .operand_count = ic->operand_count, .call = &call};
+        .ic = ic, .operands = operands, .operand_count = ic->operand_count, .call = &state.call};
     handler(&missed, ic->options.user);
-    leave(ic, &call);
+    leave(ic, &state);
 }
 
 static uint64_t truncate(uint64_t word, struct cairn_type type)
@@ -140,16 +140,16 @@ static void handle_call(struct cairn_context *context, void *user)
     const struct ic_call *called = user;
     const cairn_ic *ic = called->ic;
     const struct slow_path *slow = ic->slow_path;
-    struct cairn_exit_call call;
+    struct exit_state state;
     struct cairn_value operands[CAIRN_IC_OPERANDS_MAX];
     struct cairn_value result;
-    arrive(ic, context, &call, operands);
+    arrive(ic, context, &state, operands);
     enum cairn_status status = cairn_call(slow->signature, called->made_for.target, operands,
                                           ic->operand_count, &result, NULL);
     if (status == CAIRN_OK && ic->result.type.kind != CAIRN_TYPE_VOID)
-        status = cairn_exit_continue(&call, &result, NULL);
+        status = cairn_exit_continue(&state.call, &result, NULL);
     (void)status; /* cannot fail: the types are the declaration's */
-    leave(ic, &call);
+    leave(ic, &state);
 }
 
 void cairn_ic_retry(struct cairn_ic_miss *miss) { miss->call->action = EXIT_REPEAT; }
@@ -161,9 +161,10 @@ enum cairn_status cairn_ic_return(struct cairn_ic_miss *miss, const struct cairn
     bool is_expected = result != NULL && type_equal(expected->type, result->type);
     if (!is_expected || scalar_place(&miss->call->frame, expected) == NULL)
         return cairn_exit_continue(miss->call, result, error);
-    miss->call->results[0] = *result;
-    miss->call->result_count = 1;
-    miss->call->action = EXIT_CONTINUE_WITH;
+    struct exit_state *state = exit_state_of(miss->call);
+    state->results[0] = *result;
+    state->result_count = 1;
+    state->action = EXIT_CONTINUE_WITH;
     return CAIRN_OK;
 }
 
