@@ -331,8 +331,8 @@ START_TEST(sites_that_cannot_be_left_are_refused)
     get(engine, "f");
     cairn_site *site = cairn_runtime_find_site(runtime, 1, NULL);
     expect_refused(foreign, site, CAIRN_ERROR_ARGUMENT, "belongs to another runtime");
-    expect_refused(assumption, NULL, CAIRN_ERROR_ARGUMENT, "needs an assumption, a site");
-    expect_refused(NULL, site, CAIRN_ERROR_ARGUMENT, "needs an assumption, a site");
+    expect_refused(assumption, NULL, CAIRN_ERROR_ARGUMENT, "`site` is NULL");
+    expect_refused(NULL, site, CAIRN_ERROR_ARGUMENT, "`assumption` is NULL");
     call_target(1, add_hundred);
     expect_refused(assumption, site, CAIRN_ERROR_CONFLICT,
                    "is a call, and only one that does nothing can have an assumption");

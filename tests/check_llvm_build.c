@@ -345,7 +345,7 @@ END_TEST
 
 START_TEST(missing_arrays_and_wrong_targets_are_refused)
 {
-    assert_patchpoint_refused(NULL, CAIRN_ERROR_ARGUMENT, "no patch point");
+    assert_patchpoint_refused(NULL, CAIRN_ERROR_ARGUMENT, "`patchpoint` is NULL");
     struct cairn_patchpoint patchpoint = {.byte_count = 16, .argument_count = 2};
     assert_patchpoint_refused(&patchpoint, CAIRN_ERROR_ARGUMENT, "2 arguments");
     patchpoint = (struct cairn_patchpoint){.byte_count = 16, .live_value_count = 3};

@@ -372,7 +372,7 @@ START_TEST(a_guard_that_cannot_be_is_refused)
     guard.frame_count = 0;
     expect_refused(&ir, holds, &guard, CAIRN_ERROR_ARGUMENT,
                    "a frame state has at least one frame");
-    expect_refused(&ir, holds, NULL, CAIRN_ERROR_ARGUMENT, "there is no guard to build");
+    expect_refused(&ir, holds, NULL, CAIRN_ERROR_ARGUMENT, "cairn_build_guard: `guard` is NULL");
     LLVMBuildRet(ir.builder, word);
     expect_refused(
         &ir, holds, &fine, CAIRN_ERROR_ARGUMENT,

@@ -973,7 +973,7 @@ START_TEST(what_is_not_said_clearly_is_refused)
     expect_refused(&options, CAIRN_ERROR_ARGUMENT, "of a function, of a module, or of a list");
     options = options_for(code_of(ENTRY));
     options.target = NULL;
-    expect_refused(&options, CAIRN_ERROR_ARGUMENT, "options with a target");
+    expect_refused(&options, CAIRN_ERROR_ARGUMENT, "`options->target` is NULL");
     options = options_for(code_of(ENTRY));
     ck_assert_int_eq(
         cairn_invalidate(runtime, &options, (enum cairn_strength)9, &invalidation, &error),

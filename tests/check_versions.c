@@ -230,9 +230,10 @@ START_TEST(misuse_is_refused)
     static const char exit_code[1];
     cairn_entry *entry = create_entry(5);
     cairn_entry *none = NULL;
-    expect_refused(entry, NULL, "needs an entry and a version");
-    expect_refused(entry, &(struct cairn_entry_version){.signature = signature}, "with code");
-    expect_refused(NULL, &(struct cairn_entry_version){.code = versions[1]}, "needs an entry");
+    expect_refused(entry, NULL, "`version` is NULL");
+    expect_refused(entry, &(struct cairn_entry_version){.signature = signature},
+                   "`version->code` is NULL");
+    expect_refused(NULL, &(struct cairn_entry_version){.code = versions[1]}, "`entry` is NULL");
     expect_refused(
         entry,
         &(struct cairn_entry_version){.code = cairn_entry_target(entry), .signature = signature},

@@ -299,8 +299,10 @@ enum cairn_status cairn_entry_create(cairn_runtime *runtime, const char *name,
 {
     const struct cairn_arch *arch = arch_host();
     if (runtime == NULL || code == NULL || entry == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_entry_create needs a runtime, code and a place for the entry");
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_entry_create: `%s` is NULL",
+                         runtime == NULL ? "runtime"
+                         : code == NULL  ? "code"
+                                         : "entry");
     if (arch == NULL)
         return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0, "Cairn has no stubs for this machine");
     if (name == NULL)
@@ -343,8 +345,10 @@ enum cairn_status cairn_entry_install(cairn_entry *entry, const struct cairn_ent
                                       enum cairn_strength strength, struct cairn_error *error)
 {
     if (entry == NULL || version == NULL || version->code == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_entry_install needs an entry and a version with code");
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_entry_install: `%s` is NULL",
+                         entry == NULL     ? "entry"
+                         : version == NULL ? "version"
+                                           : "version->code");
     struct installed new = {.version = *version}, old;
     enum cairn_status status = begin(entry, &new, &old, error);
     while (status == CAIRN_OK && new.number == 0)

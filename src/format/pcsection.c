@@ -56,7 +56,9 @@ enum cairn_status cairn_pcsection_parse_schema(const char *text,
                                                struct cairn_error *error)
 {
     if (text == NULL || schema == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no schema to read");
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "cairn_pcsection_parse_schema: `%s` is NULL",
+                         text == NULL ? "text" : "schema");
     struct word word = next_word((struct word){text, text, 0});
     struct cairn_pcsection_schema parsed = {.has_size = word_is(word, "function")};
     if (!parsed.has_size && !word_is(word, "instruction"))

@@ -449,7 +449,8 @@ enum cairn_status cairn_ics_change(const struct cairn_ic_change *changes, size_t
 {
     for (size_t i = 0; i < count; i++) {
         if (changes == NULL || changes[i].ic == NULL)
-            return error_set(error, CAIRN_ERROR_ARGUMENT, i, "there is no inline cache to change");
+            return error_set(error, CAIRN_ERROR_ARGUMENT, i, "`%s` is NULL",
+                             changes == NULL ? "changes" : "ic");
         if (changes[i].ic->set != changes->ic->set)
             return error_set(error, CAIRN_ERROR_ARGUMENT, changes[i].ic->site->address,
                              "the inline cache of site %llu belongs to another runtime than that "
@@ -472,7 +473,7 @@ enum cairn_status cairn_ic_add(cairn_ic *ic, const struct cairn_ic_case *added,
                                enum cairn_strength strength, struct cairn_error *error)
 {
     if (added == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no case to add");
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_ic_add: `added` is NULL");
     const struct cairn_ic_change change = {ic, CAIRN_IC_CHANGE_ADD, *added};
     return cairn_ics_change(&change, 1, strength, error);
 }

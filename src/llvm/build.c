@@ -339,7 +339,7 @@ LLVMValueRef cairn_build_patchpoint(LLVMBuilderRef builder,
     if (function == NULL)
         return NULL;
     if (patchpoint == NULL) {
-        error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no patch point to build");
+        error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_build_patchpoint: `patchpoint` is NULL");
         return NULL;
     }
     LLVMModuleRef module = LLVMGetGlobalParent(function);

@@ -489,7 +489,7 @@ enum cairn_status cairn_check_module(LLVMModuleRef module,
 {
     static const struct cairn_check_options defaults;
     if (module == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no module to check");
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_check_module: `module` is NULL");
     struct checker checker = {
         .options = options == NULL ? &defaults : options,
         .architecture = types_architecture(module),

@@ -236,7 +236,7 @@ LLVMValueRef cairn_build_guard(LLVMBuilderRef builder, LLVMValueRef condition,
     if (function == NULL)
         return NULL;
     if (guard == NULL) {
-        error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no guard to build");
+        error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_build_guard: `guard` is NULL");
         return NULL;
     }
     struct building building = {

@@ -207,7 +207,8 @@ enum cairn_status cairn_attach_pcsections(LLVMValueRef value,
     struct target target = {.value = value};
     enum cairn_status status = CAIRN_OK;
     if (sections == NULL || count == 0)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no PC section to attach");
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "cairn_attach_pcsections: `sections` is empty");
     for (uint32_t i = 0; i < count && status == CAIRN_OK; i++)
         status = check_section(&sections[i], error);
     if (status == CAIRN_OK)

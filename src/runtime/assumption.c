@@ -43,8 +43,8 @@ enum cairn_status cairn_assumption_create(cairn_runtime *runtime, cairn_assumpti
                                           struct cairn_error *error)
 {
     if (runtime == NULL || assumption == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_assumption_create needs a runtime and a place for the assumption");
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_assumption_create: `%s` is NULL",
+                         runtime == NULL ? "runtime" : "assumption");
     cairn_assumption *created = memory_new(&runtime->allocator, 1, sizeof *created);
     if (created == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for an assumption");
@@ -176,8 +176,10 @@ enum cairn_status cairn_assumption_add(cairn_assumption *assumption, cairn_site 
                                        struct cairn_error *error)
 {
     if (assumption == NULL || site == NULL || target == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_assumption_add needs an assumption, a site and a target");
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_assumption_add: `%s` is NULL",
+                         assumption == NULL ? "assumption"
+                         : site == NULL     ? "site"
+                                            : "target");
     cairn_runtime *runtime = assumption->runtime;
     if (site->table->space != runtime->space)
         return error_set(error, CAIRN_ERROR_ARGUMENT, site->address,
@@ -243,7 +245,8 @@ enum cairn_status cairn_assumption_break(cairn_assumption *assumption, enum cair
                                          struct cairn_error *error)
 {
     if (assumption == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no assumption to break");
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "cairn_assumption_break: `assumption` is NULL");
     cairn_runtime *runtime = assumption->runtime;
     bool is_taken = runtime_lock_sites(runtime);
     enum cairn_status status = break_locked(assumption, strength, error);

@@ -273,9 +273,11 @@ enum cairn_status cairn_invalidate(cairn_runtime *runtime,
 {
     cairn_invalidation *made = NULL;
     if (runtime == NULL || options == NULL || invalidation == NULL || options->target == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "cairn_invalidate needs a runtime, options with a target, and a place for "
-                         "the invalidation");
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_invalidate: `%s` is NULL",
+                         runtime == NULL        ? "runtime"
+                         : options == NULL      ? "options"
+                         : invalidation == NULL ? "invalidation"
+                                                : "options->target");
     *invalidation = NULL;
     enum cairn_status status = invalidation_choose(runtime, options, &made, error);
     if (status == CAIRN_OK)
@@ -328,7 +330,8 @@ enum cairn_status cairn_invalidation_undo(cairn_invalidation *invalidation,
                                           enum cairn_strength strength, struct cairn_error *error)
 {
     if (invalidation == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no invalidation to undo");
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "cairn_invalidation_undo: `invalidation` is NULL");
     cairn_runtime *runtime = invalidation->runtime;
     bool is_taken = runtime_lock_sites(runtime);
     enum cairn_status status = undo_locked(invalidation, strength, error);

@@ -40,6 +40,31 @@ static void remove_from(cairn_module **list, cairn_module *module)
         module->next->previous = module->previous;
 }
 
+static void push_in_scope(cairn_module *module)
+{
+    struct module_extras *extras = module->extras;
+    if (extras == NULL || extras->scope.modules == NULL)
+        return;
+    cairn_module *next = *extras->scope.modules;
+    extras->scope_next = next;
+    if (next != NULL)
+        next->extras->scope_previous = module;
+    *extras->scope.modules = module;
+}
+
+static void remove_from_scope(const cairn_module *module)
+{
+    struct module_extras *extras = module->extras;
+    if (extras == NULL || extras->scope.modules == NULL)
+        return;
+    if (extras->scope_previous != NULL)
+        extras->scope_previous->extras->scope_next = extras->scope_next;
+    else
+        *extras->scope.modules = extras->scope_next;
+    if (extras->scope_next != NULL)
+        extras->scope_next->extras->scope_previous = extras->scope_previous;
+}
+
 /* Returns the size of the module's own tables, which changes only when it is published. */
 static size_t table_bytes(const cairn_module *module)
 {
@@ -61,6 +86,7 @@ void module_add(cairn_module *module)
         module->sites->module_number = module->number;
     inspect_begin(runtime->descriptor, INSPECT_MODULES);
     push(&runtime->modules, module);
+    push_in_scope(module);
     inspect_end(runtime->descriptor, INSPECT_MODULES);
     runtime->table_bytes += table_bytes(module);
     runtime_unlock(runtime);
@@ -75,6 +101,7 @@ static void move_to_retired(cairn_module *module)
     module->state = MODULE_RETIRED;
     inspect_begin(runtime->descriptor, INSPECT_MODULES);
     remove_from(&runtime->modules, module);
+    remove_from_scope(module);
     push(&runtime->retired, module);
     inspect_end(runtime->descriptor, INSPECT_MODULES);
 }
@@ -262,6 +289,14 @@ void cairn_module_retire(cairn_module *module)
     runtime_unlock(module->runtime);
 }
 
+void cairn_runtime_retire_list(cairn_runtime *runtime, cairn_module **modules)
+{
+    runtime_lock(runtime);
+    while (*modules != NULL)
+        retire_locked(*modules);
+    runtime_unlock(runtime);
+}
+
 enum cairn_status module_use(cairn_module *module, struct cairn_error *error)
 {
     if (module->state != MODULE_PUBLISHED)
@@ -304,7 +339,7 @@ enum cairn_status cairn_module_run_constructors(cairn_module *module, struct cai
 {
     if (module == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "there is no module whose constructors can be run");
+                         "cairn_module_run_constructors: `module` is NULL");
     struct attachments *attachments = module_attachments(module);
     runtime_lock(module->runtime);
     bool is_retired = module->state == MODULE_RETIRED;

@@ -160,9 +160,9 @@ static enum cairn_status patch_quiescent(struct change *change, enum cairn_stren
 static enum cairn_status refuse_target(const cairn_site *site, struct cairn_error *error)
 {
     if (site == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no site to change");
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "`site` is NULL");
     return error_set(error, CAIRN_ERROR_ARGUMENT, site->address,
-                     "site %llu: the target is NULL; make the site a no-op instead",
+                     "site %llu: `target` is NULL; make the site a no-op instead",
                      (unsigned long long)site_id(site));
 }
 
@@ -202,7 +202,7 @@ enum cairn_status cairn_site_restore(cairn_site *site, enum cairn_strength stren
                                      struct cairn_error *error)
 {
     if (site == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no site to restore");
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_site_restore: `site` is NULL");
     struct change change = plan_restore(site);
     if (site->live)
         return patch_one(&change, strength, error);
@@ -280,7 +280,8 @@ enum cairn_status cairn_sites_change(const struct cairn_site_change *changes, si
     if (count == 0)
         return CAIRN_OK;
     if (changes == NULL || changes->site == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no site to change");
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_sites_change: `%s` is NULL",
+                         changes == NULL ? "changes" : "site");
     const cairn_site *first = changes->site;
     const struct cairn_allocator *allocator = &first->table->allocator;
     const struct change_list list = {memory_new(allocator, count, sizeof(struct change)), count,

@@ -11,7 +11,7 @@ enum cairn_status plan_check_strength(const struct code_space *space, enum cairn
                                       struct cairn_error *error)
 {
     if ((unsigned)strength > CAIRN_QUIESCENT)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no strength number %u",
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "`strength` is %u, not one of 0 to 2",
                          (unsigned)strength);
     if (strength != CAIRN_RELAXED && !code_space_can_synchronise(space))
         return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
