@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "bench/bench_load.h"
+#include "base/adapter.h"
 
 #include "bench/generate_stackmap.h"
 

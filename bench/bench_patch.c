@@ -10,6 +10,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "bench/bench_patch.h"
+#include "base/adapter.h"
 
 #include <cairn/cairn.h>
 #include <pthread.h>

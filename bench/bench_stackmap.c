@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "bench/bench_stackmap.h"
+#include "record/table.h"
 
 #include "bench/peer_stackmapparser.h"
 
@@ -226,7 +227,7 @@ static double time_id_lookups(const cairn_table *table, const uint64_t *ids)
     uint64_t sum = 0;
     double start = bench_now_of_thread();
     for (uint32_t i = 0; i < LOOKUPS; i++)
-        sum += cairn_table_find_id(table, ids[i], &record, 1) + record.index;
+        sum += table_find_id(table, ids[i], &record, 1) + record.index;
     sink += sum;
     return (bench_now_of_thread() - start) / (double)LOOKUPS;
 }

@@ -10,10 +10,12 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "base/adapter.h"
 #include "bench/generate_stackmap.h"
 #include "bench/one_function.h"
 #include "bench/peer_map.h"
 #include "bench/report.h"
+#include "runtime/module.h"
 
 #include <cairn/cairn.h>
 #include <malloc.h>
@@ -143,9 +145,9 @@ static uint32_t count_mappings(void)
 /* Returns the size of a module's code and data. */
 static double contents_bytes(const cairn_module *module)
 {
-    struct cairn_memory_range range;
+    struct memory_range range;
     double bytes = 0;
-    for (uint32_t i = 0; cairn_module_memory_range(module, i, &range); i++)
+    for (uint32_t i = 0; module_memory_range(module, i, &range); i++)
         bytes += (double)range.size;
     return bytes;
 }

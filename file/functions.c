@@ -164,7 +164,7 @@ static uint32_t counted_from(const cairn_object *object, uint32_t section)
     return cairn_object_header(object).is_relocatable ? section : 0;
 }
 
-const char *cairn_object_symbol(const cairn_object *object, uint32_t section, uint64_t address)
+const char *object_symbol(const cairn_object *object, uint32_t section, uint64_t address)
 {
     const struct symbol *symbol =
         symbols_find(&object->symbols, counted_from(object, section), address);

@@ -175,4 +175,11 @@ enum cairn_status names_read(cairn_object *object, struct cairn_error *error);
 
 void names_release(cairn_object *object);
 
+/*
+ * Returns the name of the function that begins at `address`, or NULL if no function is known there.
+ * `section` is as for cairn_object_code. Names are known only after cairn_object_next_section has
+ * found a section.
+ */
+const char *object_symbol(const cairn_object *object, uint32_t section, uint64_t address);
+
 #endif

@@ -8,6 +8,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "base/adapter.h"
 #include "fuzz/fuzz.h"
 #include "object/link.h"
 #include "tests/elf_builder.h"

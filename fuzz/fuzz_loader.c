@@ -8,7 +8,9 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "base/adapter.h"
 #include "fuzz/fuzz.h"
+#include "record/table.h"
 #include "runtime/module.h"
 #include "tests/runtime_support.h"
 #include "tests/section_writer.h"
@@ -149,7 +151,7 @@ static void check_record(cairn_module *module, struct cairn_record record)
         require(cairn_runtime_find_address(runtime, address, &found));
         require(cairn_record_address(found) == address && found.table == record.table);
     }
-    size_t count = cairn_table_find_id(record.table, cairn_record_id(record), NULL, 0);
+    size_t count = table_find_id(record.table, cairn_record_id(record), NULL, 0);
     require(count > 0 && cairn_runtime_find_id(runtime, cairn_record_id(record), NULL, 0) == count);
     cairn_site *site = cairn_record_site(record);
     if (site != NULL)

@@ -8,6 +8,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "file/object.h"
 #include "fuzz/make_object.h"
 
 #include <cairn/bbmap.h>
@@ -320,8 +321,8 @@ static void look_everywhere(cairn_object *const objects[2])
             require(cairn_object_code(objects[1], section, address * 0x400, &codes[1], NULL) ==
                     status);
             require(status != CAIRN_OK || codes[0].size == codes[1].size);
-            require(is_same_text(cairn_object_symbol(objects[0], section, address * 0x400),
-                                 cairn_object_symbol(objects[1], section, address * 0x400)));
+            require(is_same_text(object_symbol(objects[0], section, address * 0x400),
+                                 object_symbol(objects[1], section, address * 0x400)));
         }
 }
 

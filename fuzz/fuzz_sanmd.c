@@ -18,7 +18,7 @@ static void parse_name(const struct cairn_section *section)
     size_t length = section->size < sizeof name - 1 ? section->size : sizeof name - 1;
     if (length > 0)
         memcpy(name, section->bytes, length);
-    if (cairn_sanmd_parse_name(name, &format))
+    if (cairn_sanmd_parse_name(name, section, 0x1000, &format))
         require(strncmp(name, CAIRN_SANMD_PREFIX, strlen(CAIRN_SANMD_PREFIX)) == 0);
 }
 
@@ -32,7 +32,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         (flags & 2) != 0 ? CAIRN_SANMD_COVERED : CAIRN_SANMD_ATOMICS, version};
     enum cairn_status status = CAIRN_OK;
     parse_name(&section);
-    (void)cairn_sanmd_has_wide_addresses(&section, 0x1000, format);
     for (size_t offset = 0; offset < section.size && status == CAIRN_OK;) {
         struct cairn_sanmd_entry entry[2] = {{0}};
         size_t begin = offset;

@@ -8,6 +8,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "fuzz/fuzz.h"
+#include "record/table.h"
 #include "tests/section_writer.h"
 
 #include <cairn/statepoint.h>
@@ -138,7 +139,7 @@ static void compare_record(const cairn_table *table, uint32_t index)
     size_t noted = noted_as(table, index);
     require(noted < record_count);
     require(cairn_record_id(record) == records[noted].record.id);
-    struct cairn_function function = cairn_record_function(record);
+    struct cairn_function function = record_function(record);
     require(function.address == records[noted].function.address);
     require(function.stack_size == records[noted].function.stack_size);
     compare_values(record, noted);
@@ -151,7 +152,7 @@ static void compare_lookups(const cairn_table *table)
         size_t count = 0;
         for (size_t k = 0; k < record_count; k++)
             count += records[k].record.id == records[i].record.id;
-        require(cairn_table_find_id(table, records[i].record.id, &found, 1) == count);
+        require(table_find_id(table, records[i].record.id, &found, 1) == count);
         require(cairn_table_find_address(table, records[i].address, &found));
         require(cairn_record_address(found) == records[i].address);
         bool is_there = false;

@@ -485,7 +485,7 @@ START_TEST(empty_block_is_a_block)
 {
     struct code_space *space = support_space(support_modes[_i], small_slab(), 0);
     struct code_block *block = support_block(space);
-    struct cairn_memory_range range;
+    struct memory_range range;
     struct code_veneer veneer;
     ck_assert(!code_block_memory_range(block, 0, &range));
     ck_assert(!code_block_holds_code(block, 0, 1));
@@ -510,7 +510,7 @@ START_TEST(memory_ranges_say_what_pages_are)
     void *constant, *data;
     ck_assert_ok(code_block_allocate(block, PAGES_FOR_READ_ONLY, 8, 8, &constant, NULL));
     ck_assert_ok(code_block_allocate(block, PAGES_FOR_DATA, 8, 8, &data, NULL));
-    struct cairn_memory_range range;
+    struct memory_range range;
     ck_assert(code_block_memory_range(block, 0, &range));
     ck_assert(range.writable && !range.executable);
     ck_assert_ok(code_block_protect(block, NULL));

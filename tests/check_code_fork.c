@@ -733,7 +733,7 @@ static void change_everywhere(void *user)
     struct code_block **blocks = user;
     int before = (int)support_count_mappings();
     for (int i = 0; blocks[i] != NULL; i++) {
-        struct cairn_memory_range range;
+        struct memory_range range;
         support_expect(code_block_memory_range(blocks[i], 0, &range));
         support_patch(blocks[i], (uint8_t *)(uintptr_t)range.address, 77);
         support_expect(support_call((void *)(uintptr_t)range.address) == 77);

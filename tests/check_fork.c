@@ -5,6 +5,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "base/adapter.h"
 #include "tests/code_support.h"
 #include "tests/fork_support.h"
 #include "tests/site_support.h"

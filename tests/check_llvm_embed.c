@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "base/adapter.h"
 #include "llvm_support.h"
 #include "llvm/scan.h"
 

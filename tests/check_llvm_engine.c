@@ -263,8 +263,8 @@ START_TEST(passes_run_before_code_generation)
         function *f = get(engine, "f");
         ck_assert_int_eq(f(20), 21);
         const cairn_module *module = cairn_runtime_find_module(runtime, (uintptr_t)f);
-        struct cairn_memory_range range;
-        for (uint32_t i = 0; cairn_module_memory_range(module, i, &range); i++)
+        struct memory_range range;
+        for (uint32_t i = 0; module_memory_range(module, i, &range); i++)
             for (size_t at = 0; range.executable && at < range.size; at++)
                 functions += cairn_runtime_find_function(runtime, range.address + at, &found) &&
                              found.address == range.address + at;
@@ -613,8 +613,8 @@ START_TEST(memory_of_stack_maps_is_given_back)
     ck_assert_uint_eq(cairn_record_location_count(record), VALUES);
     struct cairn_runtime_statistics now = statistics();
     ck_assert_uint_lt(now.code_bytes + now.data_bytes, VALUES);
-    struct cairn_memory_range range;
-    for (uint32_t i = 0; cairn_module_memory_range(record_module(record), i, &range); i++)
+    struct memory_range range;
+    for (uint32_t i = 0; module_memory_range(record_module(record), i, &range); i++)
         ck_assert_uint_lt(range.size, VALUES);
     cairn_engine_destroy(engine);
 }

@@ -8,6 +8,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "base/adapter.h"
 #include "llvm_support.h"
 #include "llvm/engine.h"
 

@@ -575,8 +575,8 @@ static void check_code(struct cairn_record plain, struct cairn_record with_const
 {
     bool has_toc = cairn_architecture_host() == CAIRN_ARCHITECTURE_PPC64_ELFV2;
     uint64_t skipped = has_toc ? 8 : 0;
-    struct cairn_function before = cairn_record_function(plain);
-    struct cairn_function after = cairn_record_function(with_constants);
+    struct cairn_function before = record_function(plain);
+    struct cairn_function after = record_function(with_constants);
     uint64_t size = cairn_record_address(plain) - before.address;
     ck_assert_uint_eq(before.stack_size, after.stack_size);
     ck_assert_uint_eq(cairn_record_address(with_constants) - after.address, size);

@@ -321,53 +321,6 @@ START_TEST(a_handler_may_destroy_the_cache_that_it_is_called_by)
 }
 END_TEST
 
-/* ---- Executing the site again ---- */
-
-static void add_and_retry(struct cairn_ic_miss *miss)
-{
-    struct cairn_error error = {0};
-    const struct object *object = cairn_value_pointer(&miss->operands[0]);
-    struct cairn_ic_case added = load_case(object->shape, object->shape % 6);
-    ic_assert_done(cairn_ic_add(miss->ic, &added, CAIRN_RELAXED, &error), error);
-    cairn_ic_retry(miss);
-}
-
-START_TEST(a_handler_adds_a_case_and_leaves_the_access_to_it)
-{
-    struct ic_function function = *getters[_i];
-    function.keeps_operands = true;
-    function.kept_count = 6;
-    for (uint32_t i = 0; i < function.kept_count; i++)
-        function.kept[i] = (struct cairn_type)INTEGER(64);
-    load_one(&function, (struct cairn_ic_options){.case_limit = CAIRN_IC_CASE_LIMIT_MAX});
-    seen.also = add_and_retry;
-    for (uint32_t shape = 1; shape <= 10; shape++) {
-        ic_fill_kept(&function, &access_0, &random_state);
-        ck_assert_uint_eq(run_shape(shape), 10 + shape % 6);
-        ic_check_kept(&function, &access_0, "a retry");
-        ck_assert_uint_eq(seen.misses, shape);
-        expect_hit(shape, 10 + shape % 6);
-    }
-}
-END_TEST
-
-static void destroy_and_retry(struct cairn_ic_miss *miss)
-{
-    struct cairn_error error = {0};
-    ic_assert_done(cairn_ic_destroy(miss->ic, CAIRN_RELAXED, &error), error);
-    cairn_ic_retry(miss);
-}
-
-START_TEST(without_the_cache_the_site_is_a_no_op_again)
-{
-    load_one(&set, no_options);
-    seen.also = destroy_and_retry;
-    run_shape(1);
-    run_shape(1);
-    ck_assert_uint_eq(seen.misses, 1);
-}
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("handlers of inline caches");
@@ -384,8 +337,6 @@ int main(void)
     tcase_add_test(tests, a_result_of_another_type_is_refused);
     tcase_add_test(tests, a_result_at_a_site_without_one_is_refused);
     tcase_add_loop_test(tests, a_handler_may_destroy_the_cache_that_it_is_called_by, 0, 2);
-    tcase_add_loop_test(tests, a_handler_adds_a_case_and_leaves_the_access_to_it, 0, 2);
-    tcase_add_test(tests, without_the_cache_the_site_is_a_no_op_again);
     suite_add_tcase(suite, tests);
     return support_main(suite);
 }

@@ -10,6 +10,7 @@
 #include "allocator_support.h"
 #include "llvm_support.h"
 #include "mode_support.h"
+#include "record/table.h"
 #include "runtime/module.h"
 #include "runtime_support.h"
 
@@ -355,7 +356,7 @@ static enum cairn_site_state state(uint64_t id) { return described(id).state; }
 
 /* Returns the code of a function with records; a function pointer may be the address of a
  * descriptor. */
-static uint64_t code_of(uint64_t id) { return cairn_record_function(described(id).record).address; }
+static uint64_t code_of(uint64_t id) { return record_function(described(id).record).address; }
 
 /* ---- Invalidating it ---- */
 
@@ -767,13 +768,13 @@ START_TEST(the_sites_of_a_function_follow_each_other)
 {
     load_all();
     const cairn_module *module = record_module(described(ENTRY).record);
-    struct cairn_function function = cairn_record_function(described(50).record);
+    struct cairn_function function = record_function(described(50).record);
     uint32_t first = 0;
     ck_assert_uint_eq(module_function_sites(module, function, &first), 4);
     for (uint32_t i = 0; i < 4; i++) {
         struct cairn_site_description description;
         cairn_site_describe(cairn_module_site(module, first + i), &description);
-        ck_assert_uint_eq(cairn_record_function(description.record).address, function.address);
+        ck_assert_uint_eq(record_function(description.record).address, function.address);
     }
     uint64_t plain = (uintptr_t)find("plain");
     ck_assert(cairn_runtime_find_function(runtime, plain, &function));

@@ -6,6 +6,7 @@
 #include "runtime_support.h" /* before the fixture, whose variables would hide its parameters */
 
 #include "llvm_engine_support.h"
+#include "record/table.h"
 #include "tests/allocator_support.h"
 
 #include <llvm-c/Linker.h>
@@ -66,7 +67,7 @@ static void assert_declared_by(uint64_t address, const char *name)
     struct cairn_record records[2];
     size_t count = cairn_runtime_find_id(runtime, 7, records, 2);
     for (size_t i = 0; i < count; i++) {
-        if (cairn_record_function(records[i]).address != address)
+        if (record_function(records[i]).address != address)
             continue;
         ck_assert_ptr_nonnull(cairn_record_site(records[i]));
         ck_assert_str_eq(cairn_record_declaration(records[i])->function, name);

@@ -6,6 +6,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "orc_support.h"
+#include "record/table.h"
 
 #include "runtime_support.h"
 #include "tests/allocator_support.h"
@@ -125,7 +126,7 @@ START_TEST(modules_of_the_same_ids_have_their_own_declarations)
     for (int i = 0; i < 2; i++) {
         cairn_module *module = module_of(orc_lookup(orc, jit, names[i]));
         struct cairn_record record;
-        ck_assert_uint_eq(cairn_table_find_id(cairn_module_table(module), 7, &record, 1), 1);
+        ck_assert_uint_eq(table_find_id(cairn_module_table(module), 7, &record, 1), 1);
         ck_assert_str_eq(cairn_record_declaration(record)->function, names[i]);
         ck_assert_ptr_nonnull(cairn_record_site(record));
     }

@@ -6,6 +6,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "base/adapter.h"
 #include "llvm_support.h"
 #include "llvm/engine.h"
 

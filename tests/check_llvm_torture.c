@@ -12,6 +12,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "allocator_support.h"
+#include "base/adapter.h"
 #include "llvm_support.h"
 #include "mode_support.h"
 #include "runtime_support.h"

@@ -272,11 +272,12 @@ END_TEST
 /* Returns whether some PC of the module's code is in a function with this name. */
 static bool has_function(const cairn_module *module, const char *name)
 {
-    struct cairn_memory_range range;
-    for (uint32_t i = 0; cairn_module_memory_range(module, i, &range); i++)
-        for (size_t at = 0; range.executable && at < range.size; at++)
-            if (strcmp(name_at((const char *)(uintptr_t)range.address + at), name) == 0)
-                return true;
+    enum { CODE_BYTES_MAX = 4096 };
+    const char *code = code_of(cairn_module_find_symbol(module, "add_seven"));
+    for (const char *at = code - CODE_BYTES_MAX; at < code + CODE_BYTES_MAX; at++)
+        if (cairn_runtime_find_module(runtime, (uintptr_t)at) == module &&
+            strcmp(name_at(at), name) == 0)
+            return true;
     return false;
 }
 

@@ -4,6 +4,8 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "base/adapter.h"
+#include "record/table.h"
 #include "runtime_support.h"
 #include "llvm/scan.h"
 
@@ -74,7 +76,7 @@ START_TEST(the_function_of_a_record_has_its_name)
     ck_assert(cairn_runtime_find_function(runtime, cairn_record_address(record), &function));
     ck_assert_str_eq(function.name, "f");
     ck_assert_uint_eq(function.record_count, 1);
-    ck_assert_uint_eq(function.address, cairn_record_function(record).address);
+    ck_assert_uint_eq(function.address, record_function(record).address);
 }
 END_TEST
 

@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "allocator_support.h"
+#include "file/object.h"
 #include "object_sample.h"
 
 #include <errno.h>
@@ -255,7 +256,7 @@ static enum cairn_status use_code(cairn_object *used, const struct cairn_object_
         *sum += code.bytes[i];
     *sum +=
         length(cairn_object_relocated_symbol(used, function->section, function->entry, code.size));
-    *sum += length(cairn_object_symbol(used, function->section, function->entry));
+    *sum += length(object_symbol(used, function->section, function->entry));
     return CAIRN_OK;
 }
 

@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "file/object.h"
 #include "object_sample.h"
 
 #include <string.h>
@@ -421,8 +422,8 @@ START_TEST(code_of_a_linked_file_is_found_by_its_address)
     ck_assert_uint_eq(function.section, 0);
     expect_code(function.section, function.entry, 0x20, 32);
     expect_code(77, 0x1000, 0, 64);
-    ck_assert_str_eq(cairn_object_symbol(object, 77, 0x1020), "second");
-    ck_assert_ptr_null(cairn_object_symbol(object, 0, 0x1021));
+    ck_assert_str_eq(object_symbol(object, 77, 0x1020), "second");
+    ck_assert_ptr_null(object_symbol(object, 0, 0x1021));
     ck_assert_ptr_null(cairn_object_relocated_symbol(object, 0, 0x1000, 64));
 }
 END_TEST
@@ -437,7 +438,7 @@ START_TEST(descriptors_lead_to_code)
     struct cairn_object_function function = function_at(8);
     ck_assert_uint_eq(function.size, 20);
     expect_code(function.section, function.entry, 0x20, 32);
-    ck_assert_str_eq(cairn_object_symbol(object, 0, 0x1020), "second");
+    ck_assert_str_eq(object_symbol(object, 0, 0x1020), "second");
 }
 END_TEST
 
@@ -452,8 +453,8 @@ START_TEST(relocations_of_code_are_named_and_not_applied)
     ck_assert_str_eq(cairn_object_relocated_symbol(object, sample.text, 0x12, 1), "first");
     ck_assert_ptr_null(cairn_object_relocated_symbol(object, sample.text, 0x10, 2));
     ck_assert_ptr_null(cairn_object_relocated_symbol(object, sample.text, 0x13, 40));
-    ck_assert_str_eq(cairn_object_symbol(object, sample.text, 0x20), "second");
-    ck_assert_ptr_null(cairn_object_symbol(object, sample.text + 1, 0x20));
+    ck_assert_str_eq(object_symbol(object, sample.text, 0x20), "second");
+    ck_assert_ptr_null(object_symbol(object, sample.text + 1, 0x20));
 }
 END_TEST
 

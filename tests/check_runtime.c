@@ -331,8 +331,8 @@ START_TEST(unwind_rules_are_those_of_the_module_s_code)
 {
     cairn_runtime *runtime = create(support_modes[_i]);
     const cairn_module *module = load(runtime, 10);
-    struct cairn_memory_range code;
-    ck_assert(cairn_module_memory_range(module, 0, &code));
+    struct memory_range code;
+    ck_assert(module_memory_range(module, 0, &code));
     ck_assert(code.executable);
     ck_assert_int_eq(unwind_find_exact(module->unwind, code.address)->problem, UNWIND_CFA_UNKNOWN);
     ck_assert_int_eq(unwind_find_exact(module->unwind, code.address + CODE_BYTES - 1)->problem,

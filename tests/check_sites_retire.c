@@ -4,6 +4,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "base/adapter.h"
 #include "runtime/module.h"
 #include "tests/machine.h"
 #include "tests/site_support.h"

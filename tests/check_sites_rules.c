@@ -4,6 +4,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "base/adapter.h"
 #include "tests/site_support.h"
 
 #include "arch/arch.h"

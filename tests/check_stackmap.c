@@ -6,6 +6,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "format/record.h"
 #include "stackmap_support.h"
 
 #include <cairn/table.h>
@@ -751,13 +752,13 @@ END_TEST
 
 START_TEST(kinds_have_llvms_names)
 {
-    ck_assert_str_eq(cairn_location_kind_name(CAIRN_LOCATION_REGISTER), "Register");
-    ck_assert_str_eq(cairn_location_kind_name(CAIRN_LOCATION_DIRECT), "Direct");
-    ck_assert_str_eq(cairn_location_kind_name(CAIRN_LOCATION_INDIRECT), "Indirect");
-    ck_assert_str_eq(cairn_location_kind_name(CAIRN_LOCATION_CONSTANT), "Constant");
-    ck_assert_str_eq(cairn_location_kind_name(CAIRN_LOCATION_CONSTANT_INDEX), "ConstantIndex");
-    ck_assert_str_eq(cairn_location_kind_name((enum cairn_location_kind)0), "unknown");
-    ck_assert_str_eq(cairn_location_kind_name((enum cairn_location_kind)6), "unknown");
+    ck_assert_str_eq(location_kind_name(CAIRN_LOCATION_REGISTER), "Register");
+    ck_assert_str_eq(location_kind_name(CAIRN_LOCATION_DIRECT), "Direct");
+    ck_assert_str_eq(location_kind_name(CAIRN_LOCATION_INDIRECT), "Indirect");
+    ck_assert_str_eq(location_kind_name(CAIRN_LOCATION_CONSTANT), "Constant");
+    ck_assert_str_eq(location_kind_name(CAIRN_LOCATION_CONSTANT_INDEX), "ConstantIndex");
+    ck_assert_str_eq(location_kind_name((enum cairn_location_kind)0), "unknown");
+    ck_assert_str_eq(location_kind_name((enum cairn_location_kind)6), "unknown");
 }
 END_TEST
 

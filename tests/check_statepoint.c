@@ -6,6 +6,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "record/table.h"
 #include "stackmap_support.h"
 
 #include <cairn/object.h>
@@ -263,12 +264,12 @@ static void assert_compiled(const cairn_table *table)
 {
     struct cairn_record record;
     struct cairn_statepoint statepoint;
-    ck_assert_uint_eq(cairn_table_find_id(table, 8, &record, 1), 1);
+    ck_assert_uint_eq(table_find_id(table, 8, &record, 1), 1);
     ck_assert_ok(cairn_record_statepoint(record, &statepoint, NULL));
     ck_assert_uint_eq(statepoint.flags, 2);
     ck_assert_uint_eq(statepoint.deopt_count + statepoint.pair_count + statepoint.alloca_count, 0);
 
-    ck_assert_uint_eq(cairn_table_find_id(table, 7, &record, 1), 1);
+    ck_assert_uint_eq(table_find_id(table, 7, &record, 1), 1);
     ck_assert_ok(cairn_record_statepoint(record, &statepoint, NULL));
     ck_assert_uint_eq(statepoint.flags, 0);
     ck_assert_uint_eq(statepoint.deopt_count, 5);

@@ -177,8 +177,8 @@ static void expect_lookups(const cairn_table *table, const struct model *model)
             next_exists |= model->records[j].address == expected->address + 1;
         }
         struct cairn_record found[FUNCTIONS_MAX * RECORDS_MAX];
-        ck_assert_uint_eq(
-            cairn_table_find_id(table, expected->id, found, FUNCTIONS_MAX * RECORDS_MAX), same);
+        ck_assert_uint_eq(table_find_id(table, expected->id, found, FUNCTIONS_MAX * RECORDS_MAX),
+                          same);
         for (uint32_t j = 0; j < same; j++) {
             ck_assert_uint_eq(cairn_record_id(found[j]), expected->id);
             ck_assert(j == 0 || found[j - 1].index < found[j].index);
@@ -384,7 +384,7 @@ START_TEST(hostile_ids_do_not_make_building_quadratic)
     ck_assert_int_eq(cairn_table_create(&section, 1, NULL, &table, NULL), CAIRN_OK);
     struct cairn_record record;
     for (uint32_t i = 0; i < 1000; i++) {
-        size_t found = cairn_table_find_id(table, _i == 0 ? 8 : inverse * (i + 1), &record, 1);
+        size_t found = table_find_id(table, _i == 0 ? 8 : inverse * (i + 1), &record, 1);
         ck_assert_uint_eq(found, _i == 0 ? 0 : 1);
     }
     cairn_table_destroy(table);
@@ -461,7 +461,7 @@ START_TEST(version_1_functions_are_known_where_offsets_leave_one_way)
     ck_assert_int_eq(status, _i == 0 ? CAIRN_OK : CAIRN_ERROR_UNSUPPORTED);
     if (_i == 0) {
         ck_assert_uint_eq(cairn_record_address((struct cairn_record){table, 2}), 0x2004);
-        ck_assert_uint_eq(cairn_record_function((struct cairn_record){table, 2}).address, 0x2000);
+        ck_assert_uint_eq(record_function((struct cairn_record){table, 2}).address, 0x2000);
         cairn_table_destroy(table);
     }
     writer_end(&writer);
@@ -492,7 +492,7 @@ static void write_overlapping(struct section_writer *writer, uint64_t *next_id)
 static struct cairn_record only_record(const cairn_table *table, uint64_t id)
 {
     struct cairn_record record;
-    expect(cairn_table_find_id(table, id, &record, 1) == 1);
+    expect(table_find_id(table, id, &record, 1) == 1);
     return record;
 }
 
@@ -501,7 +501,7 @@ static void expect_owned(const cairn_table *table, const struct cairn_stackmap *
 {
     const struct cairn_record found = only_record(table, record->id);
     struct cairn_stackmap_function expected = cairn_stackmap_function(map, record->function);
-    struct cairn_function function = cairn_record_function(found);
+    struct cairn_function function = record_function(found);
     expect(function.address == expected.address);
     expect(function.stack_size == expected.stack_size);
     expect(cairn_record_address(found) == expected.address + record->code_offset);
@@ -811,7 +811,7 @@ static void expect_seen_ids(const cairn_table *table, const struct seen *all, ui
 {
     struct cairn_record *found = malloc((count + 1) * sizeof *found);
     ck_assert_ptr_nonnull(found);
-    size_t found_count = cairn_table_find_id(table, id, found, count + 1);
+    size_t found_count = table_find_id(table, id, found, count + 1);
     size_t place = 0;
     for (uint32_t i = 0; i < count; i++) {
         if (all[i].record.id != id)
@@ -821,7 +821,7 @@ static void expect_seen_ids(const cairn_table *table, const struct seen *all, ui
         place++;
     }
     expect(place == found_count);
-    expect(cairn_table_find_id(table, id, NULL, 0) == found_count);
+    expect(table_find_id(table, id, NULL, 0) == found_count);
     free(found);
 }
 

@@ -12,6 +12,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "base/adapter.h"
 #include "base/inspect.h"
 #include "machine.h"
 #include "record/declarations.h"

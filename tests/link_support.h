@@ -8,6 +8,7 @@
 #ifndef TESTS_LINK_SUPPORT_H
 #define TESTS_LINK_SUPPORT_H
 
+#include "base/adapter.h"
 #include "elf_builder.h"
 #include "object/link.h"
 

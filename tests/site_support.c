@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/site_support.h"
+#include "base/adapter.h"
 
 #include "arch/arch.h"
 #include "tests/machine.h"

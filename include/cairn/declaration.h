@@ -3,7 +3,7 @@
  *
  * A record has an ID and locations. It does not tell whether it is of a patch point, a stack map or
  * a statepoint, how many bytes are reserved, or which types its values have. A declaration does.
- * libcairn-llvm reads declarations from LLVM's IR; a host without LLVM's IR adds them itself.
+ * libcairn-llvm reads declarations from LLVM's IR, and objects bring them along (cairn/load.h).
  *
  * SPDX-License-Identifier: MIT
  */
@@ -27,9 +27,6 @@ enum cairn_record_kind {
     CAIRN_RECORD_PATCHPOINT = 2,
     CAIRN_RECORD_STATEPOINT = 3
 };
-
-/** Returns "stackmap", "patchpoint", "statepoint" or "undeclared", a static string. */
-CAIRN_API const char *cairn_record_kind_name(enum cairn_record_kind kind);
 
 /** LLVM's numbers of calling conventions (llvm/IR/CallingConv.h). */
 enum { CAIRN_CALLING_CONVENTION_C = 0, CAIRN_CALLING_CONVENTION_ANYREG = 13 };
@@ -72,41 +69,6 @@ struct cairn_declaration {
     /** What that function returns. cairn_exit_return uses it. */
     struct cairn_results function_results;
 };
-
-/** A set of declarations, with one for each ID. Not thread-safe while declarations are added;
- *  otherwise any number of threads may query it. */
-typedef struct cairn_declarations cairn_declarations;
-
-/** Creates an empty set. `allocator` NULL means malloc. The caller owns `*declarations`. Errors:
- *  MEMORY, ARGUMENT. */
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_declarations_create(
-    const struct cairn_allocator *allocator, cairn_declarations **declarations,
-    struct cairn_error *error);
-
-/** Frees a set, which may be NULL, and its declarations. */
-CAIRN_API void cairn_declarations_destroy(cairn_declarations *declarations);
-
-/**
- * Copies `declaration`, its types and its function's name into the set.
- *
- * An ID may be added several times, because inlining and unrolling duplicate calls, if everything
- * except the function is the same. If the functions return different types, their results become
- * unknown. If anything else differs, the error is CONFLICT, the message names both functions and
- * the difference, and the set is unchanged.
- *
- * A declaration of kind CAIRN_RECORD_UNDECLARED means that the records with the ID have different
- * or unknown shapes. The ID then has no declaration, whatever was added or will be added for it.
- *
- * Errors: MEMORY, ARGUMENT, CONFLICT.
- */
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_declarations_add(
-    cairn_declarations *declarations, const struct cairn_declaration *declaration,
-    struct cairn_error *error);
-
-/** Returns the declaration of an ID, valid as long as the set; NULL if the ID has none or is
- *  undeclared. Takes expected O(1) time. */
-CAIRN_API const struct cairn_declaration *cairn_declarations_find(
-    const cairn_declarations *declarations, uint64_t id);
 
 #ifdef __cplusplus
 }

@@ -82,10 +82,9 @@
  * have the feature -vsx). What counts is all code that the runtime has loaded so far; one module
  * for AVX-512 lets all exits save everything from then on. So does code of which nothing is known:
  * functions for CPUs that are known only by name (LLVM's "target-cpu", except x86-64 to x86-64-v4),
- * unless their features exclude some ("-avx512f"); code that MCJIT, ORC or a loader's
- * cairn_loader_allocate loads; and objects without a manifest or `features` in their options
- * (cairn/load.h). Reading a register that was not saved fails with NOT_FOUND. Assembly outside of
- * modules that calls an exit must not expect more.
+ * unless their features exclude some ("-avx512f"); code that MCJIT or ORC loads; and objects
+ * without a manifest or `features` in their options (cairn/load.h). Reading a register that was not
+ * saved fails with NOT_FOUND. Assembly outside of modules that calls an exit must not expect more.
  *
  * REGISTERS. After the handler has returned, all registers that the code can hold are unchanged,
  * including vector registers and flags, with three exceptions: registers that the handler has

@@ -168,7 +168,7 @@
  * (A cache of a retired module may still be destroyed.) A handler may destroy the cache that called
  * it, create another one for the site, and retire the module that it runs in; its thread continues
  * as usual. After that it must not end a grace period that began later, because its own thread is
- * still in the retired code. It must never release the last reference to the runtime.
+ * still in the retired code. It must never destroy the runtime.
  *
  * Threads. All functions here may be called from any thread, also by handlers, and take a lock of
  * the runtime. Only cairn_ic_return is async-signal-safe. Code in a signal handler may execute
@@ -320,24 +320,12 @@ typedef void cairn_ic_handler(struct cairn_ic_miss *miss, void *user);
 
 /** Makes the code continue after the site with this result when the handler returns. `result` is
  *  NULL if the site has no result. The same as cairn_exit_continue. If a handler calls neither this
- *  function nor cairn_ic_retry nor one of the actions of cairn/exit.h, the result's register is
- *  unchanged.
+ *  function nor one of the actions of cairn/exit.h, the result's register is unchanged.
  *
  *  Async-signal-safe. */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_ic_return(struct cairn_ic_miss *miss,
                                                              const struct cairn_value *result,
                                                              struct cairn_error *error);
-
-/**
- * Makes the code execute the site again when the handler returns, with the same operands: for
- * handlers that have added a case that hits, so that they need not make the access themselves. If
- * no case hits, the handler is called again. So a handler must not do this if adding the case has
- * failed or has made the cache megamorphic (cairn_ic_state). If the cache was destroyed, the thread
- * does what the site does without it.
- *
- * Async-signal-safe.
- */
-CAIRN_API void cairn_ic_retry(struct cairn_ic_miss *miss);
 
 /* ---- Creating and destroying caches ---- */
 

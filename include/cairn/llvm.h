@@ -627,8 +627,8 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_orc_status(cairn_orc *orc, LL
  * An engine must be used by one thread at a time. Any number of engines may compile and load into
  * one runtime concurrently, if each has its own LLVM context.
  *
- * Symbols, constructors, and exceptions that pass through the code: as in cairn/load.h. Each engine
- * has its own scope.
+ * Symbols, constructors, and exceptions that pass through the code: as in cairn/load.h. Modules of
+ * other engines do not find the engine's definitions.
  *
  * ERRORS OF LLVM. While an engine compiles (cairn_engine_compile), and while it runs passes, it
  * handles the diagnostics of its modules' contexts. An error, for example inline assembly that
@@ -696,7 +696,7 @@ struct cairn_engine_options {
     const void *deoptimize_target;
     struct cairn_module_options modules;
     /** How objects are loaded, and where symbols are found that the engine's modules do not define.
-     * The engine sets `name`, `scope` and what is about PC sections. */
+     * The engine sets `name` and what is about PC sections. */
     struct cairn_load_options load;
 };
 

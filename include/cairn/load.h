@@ -23,8 +23,9 @@
  *
  * SYMBOLS that no object of the loader defines are taken from
  *
- *   1. the published modules of the runtime: the definition in the module that was published last,
- *      first of those with the same scope, then of those without a scope;
+ *   1. the published modules of the runtime: the definition in the module that was published last.
+ *      An engine's modules (cairn/llvm.h) find those of the same engine first, and are found by
+ *      these alone;
  *   2. the host's callback;
  *   3. the process, as dlsym finds them. Not there are functions that the C library adds to each
  *      program, such as atexit and pthread_atfork, and most of libgcc's.
@@ -97,10 +98,6 @@ struct cairn_load_options {
      *  there are. They are not compared with the machine's. */
     const char *features;
     void *user;
-    /** The module's scope: modules with a scope are seen only by those with the same one, which are
-     *  told apart by this pointer. NULL: the module is seen by all. All objects of a loader must
-     *  have the same. (Each engine of cairn/llvm.h has its own scope.) */
-    const void *scope;
     /** Whether definitions of other modules are not used. */
     bool ignores_modules;
     /** Whether the unwind tables are registered with the process's unwinder (UNWINDING above). */

@@ -1,20 +1,18 @@
 /*
  * cairn/module.h - loading code, and the modules that it becomes.
  *
- * A loader collects the sections of one module: code, data, stack maps, and so on. Finishing it
- * creates a module, which lookups do not find until it is published.
+ * A loader collects the objects of one module (cairn/load.h). Finishing it creates the module,
+ * which lookups do not find until it is published.
  *
  *     cairn_loader_create(runtime, "f", &loader, &error)
- *     cairn_loader_allocate(loader, CAIRN_SECTION_CODE, size, 16, NULL, &error)       write to it
- *     cairn_loader_allocate(loader, CAIRN_SECTION_STACKMAP, size, 8, NULL, &error)    write to it
- *     cairn_loader_declare(loader, declarations, &error)
+ *     cairn_loader_add_object(loader, bytes, size, NULL, &error)
  *     cairn_loader_finish(loader, &module, &error)          frees the loader on success
  *     cairn_module_publish(module, &error)
  *     ...
  *     cairn_module_retire(module)
  *     cairn_runtime_quiesce(runtime)                        frees modules without references
  *
- * libcairn-llvm does all of this for LLVM's MCJIT.
+ * libcairn-llvm does all of this for LLVM's modules.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -50,60 +48,6 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_loader_create(cairn_runtime *
 
 /** Frees a loader that was not finished, with its memory. NULL is allowed. */
 CAIRN_API void cairn_loader_destroy(cairn_loader *loader);
-
-/** What a section holds, and how cairn_loader_finish uses it. */
-enum cairn_section_kind {
-    /** Code, executable when the loader has finished. */
-    CAIRN_SECTION_CODE = 0,
-    /** Data, which stays writable. */
-    CAIRN_SECTION_DATA = 1,
-    /** Data, read-only when the loader has finished. */
-    CAIRN_SECTION_READ_ONLY_DATA = 2,
-    /** A section `.llvm_stackmaps`, which is read and then freed. It names functions by their
-     *  addresses in the loader's code; on PPC64 ELFv1, as LLVM writes it, also by the addresses of
-     *  their descriptors, which are in the loader's data (`.opd`). */
-    CAIRN_SECTION_STACKMAP = 3,
-    /** A section `.llvm_faultmaps` with addresses in the loader's code, which is read and then
-     *  freed. */
-    CAIRN_SECTION_FAULTMAP = 4,
-    /** A section `.eh_frame`: read-only data, from which the start and end of the module's
-     * functions are read, and the rules by which their callers' registers are found. Source: Linux
-     * Standard Base Core Specification, "Exception Frames". */
-    CAIRN_SECTION_UNWIND_TABLE = 5,
-    /** A PC section: read-only data with entries about the loader's code. The bytes stay with the
-     *  module. If the section has a schema, its entries become part of the module's table of PC
-     *  sections, and bytes that do not have the form of the schema make cairn_loader_finish fail.
-     */
-    CAIRN_SECTION_PC_SECTION = 6,
-    /** A section `.cairn.manifest` (cairn/load.h, MANIFESTS), from which declarations are read and
-     *  which is then freed. The PC sections that it names are not looked for. */
-    CAIRN_SECTION_MANIFEST = 7
-};
-
-/**
- * Allocates memory for a section and returns its address, which is the one at which code and data
- * are used. It is writable until cairn_loader_finish, and valid as long as the loader or its
- * module. `alignment` is in bytes, a power of two up to the size of a page.
- *
- * `pc_section` is the name, which is copied, and the schema of a PC section (cairn/pc_table.h); its
- * other members are ignored. Several sections may have the same name. It may be NULL for the other
- * kinds.
- *
- * Zeros after the last map of a stack map or fault map section, and after the last entry of a PC
- * section, are ignored: LLVM's RuntimeDyld requests more memory than a section has where its
- * relocations might need stubs.
- *
- * Returns NULL on failure; the loader can then only be destroyed. Errors: ARGUMENT, FULL, SYSTEM,
- * MEMORY.
- */
-CAIRN_API void *cairn_loader_allocate(cairn_loader *loader, enum cairn_section_kind kind,
-                                      size_t size, size_t alignment,
-                                      const struct cairn_pc_table_section *pc_section,
-                                      struct cairn_error *error);
-
-/** Copies all of `declarations` into the loader's own set. Errors: MEMORY, CONFLICT. */
-CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_loader_declare(
-    cairn_loader *loader, const cairn_declarations *declarations, struct cairn_error *error);
 
 /**
  * Links the loader's objects (cairn/load.h), decodes the sections, arms the sites, protects the
@@ -159,18 +103,6 @@ CAIRN_API const cairn_table *cairn_module_table(const cairn_module *module);
  */
 CAIRN_API const cairn_pc_table *cairn_module_pc_table(const cairn_module *module);
 CAIRN_API const cairn_fault_table *cairn_module_fault_table(const cairn_module *module);
-
-/** A range of the memory that a module occupies. */
-struct cairn_memory_range {
-    uint64_t address;
-    size_t size; /**< in bytes */
-    bool executable;
-    bool writable;
-};
-
-/** Sets `*range` to range number `index`; false if there are no more. */
-CAIRN_API bool cairn_module_memory_range(const cairn_module *module, uint32_t index,
-                                         struct cairn_memory_range *range);
 
 /** Returns site number `index`, in order of address; NULL if there are no more. */
 CAIRN_API cairn_site *cairn_module_site(const cairn_module *module, uint32_t index);

@@ -296,14 +296,6 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_object_code(cairn_object *obj
                                                                struct cairn_error *error);
 
 /**
- * Returns the name of the function that begins at `address`, or NULL if no function is known there.
- * `section` is as for cairn_object_code. Names are known only after cairn_object_next_section has
- * found a section.
- */
-CAIRN_API const char *cairn_object_symbol(const cairn_object *object, uint32_t section,
-                                          uint64_t address);
-
-/**
  * Returns the name of the symbol that `size` bytes of code at `address` refer to, such as the
  * target of a call. In a relocatable object, it is that of the first relocation in these bytes.
  * Returns NULL if there is no relocation, if its symbol has no name, or if cairn_object_code has

@@ -41,7 +41,7 @@
  *
  * Handlers of exits and caches run on top of the code that called them. They may retire that code.
  * They may end a grace period only if they are not inside code that was retired before its start.
- * They must not remove the last reference to the runtime.
+ * They must not destroy the runtime.
  *
  * FORK. A child of fork() is a copy of its parent at the time of the fork: it has its own code from
  * the start, whether or not it calls Cairn, and whatever the parent's threads patch, load and free
@@ -113,7 +113,7 @@ struct cairn_runtime_options {
 typedef struct cairn_runtime cairn_runtime;
 
 /**
- * Creates a runtime. `options` NULL means all zero. The caller owns one reference to `*runtime`.
+ * Creates a runtime. `options` NULL means all zero. The caller owns `*runtime`.
  *
  * Errors: ARGUMENT, MEMORY, SYSTEM. UNSUPPORTED: the selected mode does not work on this machine;
  * the thread's personality has READ_IMPLIES_EXEC, which makes writable memory executable;
@@ -125,15 +125,11 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_runtime_create(
     struct cairn_error *error);
 
 /**
- * Removes one reference to the runtime. The last one frees it with all that it holds: no thread may
- * then execute its code or use its records, which handlers of exits and caches do. Loaders and LLVM
- * engines own references, so that runtime and engines may be destroyed in any order. NULL is
- * allowed.
+ * Destroys the runtime: frees it with all that it holds, as soon as no loader, LLVM engine, queue,
+ * perf writer or debugger uses it, so that these may be destroyed before or after. No thread may
+ * then execute its code or use its records, which handlers of exits and caches do. NULL is allowed.
  */
 CAIRN_API void cairn_runtime_destroy(cairn_runtime *runtime);
-
-/** Adds a reference to the runtime, which cairn_runtime_destroy removes. */
-CAIRN_API void cairn_runtime_retain(cairn_runtime *runtime);
 
 /** The state of a runtime. */
 struct cairn_runtime_statistics {
@@ -224,7 +220,9 @@ CAIRN_API bool cairn_runtime_find_address(const cairn_runtime *runtime, uint64_t
 CAIRN_API bool cairn_runtime_find_function(const cairn_runtime *runtime, uint64_t pc,
                                            struct cairn_function *function);
 
-/** Finds all records with an ID in all modules, oldest module first, as cairn_table_find_id. */
+/** Finds all records with an ID in all modules: oldest module first, and those of a module in order
+ * of address. Writes up to `capacity` of them to `records`, which may be NULL if `capacity` is 0.
+ *  Returns the number of all such records, which may be greater than `capacity`. */
 CAIRN_API size_t cairn_runtime_find_id(const cairn_runtime *runtime, uint64_t id,
                                        struct cairn_record *records, size_t capacity);
 

@@ -18,7 +18,7 @@
  * to callbacks (cairn/sanmd_runtime.h); in a file, the version is part of the sections' names. But
  * addresses may have 8 bytes even if the flag is missing: clang 16 uses the same names for both
  * widths, and for PPC64, where the medium code model is the default, clang sets the flag only with
- * -mcmodel=medium. cairn_sanmd_has_wide_addresses detects this.
+ * -mcmodel=medium. cairn_sanmd_parse_name detects this.
  *
  *     struct cairn_sanmd_format format;
  *     struct cairn_sanmd_entry entry;
@@ -75,10 +75,6 @@ enum cairn_sanmd_feature {
     CAIRN_SANMD_FEATURE_STACK_ARGUMENTS = 1 << 2
 };
 
-/** Returns the name of one of the bits, such as "atomics"; NULL for an unknown bit. The string is
- *  static. */
-CAIRN_API const char *cairn_sanmd_feature_name(uint32_t feature);
-
 /** The form of a section. */
 struct cairn_sanmd_format {
     enum cairn_sanmd_kind kind;
@@ -87,8 +83,18 @@ struct cairn_sanmd_format {
     uint32_t version;
 };
 
-/** Parses the name of a section into `*format`; false if it is not one of these sections. */
-CAIRN_API bool cairn_sanmd_parse_name(const char *section_name, struct cairn_sanmd_format *format);
+/**
+ * Finds the form of a section by its name, into `*format`; false if it is not one of these
+ * sections.
+ *
+ * `linked` is the contents of the section, at `section_address`, in a linked file or a process. Its
+ * addresses have 8 bytes, also without the flag in the name, if its first entries can be read with
+ * this width, and then refer to addresses less than 4 GiB away: an entry that is read with the
+ * wrong width refers to itself. NULL for a relocatable object, whose relocations determine the
+ * width (cairn_object_target_section).
+ */
+CAIRN_API bool cairn_sanmd_parse_name(const char *section_name, const struct cairn_section *linked,
+                                      uint64_t section_address, struct cairn_sanmd_format *format);
 
 /** A covered function, or an atomic access. A plain value, which may be copied. */
 struct cairn_sanmd_entry {
@@ -113,17 +119,6 @@ struct cairn_sanmd_entry {
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_sanmd_read(
     const struct cairn_section *section, uint64_t section_address, struct cairn_sanmd_format format,
     size_t *offset, struct cairn_sanmd_entry *entry, struct cairn_error *error);
-
-/**
- * Returns whether the addresses of a section have 8 bytes although the version may not have the
- * flag. This is assumed if the first entries can be read with this width, and then refer to
- * addresses less than 4 GiB away. The result is valid only for linked code, in which an entry that
- * is read with the wrong width refers to itself. In a relocatable object, the relocations determine
- * the width (cairn_object_target_section).
- */
-CAIRN_API bool cairn_sanmd_has_wide_addresses(const struct cairn_section *section,
-                                              uint64_t section_address,
-                                              struct cairn_sanmd_format format);
 
 #ifdef __cplusplus
 }

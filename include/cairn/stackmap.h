@@ -145,10 +145,6 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_stackmap_read(
     const struct cairn_section *section, size_t *offset, struct cairn_stackmap *map,
     struct cairn_error *error);
 
-/** Returns LLVM's name of a kind: "Register", "Direct", "Indirect", "Constant" or "ConstantIndex",
- * or "unknown"; a static string. */
-CAIRN_API const char *cairn_location_kind_name(enum cairn_location_kind kind);
-
 /** Returns the size of a function in a map of this version, in bytes. */
 static inline size_t cairn_stackmap_function_bytes(uint8_t version)
 {

@@ -100,14 +100,6 @@ CAIRN_API bool cairn_table_find_return_address(const cairn_table *table, uint64_
 CAIRN_API bool cairn_table_find_function(const cairn_table *table, uint64_t address,
                                          struct cairn_function *function);
 
-/**
- * Finds all records with an ID, in order of address. Writes up to `capacity` of them to `records`,
- * which may be NULL if `capacity` is 0. Returns the number of all such records, which may be
- * greater than `capacity`.
- */
-CAIRN_API size_t cairn_table_find_id(const cairn_table *table, uint64_t id,
-                                     struct cairn_record *records, size_t capacity);
-
 /* ---- Contents of a record ---- */
 
 /** Returns LLVM's ID, which the front end has chosen. It is not unique if code was inlined or
@@ -117,10 +109,6 @@ CAIRN_API uint64_t cairn_record_id(struct cairn_record record);
 /** Returns the address that LLVM recorded: the first byte of a site, or the return address of a
  *  statepoint. */
 CAIRN_API uint64_t cairn_record_address(struct cairn_record record);
-
-/** Returns the function of the record as the section has it. If several functions have the same
- *  address, the stack size is that of the record's own function. */
-CAIRN_API struct cairn_function cairn_record_function(struct cairn_record record);
 
 /** Returns the number of the record's locations, each of which describes one live value. */
 CAIRN_API uint32_t cairn_record_location_count(struct cairn_record record);

@@ -562,7 +562,7 @@ struct code_space *code_block_space(const struct code_block *block) { return blo
 struct code_slab *code_block_slab(const struct code_block *block) { return block->slab; }
 
 bool code_block_memory_range(const struct code_block *block, uint32_t index,
-                             struct cairn_memory_range *range)
+                             struct memory_range *range)
 {
     if (index >= block->span_count)
         return false;

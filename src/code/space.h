@@ -309,10 +309,18 @@ void code_block_destroy(struct code_block *block);
 
 struct code_space *code_block_space(const struct code_block *block);
 
+/* A range of the memory of a block or module. */
+struct memory_range {
+    uint64_t address;
+    size_t size; /* in bytes */
+    bool executable;
+    bool writable;
+};
+
 /* Returns a range of the block's memory with its current protection; false if `index` is past the
  * last. The range does not overlap that of another block. */
 bool code_block_memory_range(const struct code_block *block, uint32_t index,
-                             struct cairn_memory_range *range);
+                             struct memory_range *range);
 /* Whether `size` bytes at `address` are in the block's code. Async-signal-safe. */
 bool code_block_holds_code(const struct code_block *block, uint64_t address, size_t size);
 /* Returns the end of the block's code that contains `address`, or 0. */

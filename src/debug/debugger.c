@@ -15,10 +15,12 @@
  */
 #include <cairn/debug.h>
 
+#include "base/adapter.h"
 #include "base/error.h"
 #include "debug/names.h"
 #include "debug/symfile.h"
 #include "object/kept_object.h"
+#include "runtime/module.h"
 
 #include <string.h>
 #include <sys/types.h>
@@ -202,8 +204,8 @@ static void describe_code(const struct named_code *code, void *user)
 
 static void describe_module(struct cairn_debugger *debugger, const cairn_module *module)
 {
-    struct cairn_memory_range memory;
-    for (uint32_t i = 0; cairn_module_memory_range(module, i, &memory); i++) {
+    struct memory_range memory;
+    for (uint32_t i = 0; module_memory_range(module, i, &memory); i++) {
         size_t size;
         struct described_range range = {.module = module};
         if (!memory.executable)

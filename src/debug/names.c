@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "debug/names.h"
+#include "runtime/module.h"
 
 #include "ic/cache.h"
 #include "record/declarations.h"
@@ -121,8 +122,8 @@ static void visit_range(struct walk *walk, uint64_t at, uint64_t end)
 void named_code_visit(const cairn_module *module, named_code_visitor *visit, void *user)
 {
     struct walk walk = {.module = module, .visit = visit, .user = user};
-    struct cairn_memory_range range;
-    for (uint32_t i = 0; cairn_module_memory_range(module, i, &range); i++) {
+    struct memory_range range;
+    for (uint32_t i = 0; module_memory_range(module, i, &range); i++) {
         if (!range.executable)
             continue;
         walk.first = range.address;
@@ -144,9 +145,9 @@ void code_note_name(const struct code_note *note, char name[CODE_NAME_BYTES])
         snprintf(name, CODE_NAME_BYTES, "%s", label);
         return;
     }
-    struct cairn_memory_range range = {.address = site->address};
+    struct memory_range range = {.address = site->address};
     if (!module_find_function(module, site->address, &function)) {
-        cairn_module_memory_range(module, 0, &range);
+        module_memory_range(module, 0, &range);
         function.address = range.address;
     }
     if (function.name == NULL)

@@ -12,6 +12,7 @@
  */
 #include <cairn/debug.h>
 
+#include "base/adapter.h"
 #include "base/array.h"
 #include "base/error.h"
 #include "debug/jitdump.h"

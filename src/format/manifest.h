@@ -17,6 +17,8 @@
 #ifndef FORMAT_MANIFEST_H
 #define FORMAT_MANIFEST_H
 
+#include "base/adapter.h"
+
 #include <cairn/allocator.h>
 #include <cairn/architecture.h>
 #include <cairn/declaration.h>

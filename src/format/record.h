@@ -116,4 +116,8 @@ enum cairn_status stackmap_record_truncated(const struct cairn_stackmap *map, si
 /* Returns `offset`, or the end of the section if only padding is left. */
 size_t stackmap_skip_padding(const struct cairn_section *section, size_t offset);
 
+/* Returns LLVM's name of a kind: "Register", "Direct", "Indirect", "Constant" or "ConstantIndex",
+ * or "unknown"; a static string. */
+const char *location_kind_name(enum cairn_location_kind kind);
+
 #endif

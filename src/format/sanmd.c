@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "format/pcsection.h"
+#include "format/sanmd.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -21,7 +22,7 @@ enum { FEATURES, STACK_ARGUMENTS, ALL_CONSTANTS };
 
 /* ---- Names ---- */
 
-const char *cairn_sanmd_feature_name(uint32_t feature)
+const char *sanmd_feature_name(uint32_t feature)
 {
     switch (feature) {
     case CAIRN_SANMD_FEATURE_ATOMICS:
@@ -50,7 +51,8 @@ static bool parse_version(const char *text, uint32_t *version)
     return true;
 }
 
-bool cairn_sanmd_parse_name(const char *section_name, struct cairn_sanmd_format *format)
+bool cairn_sanmd_parse_name(const char *section_name, const struct cairn_section *linked,
+                            uint64_t section_address, struct cairn_sanmd_format *format)
 {
     static const char *const names[] = {
         [CAIRN_SANMD_COVERED] = "sanmd_covered",
@@ -65,6 +67,8 @@ bool cairn_sanmd_parse_name(const char *section_name, struct cairn_sanmd_format 
         bool has_suffix = section_name[length] != '\0';
         *format = (struct cairn_sanmd_format){.kind = (enum cairn_sanmd_kind)kind,
                                               .version = has_suffix ? version : FIRST_VERSION};
+        if (linked != NULL && sanmd_has_wide_addresses(linked, section_address, *format))
+            format->version |= CAIRN_SANMD_WIDE_ADDRESSES;
         return true;
     }
     return false;
@@ -183,8 +187,8 @@ enum cairn_status cairn_sanmd_read(const struct cairn_section *section, uint64_t
  * 0 or -1. If the addresses are in fact narrow, the upper half is another number: a distance, or a
  * function's size. It could be 0 or -1 only for a distance to the entry itself or for a size of 0.
  * After a size of 0, one of the following distances would be read as a size or as features. */
-bool cairn_sanmd_has_wide_addresses(const struct cairn_section *section, uint64_t section_address,
-                                    struct cairn_sanmd_format format)
+bool sanmd_has_wide_addresses(const struct cairn_section *section, uint64_t section_address,
+                              struct cairn_sanmd_format format)
 {
     const unsigned looked_at = 4;
     if ((format.version & CAIRN_SANMD_WIDE_ADDRESSES) != 0)

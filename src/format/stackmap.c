@@ -271,7 +271,7 @@ enum cairn_status cairn_stackmap_read(const struct cairn_section *section, size_
     return CAIRN_OK;
 }
 
-const char *cairn_location_kind_name(enum cairn_location_kind kind)
+const char *location_kind_name(enum cairn_location_kind kind)
 {
     static const char *const names[] = {
         [CAIRN_LOCATION_REGISTER] = "Register",

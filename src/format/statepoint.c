@@ -8,6 +8,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "format/statepoint.h"
+#include "format/record.h"
 
 #include "base/error.h"
 
@@ -29,7 +30,7 @@ enum cairn_status statepoint_parse(const struct statepoint_source *source,
             location.kind != CAIRN_LOCATION_CONSTANT_INDEX)
             return error_set(error, CAIRN_ERROR_CORRUPT, source->offset,
                              "location %u, a statepoint's %s, is %s and not a constant", i,
-                             names[i], cairn_location_kind_name(location.kind));
+                             names[i], location_kind_name(location.kind));
         constants[i] = location.constant;
     }
     if (constants[CALLING_CONVENTION] > UINT32_MAX ||

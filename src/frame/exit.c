@@ -245,7 +245,6 @@ void exit_note_action(cairn_log *log, const cairn_runtime *runtime, const struct
         [EXIT_CONTINUE_WITH] = CAIRN_LOG_ACTION_CONTINUE,
         [EXIT_RETURN] = CAIRN_LOG_ACTION_RETURN,
         [EXIT_ENTER] = CAIRN_LOG_ACTION_ENTER,
-        [EXIT_REPEAT] = CAIRN_LOG_ACTION_CONTINUE,
         [EXIT_RESUME] = CAIRN_LOG_ACTION_RESUME,
     };
     uint64_t position = position_of(call);
@@ -279,9 +278,6 @@ void exit_leave(struct exit_state *state)
     case EXIT_ENTER:
         frame_restore(&state->caller, context);
         enter_begin(state);
-        break;
-    case EXIT_REPEAT:
-        context_set_pc_and_sp(context, cairn_record_address(call->record), call->frame.sp);
         break;
     case EXIT_RESUME:
         copy_target(state->target, context);

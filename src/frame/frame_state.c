@@ -7,6 +7,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "format/frame_state.h"
+#include "format/record.h"
 
 #include "base/error.h"
 #include "frame/frame.h"
@@ -58,8 +59,7 @@ static enum cairn_status say_variable(const struct check *check, uint32_t locati
 {
     return error_set(check->error, CAIRN_ERROR_CORRUPT, number_of(check, location),
                      "live value %u of record %llu, a frame state's %s, is %s and not a constant",
-                     number_of(check, location), id_of(check), what,
-                     cairn_location_kind_name(kind));
+                     number_of(check, location), id_of(check), what, location_kind_name(kind));
 }
 
 static bool is_constant(struct cairn_location location)

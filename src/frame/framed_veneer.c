@@ -11,6 +11,7 @@
 #include "frame/framed_veneer.h"
 
 #include "frame/context.h"
+#include "frame/registers.h"
 #include "runtime/module.h"
 
 #include <cairn/runtime.h>

@@ -28,7 +28,7 @@ static enum cairn_status say_no_place(const struct cairn_frame *frame, uint16_t 
                                       struct cairn_error *error)
 {
     const char *name = arch_register_name(arch_host(), dwarf);
-    uint32_t level = context_head(frame->context)->vector_level;
+    uint32_t level = context_head(frame_context(frame))->vector_level;
     if (!frame->is_innermost || level == 0 || level >= frame->runtime->vector_level)
         return say_unknown(frame, dwarf, error);
     return error_set(error, CAIRN_ERROR_NOT_FOUND, dwarf,
@@ -43,7 +43,7 @@ enum cairn_status frame_find_register(const struct cairn_frame *frame, uint16_t 
     const struct cairn_arch *arch = arch_host();
     struct arch_register place;
     dwarf = arch_whole_register(arch, dwarf);
-    if (!arch_host_register(frame->context, dwarf, &place))
+    if (!arch_host_register(frame_context(frame), dwarf, &place))
         return say_no_place(frame, dwarf, error);
     *found = (struct frame_register){
         .dwarf = dwarf,
@@ -53,8 +53,8 @@ enum cairn_status frame_find_register(const struct cairn_frame *frame, uint16_t 
     };
     if (frame->is_innermost) {
         if (place.form != ARCH_REGISTER_DOUBLEWORDS)
-            found->bytes = frame->context->bytes + place.offset;
-        return arch_context_has(frame->context, dwarf) ? CAIRN_OK
+            found->bytes = frame_context(frame)->bytes + place.offset;
+        return arch_context_has(frame_context(frame), dwarf) ? CAIRN_OK
                                                        : say_unknown(frame, dwarf, error);
     }
     /* In other frames it is where a callee has saved it. The slots of a register are consecutive.
@@ -62,7 +62,7 @@ enum cairn_status frame_find_register(const struct cairn_frame *frame, uint16_t 
     size_t count = 0;
     for (size_t i = ARCH_UNWIND_RETURN_ADDRESS; i < arch->unwind_slot_count; i++)
         if (arch->unwind_slots[i].dwarf == dwarf && count++ == 0)
-            found->bytes = frame->slots[i];
+            found->bytes = frame_slot(frame, i);
     found->storage.size =
         place.first_flag != 0 ? (size_t)SAVED_FLAGS_BYTES : count * sizeof(uint64_t);
     return found->bytes == NULL ? say_unknown(frame, dwarf, error) : CAIRN_OK;
@@ -84,7 +84,7 @@ enum cairn_status frame_load(const struct cairn_frame *frame, const struct frame
                              void *bytes, size_t part, struct cairn_error *error)
 {
     if (place->bytes == NULL)
-        return cairn_context_read(frame->context, place->dwarf, bytes, part, error);
+        return cairn_context_read(frame_context(frame), place->dwarf, bytes, part, error);
     memcpy(bytes, part_of(place, part), part);
     return CAIRN_OK;
 }
@@ -93,7 +93,7 @@ enum cairn_status frame_store(struct cairn_frame *frame, const struct frame_regi
                               const void *bytes, size_t part, struct cairn_error *error)
 {
     if (place->bytes == NULL)
-        return cairn_context_write(frame->context, place->dwarf, bytes, part, error);
+        return cairn_context_write(frame_context(frame), place->dwarf, bytes, part, error);
     memcpy(part_of(place, part), bytes, part);
     return CAIRN_OK;
 }
@@ -126,7 +126,7 @@ enum cairn_status cairn_frame_read(const struct cairn_frame *frame, uint16_t num
     struct frame_register place = {.storage = {STORAGE_GENERAL, sizeof word}};
     enum cairn_status status = CAIRN_OK;
     if (number == CAIRN_REGISTER_FLAGS && frame->is_innermost)
-        return cairn_context_read(frame->context, number, value, size, error);
+        return cairn_context_read(frame_context(frame), number, value, size, error);
     if (!is_here)
         status = frame_find_register(frame, number, &place, error);
     if (status != CAIRN_OK)

@@ -10,6 +10,7 @@
 #define FRAME_STEP_H
 
 #include "frame/framed_veneer.h"
+#include "frame/registers.h"
 #include "runtime/module.h"
 #include "unwind/rules.h"
 

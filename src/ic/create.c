@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "frame/exit.h"
 #include "ic/slow_path.h"
+#include "record/declarations.h"
 #include "runtime/module.h"
 
 static void destroy_slow_path(void *destroyed, const struct cairn_allocator *allocator)
@@ -72,7 +73,7 @@ static enum cairn_status check_request(const cairn_site *site,
         return error_set(error, CAIRN_ERROR_UNMANAGED, site->address,
                          "site %llu at 0x%llx is a %s's: inline caches are for patch points",
                          (unsigned long long)site_id(site), (unsigned long long)site->address,
-                         cairn_record_kind_name((enum cairn_record_kind)site->kind));
+                         record_kind_name((enum cairn_record_kind)site->kind));
     bool has_cache = atomic_load_explicit(&site->form, memory_order_relaxed) == SITE_FORM_CACHE;
     return has_cache ? CAIRN_OK : plan_check_live(site, SITE_FORM_INITIAL, error);
 }

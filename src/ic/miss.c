@@ -152,8 +152,6 @@ static void handle_call(struct cairn_context *context, void *user)
     leave(ic, &state);
 }
 
-void cairn_ic_retry(struct cairn_ic_miss *miss) { miss->call->action = EXIT_REPEAT; }
-
 enum cairn_status cairn_ic_return(struct cairn_ic_miss *miss, const struct cairn_value *result,
                                   struct cairn_error *error)
 {

@@ -80,7 +80,7 @@ static enum cairn_status create_engine(struct compiler *compiler, cairn_runtime 
         cairn_engine_create(runtime, empty, &options, &compiler->engine, error);
     if (status == CAIRN_OK) {
         engine_share(compiler->engine, &scope);
-        status = engine_finalise(compiler->engine, error);
+        status = engine_warm_up(compiler->engine, error);
     } else {
         LLVMDisposeModule(empty);
     }

@@ -6,6 +6,7 @@
 #ifndef LLVM_EMBED_H
 #define LLVM_EMBED_H
 
+#include "base/adapter.h"
 #include "format/manifest.h"
 
 #include <cairn/llvm.h>

@@ -7,6 +7,8 @@
 #ifndef LLVM_SCAN_H
 #define LLVM_SCAN_H
 
+#include "base/adapter.h"
+
 #include <cairn/llvm.h>
 
 /* Adds the declaration. If its ID has another shape in the set, and `undeclares` is set, makes the

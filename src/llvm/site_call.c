@@ -7,6 +7,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "llvm/site_call.h"
+#include "record/declarations.h"
 
 #include "base/error.h"
 #include "llvm/check.h"
@@ -133,7 +134,7 @@ static enum cairn_status read_constant(const struct site_call *call, unsigned op
     LLVMValueRef constant = LLVMIsAConstantInt(LLVMGetOperand(call->call, operand));
     if (constant == NULL)
         return error_set(error, CAIRN_ERROR_CORRUPT, 0, "in '%s': the %s of a %s is not a constant",
-                         ir_function_name(call->call), what, cairn_record_kind_name(call->kind));
+                         ir_function_name(call->call), what, record_kind_name(call->kind));
     *value = LLVMConstIntGetZExtValue(constant);
     return CAIRN_OK;
 }
@@ -162,7 +163,7 @@ static enum cairn_status read_intrinsic(struct site_call *call, struct cairn_err
         status = error_set(error, CAIRN_ERROR_CORRUPT, call->id,
                            "in '%s': the %s with ID %llu says that it has %llu arguments, and has "
                            "%u operands",
-                           ir_function_name(call->call), cairn_record_kind_name(call->kind),
+                           ir_function_name(call->call), record_kind_name(call->kind),
                            (unsigned long long)call->id, (unsigned long long)arguments, operands);
     if (status == CAIRN_OK && is_statepoint)
         status = bundles_read(call->call, &bundles, error);

@@ -32,6 +32,7 @@
 
 #include "arch/arch.h"
 #include "arch/relocation.h"
+#include "base/adapter.h"
 #include "base/hash_set.h"
 #include "base/memory.h"
 #include "object/elf.h"

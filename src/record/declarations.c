@@ -185,8 +185,8 @@ static bool differ_in_numbers(const struct cairn_declaration *known,
                               const struct cairn_declaration *added, char *difference)
 {
     if (known->kind != added->kind)
-        snprintf(difference, DIFFERENCE_SIZE, "a %s and a %s", cairn_record_kind_name(known->kind),
-                 cairn_record_kind_name(added->kind));
+        snprintf(difference, DIFFERENCE_SIZE, "a %s and a %s", record_kind_name(known->kind),
+                 record_kind_name(added->kind));
     else if (known->byte_count != added->byte_count)
         snprintf(difference, DIFFERENCE_SIZE, "%u and %u bytes", known->byte_count,
                  added->byte_count);
@@ -315,17 +315,4 @@ void cairn_declarations_truncate(cairn_declarations *declarations, size_t count)
     hash_set_clear(&declarations->ids);
     for (uint32_t i = 0; i < count; i++)
         hash_set_put(&declarations->ids, hash_of(declarations, declarations->entries[i].id), i);
-}
-
-const char *cairn_record_kind_name(enum cairn_record_kind kind)
-{
-    static const char *const kind_names[] = {
-        [CAIRN_RECORD_UNDECLARED] = "undeclared",
-        [CAIRN_RECORD_STACKMAP] = "stackmap",
-        [CAIRN_RECORD_PATCHPOINT] = "patchpoint",
-        [CAIRN_RECORD_STATEPOINT] = "statepoint",
-    };
-    _Static_assert(sizeof kind_names / sizeof *kind_names == CAIRN_RECORD_STATEPOINT + 1,
-                   "one name for each kind");
-    return (unsigned)kind > CAIRN_RECORD_STATEPOINT ? "unknown" : kind_names[kind];
 }

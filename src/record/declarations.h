@@ -7,6 +7,7 @@
 #ifndef RECORD_DECLARATIONS_H
 #define RECORD_DECLARATIONS_H
 
+#include "base/adapter.h"
 #include "base/hash_set.h"
 
 #include <cairn/declaration.h>
@@ -51,6 +52,20 @@ static inline const struct declaration_entry *declarations_of_record(
     const struct declaration_entry *entry =
         &declarations->entries[declarations->record_numbers[record] - 1];
     return entry->kind == CAIRN_RECORD_UNDECLARED ? NULL : entry;
+}
+
+/* Returns "stackmap", "patchpoint", "statepoint" or "undeclared". */
+static inline const char *record_kind_name(enum cairn_record_kind kind)
+{
+    static const char *const names[] = {
+        [CAIRN_RECORD_UNDECLARED] = "undeclared",
+        [CAIRN_RECORD_STACKMAP] = "stackmap",
+        [CAIRN_RECORD_PATCHPOINT] = "patchpoint",
+        [CAIRN_RECORD_STATEPOINT] = "statepoint",
+    };
+    _Static_assert(sizeof names / sizeof *names == CAIRN_RECORD_STATEPOINT + 1,
+                   "one name for each kind");
+    return (unsigned)kind > CAIRN_RECORD_STATEPOINT ? "unknown" : names[kind];
 }
 
 /* Returns the bytes of the notes that declarations_bind makes. */

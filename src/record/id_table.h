@@ -76,7 +76,7 @@ void id_table_add(struct id_table *ids, struct id_entry *entries);
 void id_table_remove(struct id_table *ids, struct id_entry *entries);
 
 /* Finds all records with the ID: those of the module that was published first come first, and
- * those of one module are in the order of cairn_table_find_id. */
+ * those of one module are in the order of table_find_id. */
 size_t id_table_find(const struct id_table *ids, uint64_t id, struct cairn_record *records,
                      size_t capacity);
 

@@ -196,7 +196,7 @@ uint64_t table_next_function(const cairn_table *table, uint64_t address)
     return count == table->function_count ? UINT64_MAX : function_at(table, count).address;
 }
 
-struct cairn_function cairn_record_function(struct cairn_record record)
+struct cairn_function record_function(struct cairn_record record)
 {
     const cairn_table *table = record.table;
     const struct table_function *functions = table->functions;
@@ -296,8 +296,8 @@ bool record_list_append(struct cairn_record record, void *user)
     return true;
 }
 
-size_t cairn_table_find_id(const cairn_table *table, uint64_t id, struct cairn_record *records,
-                           size_t capacity)
+size_t table_find_id(const cairn_table *table, uint64_t id, struct cairn_record *records,
+                     size_t capacity)
 {
     struct record_list list = {.records = records, .capacity = capacity};
     visit_id(table, id, record_list_append, &list);

@@ -11,6 +11,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "runtime/assumption.h"
+#include "record/declarations.h"
 
 #include "base/array.h"
 #include "base/error.h"
@@ -122,7 +123,7 @@ static enum cairn_status check_site(const cairn_site *site, struct cairn_error *
                          "assumption",
                          (unsigned long long)description.id,
                          (unsigned long long)description.address,
-                         cairn_record_kind_name(description.kind));
+                         record_kind_name(description.kind));
     return CAIRN_OK;
 }
 

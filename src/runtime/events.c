@@ -8,6 +8,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "runtime/events.h"
+#include "runtime/module.h"
 
 #include "base/error.h"
 #include "record/table.h"
@@ -27,10 +28,10 @@ const char *event_function(const cairn_module *module, uint64_t pc, uint64_t *ad
 /* Returns the module's first range of code, and the bytes of all of them. */
 static uint64_t code_range(const cairn_module *module, uint64_t *bytes)
 {
-    struct cairn_memory_range range;
+    struct memory_range range;
     uint64_t first = 0;
     *bytes = 0;
-    for (uint32_t i = 0; cairn_module_memory_range(module, i, &range); i++) {
+    for (uint32_t i = 0; module_memory_range(module, i, &range); i++) {
         if (!range.executable)
             continue;
         if (first == 0)

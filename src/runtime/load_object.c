@@ -144,7 +144,7 @@ static bool find_in_modules(cairn_loader *loader, const char *name, uint64_t *ad
     cairn_runtime *runtime = loader_runtime(loader);
     struct loader_linked *linked = loader_linked(loader);
     runtime_lock(runtime);
-    const struct definition *found = module_find_definition(runtime, linked->scope, name);
+    const struct definition *found = module_find_definition(runtime, linked->scope.key, name);
     cairn_module *module = found == NULL ? NULL : definition_symbols(found)->owner;
     if (module != NULL) {
         *address = definition_address(found);
@@ -234,7 +234,6 @@ static enum cairn_status add_object(cairn_loader *loader, const void *bytes, siz
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for an object");
     *request = (struct request){loader, *options, {0}, objects->requests};
     objects->requests = request;
-    loader_linked(loader)->scope = options->scope;
     const struct object_host host = {.allocate = allocate,
                                      .is_pc_section = is_pc_section,
                                      .find_symbol = find_symbol,

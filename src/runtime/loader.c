@@ -128,6 +128,11 @@ struct loader_objects **loader_objects(cairn_loader *loader) { return &loader->o
 
 struct loader_linked *loader_linked(cairn_loader *loader) { return &loader->linked; }
 
+void cairn_loader_set_scope(cairn_loader *loader, struct cairn_scope scope)
+{
+    loader->linked.scope = scope;
+}
+
 bool loader_is_incomplete(const cairn_loader *loader) { return loader->incomplete; }
 
 void loader_note_level(cairn_loader *loader, uint32_t level)
@@ -593,7 +598,7 @@ static enum cairn_status keep_extras(cairn_module *module, const struct module_e
                                      struct cairn_error *error)
 {
     if (extras->pcs == NULL && extras->faults == NULL && extras->attachments == NULL &&
-        extras->scope == NULL && extras->kept == NULL)
+        extras->scope.key == NULL && extras->kept == NULL)
         return CAIRN_OK;
     module->extras = memory_new(&module->runtime->allocator, 1, sizeof *extras);
     if (module->extras == NULL)

@@ -6,6 +6,7 @@
 #ifndef RUNTIME_LOADER_H
 #define RUNTIME_LOADER_H
 
+#include "base/adapter.h"
 #include "record/module_symbols.h"
 #include "runtime/attachments.h"
 #include "runtime/runtime.h"
@@ -16,7 +17,7 @@ struct loader_objects;
 /* What the objects add to the module, in addition to its memory. */
 struct loader_linked {
     struct module_symbols *symbols;
-    const void *scope;
+    struct cairn_scope scope;
     struct attachment_list attached;
     bool has_no_memory; /* to keep a reference to a module */
     struct kept_object *kept;

@@ -13,6 +13,7 @@
 #ifndef RUNTIME_MODULE_H
 #define RUNTIME_MODULE_H
 
+#include "base/adapter.h"
 #include "code/space.h"
 #include "record/module_symbols.h"
 #include "runtime/attachments.h"
@@ -33,8 +34,11 @@ struct module_extras {
     cairn_pc_table *pcs;
     cairn_fault_table *faults;
     struct attachments *attachments; /* NULL if it has none */
-    const void *scope;               /* of its definitions; NULL: they are seen by all modules */
-    struct kept_object *kept;        /* for watchers that need them; otherwise NULL */
+    struct cairn_scope scope;        /* of its definitions; without a key: all modules find them */
+    /* Links in the scope's list. */
+    cairn_module *scope_next;
+    cairn_module *scope_previous;
+    struct kept_object *kept; /* for watchers that need them; otherwise NULL */
 };
 
 /* A module is in the memory of its block (code_block_user), and valid as long as it. There may be a
@@ -81,15 +85,18 @@ cairn_module *record_module(struct cairn_record record);
  * async-signal-safe. */
 bool module_find_function(const cairn_module *module, uint64_t pc, struct cairn_function *function);
 
+/* Sets `*range` to range number `index` of the module's memory; false if there are no more. */
+bool module_memory_range(const cairn_module *module, uint32_t index, struct memory_range *range);
+
 /* Returns the number of sites of a function of the module, which are adjacent, and sets `*first` to
  * the index of the first one. */
 uint32_t module_function_sites(const cairn_module *module, struct cairn_function function,
                                uint32_t *first);
 
-/* Returns the definition of a name that a module with this scope uses: the newest one with the same
- * scope, otherwise the newest one without a scope; NULL if no module defines it. Called with the
- * runtime's lock held. */
-const struct definition *module_find_definition(const cairn_runtime *runtime, const void *scope,
+/* Returns the definition of a name that a module of the scope with this key uses: the newest one of
+ * the same scope, otherwise the newest one without a scope; NULL if no module defines it. Called
+ * with the runtime's lock held. */
+const struct definition *module_find_definition(const cairn_runtime *runtime, const void *key,
                                                 const char *name);
 
 /* Adds a reference for code of the module that is installed somewhere. Errors: STATE if it is not

@@ -15,8 +15,6 @@
 
 const char *cairn_module_name(const cairn_module *module) { return module->name; }
 
-uint64_t cairn_module_number(const cairn_module *module) { return module->number; }
-
 const cairn_table *cairn_module_table(const cairn_module *module) { return module->table; }
 
 const cairn_pc_table *cairn_module_pc_table(const cairn_module *module)
@@ -29,8 +27,7 @@ const cairn_fault_table *cairn_module_fault_table(const cairn_module *module)
     return module == NULL || module->extras == NULL ? NULL : module->extras->faults;
 }
 
-bool cairn_module_memory_range(const cairn_module *module, uint32_t index,
-                               struct cairn_memory_range *range)
+bool module_memory_range(const cairn_module *module, uint32_t index, struct memory_range *range)
 {
     return code_block_memory_range(module_block(module), index, range);
 }
@@ -80,26 +77,26 @@ void *cairn_module_find_symbol(const cairn_module *module, const char *name)
     return found == NULL ? NULL : (void *)(uintptr_t)definition_address(found);
 }
 
-const struct definition *module_find_definition(const cairn_runtime *runtime, const void *scope,
+const struct definition *module_find_definition(const cairn_runtime *runtime, const void *key,
                                                 const char *name)
 {
     const struct definition *for_all = NULL;
     const struct definition *found = symbol_table_find(&runtime->symbols, name);
     for (; found != NULL; found = found->older) {
         const cairn_module *module = definition_symbols(found)->owner;
-        const void *own_scope = module->extras == NULL ? NULL : module->extras->scope;
-        if (own_scope == scope)
+        const void *own_key = module->extras == NULL ? NULL : module->extras->scope.key;
+        if (own_key == key)
             return found;
-        if (own_scope == NULL && for_all == NULL)
+        if (own_key == NULL && for_all == NULL)
             for_all = found;
     }
     return for_all;
 }
 
-void *cairn_runtime_find_symbol(cairn_runtime *runtime, const void *scope, const char *name)
+void *cairn_runtime_find_symbol(cairn_runtime *runtime, const void *key, const char *name)
 {
     runtime_lock(runtime);
-    const struct definition *found = module_find_definition(runtime, scope, name);
+    const struct definition *found = module_find_definition(runtime, key, name);
     uint64_t address = found == NULL ? 0 : definition_address(found);
     runtime_unlock(runtime);
     return (void *)(uintptr_t)address;

@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "sanmd/table.h"
+#include "format/sanmd.h"
 
 #include "base/error.h"
 
@@ -183,7 +184,7 @@ static void fill(struct table *table, const void *start, size_t size)
         start, size,
         __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? CAIRN_BIG_ENDIAN : CAIRN_LITTLE_ENDIAN};
     const struct cairn_sanmd_format format = {range->kind, range->version};
-    if (cairn_sanmd_has_wide_addresses(&section, range->section_address, format))
+    if (sanmd_has_wide_addresses(&section, range->section_address, format))
         range->version |= CAIRN_SANMD_WIDE_ADDRESSES;
     read_section(table, &section);
     table->entries = entry_at(table, 0);

@@ -27,6 +27,7 @@
 #define SITE_SITE_H
 
 #include "arch/arch.h"
+#include "base/adapter.h"
 #include "base/memory.h"
 #include "code/space.h"
 

@@ -12,6 +12,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "../runtime_support.h"
+#include "base/adapter.h"
 
 #include <cairn/cairn.h>
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "tools/print/record.h"
 
+#include "format/record.h"
+
 void write_frame(struct output *output, uint64_t stack_size)
 {
     if (stack_size == CAIRN_STACK_SIZE_DYNAMIC)
@@ -67,7 +69,7 @@ void write_liveout(struct output *output, enum cairn_architecture architecture, 
 void write_location_json(struct json *json, struct cairn_location location)
 {
     json_begin_object(json, NULL);
-    json_fields(json, "kind %s dwarf %u size %u offset %i", cairn_location_kind_name(location.kind),
+    json_fields(json, "kind %s dwarf %u size %u offset %i", location_kind_name(location.kind),
                 location.dwarf, location.size, location.offset);
     if (location.kind == CAIRN_LOCATION_CONSTANT)
         json_fields(json, "value %i", location.offset);

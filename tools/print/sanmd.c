@@ -9,6 +9,9 @@
  */
 #include "tools/read/sanmd.h"
 
+#include "file/object.h"
+#include "format/sanmd.h"
+
 static const char help[] =
     "usage: cairn sanmd [--json] [--debug-file PATH] FILE\n"
     "\n"
@@ -27,7 +30,7 @@ static const char help[] =
 
 static const char *name_of(const struct input *input, const struct sanmd_function *function)
 {
-    return cairn_object_symbol(input->object, function->place.section, function->place.address);
+    return object_symbol(input->object, function->place.section, function->place.address);
 }
 
 static void write_place(struct output *output, const struct sanmd_place *place)
@@ -50,7 +53,7 @@ static void write_function(const struct input *input, const struct sanmd_functio
         uint32_t feature = covered->features & sanmd_features[i];
         /* The size of the arguments is printed instead. */
         if (feature != 0 && feature != CAIRN_SANMD_FEATURE_STACK_ARGUMENTS)
-            output_format(output, ", %s", cairn_sanmd_feature_name(feature));
+            output_format(output, ", %s", sanmd_feature_name(feature));
     }
     if (covered->stack_argument_bytes != 0)
         output_format(output, ", %u byte%s of stack arguments", covered->stack_argument_bytes,

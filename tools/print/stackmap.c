@@ -9,6 +9,8 @@
  */
 #include "tools/print/stackmap.h"
 
+#include "record/declarations.h"
+
 #include "tools/print/record.h"
 
 #include <stdlib.h>
@@ -150,7 +152,7 @@ static void write_record_text(struct output *output, const struct mapped *mapped
     struct cairn_statepoint statepoint;
     output_text(output, "    ");
     if (declaration != NULL)
-        output_format(output, "%s ", cairn_record_kind_name(declaration->kind));
+        output_format(output, "%s ", record_kind_name(declaration->kind));
     output_format(output, "ID " NUMBER "%ju" PLAIN, record->id);
     if (function != NULL)
         output_format(output, " at 0x%jx = " NAME "%s" PLAIN " + 0x%x\n",

@@ -5,6 +5,8 @@
  */
 #include "tools/read/sanmd.h"
 
+#include "format/sanmd.h"
+
 int sanmd_compare_places(const void *left, const void *right)
 {
     const struct sanmd_place *one = left;
@@ -36,17 +38,19 @@ static bool fits_relocations(cairn_object *object, const struct cairn_object_sec
     return true;
 }
 
-/* Returns the form with the width of addresses, which the section's name may lack. */
-static struct cairn_sanmd_format find_format(cairn_object *object,
-                                             const struct cairn_object_section *section,
-                                             struct cairn_sanmd_format named)
+/* Finds the form of the section; false if it is not of this metadata. The name may lack the width
+ * of addresses. */
+static bool find_format(cairn_object *object, const struct cairn_object_section *section,
+                        struct cairn_sanmd_format *format)
 {
-    struct cairn_sanmd_format wide = {named.kind, named.version | CAIRN_SANMD_WIDE_ADDRESSES};
-    bool is_wide =
-        cairn_object_header(object).is_relocatable
-            ? !fits_relocations(object, section, named) && fits_relocations(object, section, wide)
-            : cairn_sanmd_has_wide_addresses(&section->contents, section->address, named);
-    return is_wide ? wide : named;
+    if (!cairn_object_header(object).is_relocatable)
+        return cairn_sanmd_parse_name(section->name, &section->contents, section->address, format);
+    if (!cairn_sanmd_parse_name(section->name, NULL, 0, format))
+        return false;
+    struct cairn_sanmd_format wide = {format->kind, format->version | CAIRN_SANMD_WIDE_ADDRESSES};
+    if (!fits_relocations(object, section, *format) && fits_relocations(object, section, wide))
+        *format = wide;
+    return true;
 }
 
 /* Returns the place of an address. If the relocation does not tell its section (on RISC-V), it is
@@ -69,10 +73,9 @@ static bool read_section(const struct input *input, const struct cairn_object_se
     struct cairn_sanmd_format format;
     struct cairn_error error = {.status = CAIRN_OK};
     struct cairn_sanmd_entry entry;
-    if (!cairn_sanmd_parse_name(section->name, &format))
+    if (!find_format(input->object, section, &format))
         return true;
     contents->section_count++;
-    format = find_format(input->object, section, format);
     for (size_t offset = 0; offset < section->contents.size && error.status == CAIRN_OK;) {
         bool is_covered = format.kind == CAIRN_SANMD_COVERED;
         error.status =
@@ -122,6 +125,6 @@ void write_json_features(struct json *json, uint32_t features)
     json_begin_array(json, "features");
     for (unsigned i = 0; i < SANMD_FEATURE_COUNT; i++)
         if ((features & sanmd_features[i]) != 0)
-            json_string(json, cairn_sanmd_feature_name(sanmd_features[i]));
+            json_string(json, sanmd_feature_name(sanmd_features[i]));
     json_end_array(json);
 }

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "tools/run/listing.h"
 
+#include "base/adapter.h"
+#include "record/declarations.h"
+#include "record/table.h"
+
 #include "base/memory.h"
 #include "format/manifest.h"
 #include "tools/print/record.h"
@@ -57,10 +61,10 @@ static void write_record(struct output *output, struct cairn_record record,
     const struct cairn_declaration *declaration = cairn_record_declaration(record);
     enum cairn_record_kind kind = declaration == NULL ? CAIRN_RECORD_UNDECLARED : declaration->kind;
     uint64_t address = cairn_record_address(record);
-    uint64_t function = cairn_record_function(record).address;
+    uint64_t function = record_function(record).address;
     const char *name = find_name(runtime, function);
     output_format(output, HEADING "%s" PLAIN " ID " NUMBER "%ju" PLAIN " at 0x%jx = " NAME,
-                  cairn_record_kind_name(kind), cairn_record_id(record), address);
+                  record_kind_name(kind), cairn_record_id(record), address);
     if (name != NULL)
         output_name(output, name);
     else

@@ -6,6 +6,8 @@
  */
 #include "tools/samples/samples.h"
 
+#include "file/object.h"
+
 #include <search.h>
 #include <stdlib.h>
 #include <string.h>
@@ -400,7 +402,7 @@ void profile_release(struct profile *profile)
 
 const char *profile_function_name(const struct profile *profile, uint64_t address)
 {
-    return cairn_object_symbol(profile->input->object, 0, address);
+    return object_symbol(profile->input->object, 0, address);
 }
 
 uint8_t profile_block_flags(const struct cairn_block *block)

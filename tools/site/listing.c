@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "tools/site/listing.h"
 
+#include "file/object.h"
+
 #include "tools/site/preview.h"
 #include "tools/site/text.h"
 
@@ -168,7 +170,7 @@ static const char *find_name(void *user, enum code_form form, uint64_t address,
         name = cairn_object_relocated_symbol(listing->object, listing->section, address,
                                              instruction->length);
     if (name == NULL && instruction->has_target)
-        name = cairn_object_symbol(listing->object, listing->section, instruction->target);
+        name = object_symbol(listing->object, listing->section, instruction->target);
     return name;
 }
 
@@ -185,7 +187,7 @@ static void find_target(struct listing *listing)
     if (listing->target_name != NULL)
         site->target = 0;
     else if (!cairn_object_header(listing->object).is_relocatable)
-        listing->target_name = cairn_object_symbol(listing->object, 0, site->target);
+        listing->target_name = object_symbol(listing->object, 0, site->target);
 }
 
 /* ---- Text ---- */

@@ -10,6 +10,8 @@
 #include "tools/cli/command.h"
 #include "tools/cli/json.h"
 
+#include "base/adapter.h"
+
 #include <cairn/declaration.h>
 #include <cairn/object.h>
 
