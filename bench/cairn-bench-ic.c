@@ -657,7 +657,7 @@ static void print_bytes(const struct bench *bench, const char *key, cairn_ic *ic
 {
     char name[64];
     struct cairn_ic_description is;
-    cairn_ic_describe(ic, &is);
+    cairn_ic_describe(ic, NULL, 0, &is);
     snprintf(name, sizeof name, "ic.bytes-a-case.%s.%" PRIu32 "-cases", key, is.case_count);
     const struct bench_figure of_case = {
         .name = name, .value = (double)is.case_bytes / is.case_count, .unit = "bytes", .limit = 64};

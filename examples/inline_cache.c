@@ -393,7 +393,7 @@ static bool read_objects(size_t shape_count, enum cairn_ic_state expected)
     misses = 0;
     bool is_right = sum_by_cache() == sum_by_search();
     struct cairn_ic_description description;
-    cairn_ic_describe(read_cache, &description);
+    cairn_ic_describe(read_cache, NULL, 0, &description);
     printf("%2zu shape%s %-11s, %" PRIu32 " cases, %3u misses in the first pass;", shape_count,
            shape_count == 1 ? ": " : "s:", cairn_ic_state_name(description.state),
            description.case_count, misses);
@@ -425,7 +425,7 @@ static bool read_many_shapes(void)
     misses = 0;
     is_right &= sum_by_table() == sum_by_search() && misses == 0;
     struct cairn_ic_description description;
-    cairn_ic_describe(read_cache, &description);
+    cairn_ic_describe(read_cache, NULL, 0, &description);
     printf("%2d shapes: %-11s, %" PRIu32 " cases in its table; an access takes %4.1f ns\n", SHAPES,
            cairn_ic_state_name(description.state), description.table_case_count,
            time_of(sum_by_table));
@@ -490,9 +490,9 @@ static bool collect_cases(const struct cairn_ic_description *description, void *
         dead->changes[dead->count++] = (struct cairn_ic_change){
             description->ic, CAIRN_IC_CHANGE_REMOVE, case_for(&of_shape, CAIRN_IC_LOAD)};
     for (uint32_t i = 0; i < description->case_count; i++)
-        if (depends_on(&description->cases[i], (uintptr_t)dead->shape))
+        if (depends_on(&description->seen[i].entry, (uintptr_t)dead->shape))
             dead->changes[dead->count++] = (struct cairn_ic_change){
-                description->ic, CAIRN_IC_CHANGE_REMOVE, description->cases[i]};
+                description->ic, CAIRN_IC_CHANGE_REMOVE, description->seen[i].entry};
     return true;
 }
 
@@ -519,10 +519,10 @@ static bool print_cache(const struct cairn_ic_description *description, void *un
     if (description->counts_hits)
         printf(", %" PRIu64 " misses", description->misses);
     for (uint32_t i = 0; i < description->seen_count; i++) {
-        const struct cairn_ic_case *seen = &description->cases[i];
+        const struct cairn_ic_case *seen = &description->seen[i].entry;
         printf("\n    shape 0x%" PRIx64 ": field at %" PRId32, seen->guard.key, seen->field.offset);
         if (description->counts_hits)
-            printf(", %" PRIu64 " hits", description->hits[i]);
+            printf(", %" PRIu64 " hits", description->seen[i].hits);
     }
     puts("");
     return true;

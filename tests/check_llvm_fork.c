@@ -183,10 +183,11 @@ static void expect_what_was_finished(struct world *world, int function)
         expect(get(world, function, SHAPE) == first);
         expect(get(world, function, OTHER_SHAPE) == MISSED);
     }
+    struct cairn_ic_seen cases[CAIRN_IC_CASE_LIMIT_MAX];
     struct cairn_ic_description description;
-    cairn_ic_describe(world->caches[function], &description);
-    expect(description.case_count == 1 && description.cases[0].constant == first);
-    expect(description.misses >= 3 && description.hits[0] >= 1);
+    cairn_ic_describe(world->caches[function], cases, CAIRN_IC_CASE_LIMIT_MAX, &description);
+    expect(description.case_count == 1 && description.seen[0].entry.constant == first);
+    expect(description.misses >= 3 && description.seen[0].hits >= 1);
 }
 
 static void change_in_child(struct world *world, int function)
@@ -291,12 +292,13 @@ static void change_both_in_child(struct world *world)
 
 static void expect_kept(const struct world *world)
 {
+    struct cairn_ic_seen cases[CAIRN_IC_CASE_LIMIT_MAX];
     struct cairn_ic_description description;
     ck_assert_uint_eq(get(world, KEPT, SHAPE), FIRST_VALUE);
     ck_assert_uint_eq(get(world, KEPT, OTHER_SHAPE), MISSED);
-    cairn_ic_describe(world->caches[KEPT], &description);
+    cairn_ic_describe(world->caches[KEPT], cases, CAIRN_IC_CASE_LIMIT_MAX, &description);
     ck_assert_uint_eq(description.case_count, 1);
-    ck_assert_uint_eq(description.cases[0].constant, FIRST_VALUE);
+    ck_assert_uint_eq(description.seen[0].entry.constant, FIRST_VALUE);
 }
 
 START_TEST(neither_sees_the_caches_that_the_other_changes)
@@ -361,7 +363,7 @@ static enum cairn_status enter_destroy(struct world *world)
 static enum cairn_status enter_describe(struct world *world)
 {
     struct cairn_ic_description description;
-    cairn_ic_describe(world->caches[0], &description);
+    cairn_ic_describe(world->caches[0], NULL, 0, &description);
     expect(description.case_count == 1);
     return CAIRN_OK;
 }

@@ -67,11 +67,11 @@ START_TEST(a_site_and_its_cache_refer_to_each_other)
     ck_assert_ptr_null(cairn_site_ic(program.sites[0]));
     ic = create(program.sites[0], no_options);
     ck_assert_ptr_eq(cairn_site_ic(program.sites[0]), ic);
-    cairn_ic_describe(ic, &description);
+    cairn_ic_describe(ic, NULL, 0, &description);
     ck_assert_ptr_eq(description.site, program.sites[0]);
     add_constant(1, 1);
     cairn_site_describe(program.sites[0], &site);
-    cairn_ic_describe(ic, &description);
+    cairn_ic_describe(ic, NULL, 0, &description);
     ck_assert_ptr_eq(description.ic, ic);
     ck_assert_ptr_eq(description.site, program.sites[0]);
     ck_assert_uint_eq(description.id, IC_FIRST_SITE);

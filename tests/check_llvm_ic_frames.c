@@ -131,7 +131,7 @@ static void look_at_every_byte(const struct cairn_ic_miss *miss)
 {
     struct cairn_ic_description cache;
     struct cairn_site_description site;
-    cairn_ic_describe(miss->ic, &cache);
+    cairn_ic_describe(miss->ic, NULL, 0, &cache);
     cairn_site_describe(cache.site, &site);
     ck_assert_uint_gt(cache.code_bytes, cache.case_bytes);
     if (site.state == CAIRN_SITE_NOP) { /* the first case is in the site's own bytes */

@@ -208,6 +208,7 @@ END_TEST
 
 START_TEST(hits_are_counted_in_the_bytes)
 {
+    struct cairn_ic_seen cases[CAIRN_IC_CASE_LIMIT_MAX];
     struct cairn_ic_description description;
     struct ic_function wide = get;
     wide.byte_count = 96;
@@ -222,9 +223,9 @@ START_TEST(hits_are_counted_in_the_bytes)
         cairn_runtime_quiesce(runtime);
         run_often(2, 10);
     }
-    cairn_ic_describe(ic, &description);
-    ck_assert_uint_eq(description.hits[0], 100);
-    ck_assert_uint_eq(description.hits[1], 27);
+    cairn_ic_describe(ic, cases, CAIRN_IC_CASE_LIMIT_MAX, &description);
+    ck_assert_uint_eq(description.seen[0].hits, 100);
+    ck_assert_uint_eq(description.seen[1].hits, 27);
 }
 END_TEST
 

@@ -256,12 +256,12 @@ START_TEST(light_handlers_also_come_before_megamorphic_handlers_and_misses_are_c
     ck_assert_uint_eq(run_shape(3), ANSWER);
     ck_assert_uint_eq(light_misses, 2);
     ck_assert_uint_eq(seen.megamorphic_misses, 0);
-    cairn_ic_describe(ic, &is);
+    cairn_ic_describe(ic, NULL, 0, &is);
     ck_assert_uint_eq(is.misses, 2);
     makes_accesses = false;
     ck_assert_uint_eq(run_shape(3), ANSWER);
     ck_assert_uint_eq(seen.megamorphic_misses, 1);
-    cairn_ic_describe(ic, &is);
+    cairn_ic_describe(ic, NULL, 0, &is);
     ck_assert_uint_eq(is.misses, 3);
 }
 END_TEST

@@ -32,7 +32,7 @@ static cairn_module *module_of(const cairn_ic *cache)
 {
     struct cairn_ic_description described;
     struct cairn_site_description description;
-    cairn_ic_describe((cairn_ic *)(uintptr_t)cache, &described);
+    cairn_ic_describe((cairn_ic *)(uintptr_t)cache, NULL, 0, &described);
     cairn_site_describe(described.site, &description);
     return record_module(description.record);
 }

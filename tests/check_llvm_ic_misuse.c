@@ -121,7 +121,7 @@ START_TEST(a_destroyed_cache_has_a_state_and_refuses_every_change)
     add(0, 1);
     destroy(0);
     expect_all(caches[0], CAIRN_ERROR_STATE);
-    cairn_ic_describe(caches[0], &description);
+    cairn_ic_describe(caches[0], NULL, 0, &description);
     ck_assert_int_eq(description.state, CAIRN_IC_DESTROYED);
     ck_assert_uint_eq(description.case_count, 0);
     ck_assert_uint_eq(description.code_bytes, 0);
@@ -174,7 +174,7 @@ static void replace_cache(struct cairn_ic_miss *miss)
 {
     const struct cairn_ic_case added = constant_case(1);
     struct cairn_ic_description description;
-    cairn_ic_describe(miss->ic, &description);
+    cairn_ic_describe(miss->ic, NULL, 0, &description);
     ck_assert_ok(cairn_ic_destroy(miss->ic, CAIRN_RELAXED, NULL));
     ck_assert_ok(cairn_ic_create(description.site, &options, &caches[0], NULL));
     ck_assert_ok(cairn_ic_add(caches[0], &added, CAIRN_RELAXED, NULL));
@@ -447,7 +447,7 @@ static bool do_all(const struct cairn_ic_description *description, void *user)
     ck_assert_int_eq(cairn_ic_create(description->site, &options, &second, NULL),
                      CAIRN_ERROR_STATE);
     ck_assert_int_eq(cairn_site_nop(description->site, CAIRN_SYNC, NULL), CAIRN_ERROR_STATE);
-    cairn_ic_describe(description->ic, &again);
+    cairn_ic_describe(description->ic, NULL, 0, &again);
     ck_assert_int_eq(again.state, description->state);
     ck_assert_int_eq(cairn_ic_state(description->ic), description->state);
     ck_assert_uint_eq(ic_case_count(description->ic), description->case_count);

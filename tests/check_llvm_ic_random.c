@@ -593,7 +593,7 @@ static bool see_cache(const struct cairn_ic_description *description, void *unus
 static void look(uint64_t *random)
 {
     struct cairn_ic_description description;
-    cairn_ic_describe(caches[random_site(random)], &description);
+    cairn_ic_describe(caches[random_site(random)], NULL, 0, &description);
     cairn_runtime_visit_ics(runtime, see_cache, NULL);
 }
 
@@ -699,13 +699,14 @@ static void check_case(unsigned site, const struct cairn_ic_case *found)
 static void check_caches(void)
 {
     for (unsigned site = 0; site < SITES; site++) {
+        struct cairn_ic_seen cases[CAIRN_IC_CASE_LIMIT_MAX];
         struct cairn_ic_description description;
         if (!is_there(site))
             continue;
-        cairn_ic_describe(caches[site], &description);
+        cairn_ic_describe(caches[site], cases, CAIRN_IC_CASE_LIMIT_MAX, &description);
         ck_assert_uint_le(description.case_count, description.case_limit);
         for (uint32_t i = 0; i < description.case_count; i++)
-            check_case(site, &description.cases[i]);
+            check_case(site, &description.seen[i].entry);
     }
 }
 

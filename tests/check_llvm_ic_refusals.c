@@ -149,20 +149,22 @@ static bool same_case(const struct cairn_ic_case *left, const struct cairn_ic_ca
 
 static void expect_same(const struct cairn_ic_description *before)
 {
+    struct cairn_ic_seen seen_now[CAIRN_IC_CASE_LIMIT_MAX];
     struct cairn_ic_description now;
-    cairn_ic_describe(before->ic, &now);
+    cairn_ic_describe(before->ic, seen_now, CAIRN_IC_CASE_LIMIT_MAX, &now);
     ck_assert_int_eq(now.state, before->state);
     ck_assert_uint_eq(now.case_count, before->case_count);
     ck_assert_uint_eq(now.code_bytes, before->code_bytes);
     for (uint32_t i = 0; i < now.case_count; i++)
-        ck_assert(same_case(&now.cases[i], &before->cases[i]));
+        ck_assert(same_case(&now.seen[i].entry, &before->seen[i].entry));
 }
 
 static void expect_bad(cairn_ic *cache, const struct bad_case *bad)
 {
     struct cairn_error error = {0};
+    struct cairn_ic_seen seen_before[CAIRN_IC_CASE_LIMIT_MAX];
     struct cairn_ic_description before;
-    cairn_ic_describe(cache, &before);
+    cairn_ic_describe(cache, seen_before, CAIRN_IC_CASE_LIMIT_MAX, &before);
     enum cairn_status status = cairn_ic_add(cache, &bad->given, CAIRN_RELAXED, &error);
     ck_assert_msg(status == bad->status, "case %d: %d: %s", (int)(bad - bad_cases), (int)status,
                   error.message);
@@ -216,11 +218,12 @@ END_TEST
 START_TEST(a_missing_case_cannot_be_removed)
 {
     struct cairn_error error = {0};
+    struct cairn_ic_seen seen_before[CAIRN_IC_CASE_LIMIT_MAX];
     struct cairn_ic_description before;
     struct cairn_ic_guard guard = shape_guard(2);
     load_one(&get, no_options);
     add_constant(1, 101);
-    cairn_ic_describe(ic, &before);
+    cairn_ic_describe(ic, seen_before, CAIRN_IC_CASE_LIMIT_MAX, &before);
     ck_assert_int_eq(ic_remove(ic, &guard, CAIRN_RELAXED, &error), CAIRN_ERROR_NOT_FOUND);
     ck_assert_int_eq(error.status, CAIRN_ERROR_NOT_FOUND);
     expect_same(&before);
@@ -311,6 +314,7 @@ static void set_up_small(void)
 START_TEST(code_memory_ends_without_quiescent_points_and_the_cache_is_unchanged)
 {
     struct cairn_error error = {0};
+    struct cairn_ic_seen seen_before[CAIRN_IC_CASE_LIMIT_MAX];
     struct cairn_ic_description before;
     load_one(&get, (struct cairn_ic_options){.case_limit = 16});
     for (uint32_t shape = 1; shape <= 15; shape++)
@@ -318,14 +322,14 @@ START_TEST(code_memory_ends_without_quiescent_points_and_the_cache_is_unchanged)
     enum cairn_status status = CAIRN_OK;
     for (int i = 0; i < 100000 && status == CAIRN_OK; i++) {
         struct cairn_ic_case added = constant_case(16, (uint64_t)i);
-        cairn_ic_describe(ic, &before);
+        cairn_ic_describe(ic, seen_before, CAIRN_IC_CASE_LIMIT_MAX, &before);
         status = cairn_ic_add(ic, &added, CAIRN_RELAXED, &error);
     }
     ck_assert_msg(status == CAIRN_ERROR_FULL, "%s", error.message);
     expect_same(&before);
     for (uint32_t shape = 1; shape <= 15; shape++)
         expect_hit(shape, 100 + shape);
-    expect_hit(16, before.cases[15].constant);
+    expect_hit(16, before.seen[15].entry.constant);
     cairn_runtime_quiesce(runtime);
     add_constant(16, 116);
     expect_hit(16, 116);

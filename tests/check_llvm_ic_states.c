@@ -167,18 +167,20 @@ END_TEST
 
 static void expect_seen(uint32_t place, uint64_t constant, uint64_t hits, uint64_t additions)
 {
+    struct cairn_ic_seen cases[CAIRN_IC_CASE_LIMIT_MAX];
     struct cairn_ic_description description;
-    cairn_ic_describe(ic, &description);
+    cairn_ic_describe(ic, cases, CAIRN_IC_CASE_LIMIT_MAX, &description);
     ck_assert_uint_lt(place, description.seen_count);
-    ck_assert_uint_eq(description.cases[place].constant, constant);
-    ck_assert_uint_eq(description.hits[place], hits);
-    ck_assert_uint_eq(description.additions[place], additions);
+    ck_assert_uint_eq(description.seen[place].entry.constant, constant);
+    ck_assert_uint_eq(description.seen[place].hits, hits);
+    ck_assert_uint_eq(description.seen[place].additions, additions);
 }
 
 static void expect_seen_count(uint32_t count, uint64_t others)
 {
+    struct cairn_ic_seen cases[CAIRN_IC_CASE_LIMIT_MAX];
     struct cairn_ic_description description;
-    cairn_ic_describe(ic, &description);
+    cairn_ic_describe(ic, cases, CAIRN_IC_CASE_LIMIT_MAX, &description);
     ck_assert_uint_eq(description.seen_count, count);
     ck_assert_uint_eq(description.other_additions, others);
 }
@@ -263,9 +265,10 @@ END_TEST
 
 START_TEST(the_usual_limit_is_the_one_in_the_header)
 {
+    struct cairn_ic_seen cases[CAIRN_IC_CASE_LIMIT_MAX];
     struct cairn_ic_description description;
     load_one(&get, no_options);
-    cairn_ic_describe(ic, &description);
+    cairn_ic_describe(ic, cases, CAIRN_IC_CASE_LIMIT_MAX, &description);
     ck_assert_uint_eq(description.case_limit, CAIRN_IC_CASE_LIMIT_DEFAULT);
     for (uint32_t i = 0; i < CAIRN_IC_CASE_LIMIT_DEFAULT; i++)
         add_constant(i, i);
@@ -277,6 +280,7 @@ END_TEST
 
 START_TEST(a_case_with_the_same_guard_replaces_the_other)
 {
+    struct cairn_ic_seen cases[CAIRN_IC_CASE_LIMIT_MAX];
     struct cairn_ic_description description;
     load_one(&get, (struct cairn_ic_options){.case_limit = 2});
     add_constant(1, 101);
@@ -287,10 +291,10 @@ START_TEST(a_case_with_the_same_guard_replaces_the_other)
     expect_state(CAIRN_IC_POLYMORPHIC, 2);
     expect_hit(1, 13);
     expect_hit(2, 102);
-    cairn_ic_describe(ic, &description);
-    ck_assert_uint_eq(description.cases[0].guard.key, 1);
-    ck_assert_int_eq(description.cases[0].action, CAIRN_IC_LOAD);
-    ck_assert_uint_eq(description.cases[1].guard.key, 2);
+    cairn_ic_describe(ic, cases, CAIRN_IC_CASE_LIMIT_MAX, &description);
+    ck_assert_uint_eq(description.seen[0].entry.guard.key, 1);
+    ck_assert_int_eq(description.seen[0].entry.action, CAIRN_IC_LOAD);
+    ck_assert_uint_eq(description.seen[1].entry.guard.key, 2);
 }
 END_TEST
 
@@ -317,6 +321,7 @@ END_TEST
 START_TEST(a_case_is_removed_and_the_others_stay_in_order)
 {
     struct cairn_error error = {0};
+    struct cairn_ic_seen cases[CAIRN_IC_CASE_LIMIT_MAX];
     struct cairn_ic_description description;
     struct cairn_ic_guard second = shape_guard(2);
     load_one(&get, no_options);
@@ -328,10 +333,10 @@ START_TEST(a_case_is_removed_and_the_others_stay_in_order)
     expect_miss(2);
     expect_hit(3, 103);
     expect_hit(4, 104);
-    cairn_ic_describe(ic, &description);
-    ck_assert_uint_eq(description.cases[0].guard.key, 1);
-    ck_assert_uint_eq(description.cases[1].guard.key, 3);
-    ck_assert_uint_eq(description.cases[2].guard.key, 4);
+    cairn_ic_describe(ic, cases, CAIRN_IC_CASE_LIMIT_MAX, &description);
+    ck_assert_uint_eq(description.seen[0].entry.guard.key, 1);
+    ck_assert_uint_eq(description.seen[1].entry.guard.key, 3);
+    ck_assert_uint_eq(description.seen[2].entry.guard.key, 4);
 }
 END_TEST
 
@@ -347,8 +352,28 @@ END_TEST
 
 /* ---- Counts ---- */
 
+START_TEST(a_description_has_no_more_cases_than_the_caller_has_space_for)
+{
+    struct cairn_ic_seen cases[2] = {{.hits = 7}, {.hits = 7}};
+    struct cairn_ic_description description;
+    load_one(&get, no_options);
+    for (uint32_t shape = 1; shape <= 3; shape++)
+        add_constant(shape, shape);
+    cairn_ic_describe(ic, cases, 1, &description);
+    ck_assert_uint_eq(description.case_count, 3);
+    ck_assert_uint_eq(description.seen_count, 1);
+    ck_assert_ptr_eq(description.seen, cases);
+    ck_assert_uint_eq(cases[0].entry.guard.key, 1);
+    ck_assert_uint_eq(cases[1].hits, 7);
+    cairn_ic_describe(ic, NULL, 0, &description);
+    ck_assert_uint_eq(description.case_count, 3);
+    ck_assert_uint_eq(description.seen_count, 0);
+}
+END_TEST
+
 START_TEST(hits_and_misses_of_one_thread_are_counted_exactly)
 {
+    struct cairn_ic_seen cases[CAIRN_IC_CASE_LIMIT_MAX];
     struct cairn_ic_description description;
     load_one(getters[_i], (struct cairn_ic_options){.counts_hits = true});
     answer(ANSWER);
@@ -359,18 +384,18 @@ START_TEST(hits_and_misses_of_one_thread_are_counted_exactly)
     run_often(2, 3);
     run_often(3, 70);
     run_often(9, 20);
-    cairn_ic_describe(ic, &description);
+    cairn_ic_describe(ic, cases, CAIRN_IC_CASE_LIMIT_MAX, &description);
     ck_assert(description.counts_hits);
-    ck_assert_uint_eq(description.hits[0], 1000);
-    ck_assert_uint_eq(description.hits[1], 3);
-    ck_assert_uint_eq(description.hits[2], 70);
+    ck_assert_uint_eq(description.seen[0].hits, 1000);
+    ck_assert_uint_eq(description.seen[1].hits, 3);
+    ck_assert_uint_eq(description.seen[2].hits, 70);
     ck_assert_uint_eq(description.misses, 25);
     ck_assert_uint_eq(seen.misses, 25);
     reset();
     add_constant(2, 2);
     run_often(2, 4);
-    cairn_ic_describe(ic, &description);
-    ck_assert_uint_eq(description.hits[0], 4);
+    cairn_ic_describe(ic, cases, CAIRN_IC_CASE_LIMIT_MAX, &description);
+    ck_assert_uint_eq(description.seen[0].hits, 4);
     ck_assert_uint_eq(description.misses, 0);
 }
 END_TEST
@@ -378,6 +403,7 @@ END_TEST
 START_TEST(counts_of_a_case_are_kept_by_changes_of_others)
 {
     struct cairn_error error = {0};
+    struct cairn_ic_seen cases[CAIRN_IC_CASE_LIMIT_MAX];
     struct cairn_ic_description description;
     struct cairn_ic_guard first = shape_guard(1);
     load_one(&get, (struct cairn_ic_options){.counts_hits = true});
@@ -388,10 +414,10 @@ START_TEST(counts_of_a_case_are_kept_by_changes_of_others)
     run_often(2, 11);
     ic_assert_done(ic_remove(ic, &first, CAIRN_RELAXED, &error), error);
     run_often(2, 11);
-    cairn_ic_describe(ic, &description);
-    ck_assert_uint_eq(description.cases[0].guard.key, 2);
-    ck_assert_uint_eq(description.hits[0], 33);
-    ck_assert_uint_eq(description.hits[1], 0);
+    cairn_ic_describe(ic, cases, CAIRN_IC_CASE_LIMIT_MAX, &description);
+    ck_assert_uint_eq(description.seen[0].entry.guard.key, 2);
+    ck_assert_uint_eq(description.seen[0].hits, 33);
+    ck_assert_uint_eq(description.seen[1].hits, 0);
 }
 END_TEST
 
@@ -399,6 +425,7 @@ END_TEST
 START_TEST(counters_begin_at_zero_also_when_all_are_in_use)
 {
     struct cairn_error error = {0};
+    struct cairn_ic_seen cases[CAIRN_IC_CASE_LIMIT_MAX];
     struct cairn_ic_description description;
     struct cairn_ic_guard third = shape_guard(3);
     struct cairn_ic_case added = constant_case(99, 99);
@@ -410,24 +437,25 @@ START_TEST(counters_begin_at_zero_also_when_all_are_in_use)
     const struct cairn_ic_change changes[] = {ic_removing(ic, &third), ic_adding(ic, &added)};
     ic_assert_done(cairn_ics_change(changes, 2, CAIRN_RELAXED, &error), error);
     run_often(99, 2);
-    cairn_ic_describe(ic, &description);
-    ck_assert_uint_eq(description.cases[15].guard.key, 99);
-    ck_assert_uint_eq(description.hits[15], 2);
-    ck_assert_uint_eq(description.hits[14], 16);
+    cairn_ic_describe(ic, cases, CAIRN_IC_CASE_LIMIT_MAX, &description);
+    ck_assert_uint_eq(description.seen[15].entry.guard.key, 99);
+    ck_assert_uint_eq(description.seen[15].hits, 2);
+    ck_assert_uint_eq(description.seen[14].hits, 16);
 }
 END_TEST
 
 START_TEST(what_is_not_counted_is_zero)
 {
+    struct cairn_ic_seen cases[CAIRN_IC_CASE_LIMIT_MAX];
     struct cairn_ic_description description;
     load_one(&get, no_options);
     add_constant(1, 1);
     answer(ANSWER);
     run_often(1, 10);
     run_often(2, 10);
-    cairn_ic_describe(ic, &description);
+    cairn_ic_describe(ic, cases, CAIRN_IC_CASE_LIMIT_MAX, &description);
     ck_assert(!description.counts_hits);
-    ck_assert_uint_eq(description.hits[0], 0);
+    ck_assert_uint_eq(description.seen[0].hits, 0);
     ck_assert_uint_eq(description.misses, 0);
 }
 END_TEST
@@ -452,6 +480,7 @@ int main(void)
     tcase_add_test(tests, guards_that_differ_in_anything_are_of_different_cases);
     tcase_add_test(tests, a_case_is_removed_and_the_others_stay_in_order);
     tcase_add_test(tests, names_of_states_and_actions);
+    tcase_add_test(tests, a_description_has_no_more_cases_than_the_caller_has_space_for);
     tcase_add_loop_test(tests, hits_and_misses_of_one_thread_are_counted_exactly, 0, 2);
     tcase_add_test(tests, counts_of_a_case_are_kept_by_changes_of_others);
     tcase_add_test(tests, counters_begin_at_zero_also_when_all_are_in_use);

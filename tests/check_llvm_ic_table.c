@@ -328,12 +328,12 @@ START_TEST(cases_of_other_forms_miss)
         ck_assert(!access_key(&function, form, key, 1));
     for (unsigned i = 0; i < 4; i++)
         ck_assert(access_key(&function, form, 100 + i, i));
-    cairn_ic_describe(ic, &is);
+    cairn_ic_describe(ic, NULL, 0, &is);
     ck_assert_int_eq(is.state, CAIRN_IC_MEGAMORPHIC);
     ck_assert_uint_eq(is.case_count, 0);
     ck_assert_uint_eq(is.table_case_count, 4);
     reset();
-    cairn_ic_describe(ic, &is);
+    cairn_ic_describe(ic, NULL, 0, &is);
     ck_assert_uint_eq(is.table_case_count, 0);
     ck_assert(!access_key(&function, form, 100, 0));
 }
@@ -407,7 +407,7 @@ static void expect_empty(void) { ck_assert_int_eq(cairn_ic_state(ic), CAIRN_IC_E
 static void expect_four(void)
 {
     struct cairn_ic_description is;
-    cairn_ic_describe(ic, &is);
+    cairn_ic_describe(ic, NULL, 0, &is);
     ck_assert_uint_eq(is.table_case_count, 4);
 }
 

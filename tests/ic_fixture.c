@@ -207,7 +207,7 @@ const struct cairn_ic_options no_options;
 void expect_state(enum cairn_ic_state state, uint32_t count)
 {
     struct cairn_ic_description description;
-    cairn_ic_describe(ic, &description);
+    cairn_ic_describe(ic, NULL, 0, &description);
     ck_assert_int_eq(cairn_ic_state(ic), state);
     ck_assert_uint_eq(ic_case_count(ic), count);
     ck_assert_int_eq(description.state, state);

@@ -502,7 +502,7 @@ void ic_check_kept(const struct ic_function *function, const struct ic_access *a
 uint32_t ic_case_count(cairn_ic *ic)
 {
     struct cairn_ic_description description;
-    cairn_ic_describe(ic, &description);
+    cairn_ic_describe(ic, NULL, 0, &description);
     return description.case_count;
 }
 
@@ -550,9 +550,9 @@ static bool collect(const struct cairn_ic_description *description, void *user)
         record_module(site.record) == collected->module)
         collected->changes[collected->count++] = ic_resetting(description->ic);
     for (uint32_t i = 0; i < description->case_count && collected->module == NULL; i++)
-        if (description->cases[i].guard.key == collected->key)
+        if (description->seen[i].entry.guard.key == collected->key)
             collected->changes[collected->count++] =
-                ic_removing(description->ic, &description->cases[i].guard);
+                ic_removing(description->ic, &description->seen[i].entry.guard);
     return true;
 }
 

@@ -466,6 +466,13 @@ enum cairn_ic_state {
  *  is static. */
 CAIRN_API const char *cairn_ic_state_name(enum cairn_ic_state state);
 
+/** A case of a cache, with what was counted of it. */
+struct cairn_ic_seen {
+    struct cairn_ic_case entry;
+    uint64_t hits;      /**< executions that hit it; 0 if not counted */
+    uint64_t additions; /**< times it was added while the cache was megamorphic */
+};
+
 struct cairn_ic_description {
     cairn_ic *ic;
     cairn_site *site;
@@ -475,16 +482,11 @@ struct cairn_ic_description {
     uint32_t case_count;
     uint32_t case_limit;
     uint32_t table_case_count; /**< cases of a megamorphic cache in its table */
-    /** Number of entries in the next three arrays: `case_count`, unless the cache is megamorphic.
-     */
-    uint32_t seen_count;
-    /** In the order in which they are tried; or those that a megamorphic cache had and was given
-     *  (FEEDBACK). */
-    struct cairn_ic_case cases[CAIRN_IC_CASE_LIMIT_MAX];
-    uint64_t hits[CAIRN_IC_CASE_LIMIT_MAX]; /**< of each case; 0 if not counted */
-    /** How often each case was added while the cache was megamorphic. */
-    uint64_t additions[CAIRN_IC_CASE_LIMIT_MAX];
-    uint64_t other_additions; /**< of cases that are not in `cases` */
+    /** The cases in the order in which they are tried; of a megamorphic cache, its last cases, then
+     *  those added since (FEEDBACK). */
+    const struct cairn_ic_seen *seen;
+    uint32_t seen_count;      /**< at most CAIRN_IC_CASE_LIMIT_MAX */
+    uint64_t other_additions; /**< additions to a megamorphic cache of cases not in `seen` */
     bool counts_hits;
     uint64_t misses; /**< calls of the handlers since the last reset; 0 if not counted */
     /** Size of the code of the cache, with the first case's code in the site's own bytes. */
@@ -492,8 +494,11 @@ struct cairn_ic_description {
     size_t case_bytes; /**< size of the part of it that is for the cases */
 };
 
-/** Describes the cache at this moment. A destroyed cache has no cases and no code. */
-CAIRN_API void cairn_ic_describe(cairn_ic *ic, struct cairn_ic_description *description);
+/** Describes the cache at this moment. Writes up to `capacity` of its cases to `seen`, which may be
+ *  NULL if `capacity` is 0; `description->seen` is then `seen`. A destroyed cache has no cases and
+ *  no code. */
+CAIRN_API void cairn_ic_describe(cairn_ic *ic, struct cairn_ic_seen *seen, uint32_t capacity,
+                                 struct cairn_ic_description *description);
 
 /** Returns the state of the cache at this moment. */
 CAIRN_API enum cairn_ic_state cairn_ic_state(cairn_ic *ic);
@@ -501,7 +506,7 @@ CAIRN_API enum cairn_ic_state cairn_ic_state(cairn_ic *ic);
 /** Returns the site's cache, or NULL. */
 CAIRN_API cairn_ic *cairn_site_ic(cairn_site *site);
 
-/** Returns whether the visit continues. */
+/** Returns whether the visit continues. `description` is valid during the call. */
 typedef bool cairn_ic_visitor(const struct cairn_ic_description *description, void *user);
 
 /**

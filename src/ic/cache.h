@@ -63,11 +63,9 @@ struct ic_case {
 
 /* What a megamorphic cache reports. Invariant: the guards are all different. */
 struct ic_seen {
-    struct cairn_ic_case cases[CAIRN_IC_CASE_LIMIT_MAX];
-    uint64_t hits[CAIRN_IC_CASE_LIMIT_MAX];
-    uint64_t additions[CAIRN_IC_CASE_LIMIT_MAX];
-    uint64_t other_additions;
+    struct cairn_ic_seen cases[CAIRN_IC_CASE_LIMIT_MAX];
     uint32_t count;
+    uint64_t other_additions;
 };
 
 struct ic_code {

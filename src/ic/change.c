@@ -160,7 +160,7 @@ bool ic_same_action(const struct cairn_ic_case *left, const struct cairn_ic_case
 static void count_addition(struct ic_seen *seen, const struct cairn_ic_case *added)
 {
     uint32_t i = 0;
-    while (i < seen->count && !ic_same_guard(&seen->cases[i].guard, &added->guard))
+    while (i < seen->count && !ic_same_guard(&seen->cases[i].entry.guard, &added->guard))
         i++;
     if (i == CAIRN_IC_CASE_LIMIT_MAX) {
         seen->other_additions++;
@@ -168,8 +168,8 @@ static void count_addition(struct ic_seen *seen, const struct cairn_ic_case *add
     }
     if (i == seen->count)
         seen->count++;
-    seen->cases[i] = *added;
-    seen->additions[i]++;
+    seen->cases[i].entry = *added;
+    seen->cases[i].additions++;
 }
 
 /* Removes the cases because of one more than the limit. The table gets those of them that it can
@@ -184,9 +184,10 @@ static enum cairn_status become_megamorphic(struct ic_change *change,
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a megamorphic inline cache");
     for (; seen->count < change->case_count; seen->count++) {
         const struct ic_case *had = &change->cases[seen->count];
-        seen->cases[seen->count] = had->public;
+        seen->cases[seen->count].entry = had->public;
         if (!had->counts_anew)
-            seen->hits[seen->count] = __atomic_load_n(&ic->hits[had->counter], __ATOMIC_RELAXED);
+            seen->cases[seen->count].hits =
+                __atomic_load_n(&ic->hits[had->counter], __ATOMIC_RELAXED);
     }
     count_addition(seen, added);
     enum cairn_status status = ic_table_add(change, added, error);

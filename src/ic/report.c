@@ -50,20 +50,31 @@ void ic_note_change(const cairn_ic *ic, enum cairn_ic_state from, enum cairn_ic_
 
 /* ---- Single caches ---- */
 
-static void describe_seen(const struct ic_seen *seen, struct cairn_ic_description *description)
+/* Writes the first `count` cases that the cache has, or has seen as a megamorphic one. */
+static void copy_cases(const cairn_ic *ic, struct cairn_ic_seen *seen, uint32_t count)
 {
-    description->seen_count = seen->count;
-    memcpy(description->cases, seen->cases, sizeof seen->cases);
-    memcpy(description->hits, seen->hits, sizeof seen->hits);
-    memcpy(description->additions, seen->additions, sizeof seen->additions);
-    description->other_additions = seen->other_additions;
+    if (count > 0 && ic->is_megamorphic)
+        memcpy(seen, ic->seen->cases, count * sizeof *seen);
+    for (uint32_t i = 0; i < count && !ic->is_megamorphic; i++) {
+        const struct ic_case *entry = &ic->cases[i];
+        seen[i] = (struct cairn_ic_seen){.entry = entry->public};
+        if (ic->options.counts_hits)
+            seen[i].hits = __atomic_load_n(&ic->hits[entry->counter], __ATOMIC_RELAXED);
+    }
 }
 
-static void describe_locked(cairn_ic *ic, struct cairn_ic_description *description)
+static enum cairn_ic_state state_locked(cairn_ic *ic)
 {
-    bool is_destroyed = atomic_load_explicit(&ic->is_destroyed, memory_order_relaxed);
-    enum cairn_ic_state state =
-        is_destroyed ? CAIRN_IC_DESTROYED : ic_state_of(ic->is_megamorphic, ic->case_count);
+    if (atomic_load_explicit(&ic->is_destroyed, memory_order_relaxed))
+        return CAIRN_IC_DESTROYED;
+    return ic_state_of(ic->is_megamorphic, ic->case_count);
+}
+
+static void describe_locked(cairn_ic *ic, struct cairn_ic_seen *seen, uint32_t capacity,
+                            struct cairn_ic_description *description)
+{
+    enum cairn_ic_state state = state_locked(ic);
+    bool is_destroyed = state == CAIRN_IC_DESTROYED;
     *description = (struct cairn_ic_description){
         .ic = ic,
         .site = ic->site,
@@ -72,6 +83,7 @@ static void describe_locked(cairn_ic *ic, struct cairn_ic_description *descripti
         .state = state,
         .case_count = is_destroyed ? 0 : ic->case_count,
         .case_limit = ic->options.case_limit,
+        .seen = seen,
         .table_case_count = is_destroyed ? 0 : ic_table_count(ic->table),
         .counts_hits = ic->options.counts_hits,
         .misses = atomic_load_explicit(&ic->misses, memory_order_relaxed),
@@ -82,31 +94,30 @@ static void describe_locked(cairn_ic *ic, struct cairn_ic_description *descripti
         description->code_bytes += ic->inline_bytes;
         description->case_bytes += ic->inline_bytes;
     }
-    description->seen_count = description->case_count;
-    for (uint32_t i = 0; i < description->case_count; i++) {
-        const struct ic_case *entry = &ic->cases[i];
-        description->cases[i] = entry->public;
-        if (ic->options.counts_hits)
-            description->hits[i] = __atomic_load_n(&ic->hits[entry->counter], __ATOMIC_RELAXED);
-    }
-    if (!is_destroyed && ic->is_megamorphic)
-        describe_seen(ic->seen, description);
+    bool has_seen = !is_destroyed && ic->is_megamorphic;
+    uint32_t count = has_seen ? ic->seen->count : description->case_count;
+    description->seen_count = count < capacity ? count : capacity;
+    description->other_additions = has_seen ? ic->seen->other_additions : 0;
+    copy_cases(ic, seen, description->seen_count);
 }
 
 /* A visitor holds the lock already. */
-void cairn_ic_describe(cairn_ic *ic, struct cairn_ic_description *description)
+void cairn_ic_describe(cairn_ic *ic, struct cairn_ic_seen *seen, uint32_t capacity,
+                       struct cairn_ic_description *description)
 {
     bool is_locked = cache_set_lock(ic->set);
-    describe_locked(ic, description);
+    describe_locked(ic, seen, capacity, description);
     if (is_locked)
         cache_set_leave(ic->set);
 }
 
 enum cairn_ic_state cairn_ic_state(cairn_ic *ic)
 {
-    struct cairn_ic_description description;
-    cairn_ic_describe(ic, &description);
-    return description.state;
+    bool is_locked = cache_set_lock(ic->set);
+    enum cairn_ic_state state = state_locked(ic);
+    if (is_locked)
+        cache_set_leave(ic->set);
+    return state;
 }
 
 cairn_ic *cairn_site_ic(cairn_site *site)
@@ -130,10 +141,11 @@ void cairn_runtime_visit_ics(cairn_runtime *runtime, cairn_ic_visitor *visit, vo
     bool is_locked = cache_set_lock(set);
     bool continues = true;
     for (cairn_ic *ic = set->first; ic != NULL && continues; ic = ic->next) {
+        struct cairn_ic_seen seen[CAIRN_IC_CASE_LIMIT_MAX];
         struct cairn_ic_description description;
         if (ic_is_retired(ic))
             continue;
-        describe_locked(ic, &description);
+        describe_locked(ic, seen, CAIRN_IC_CASE_LIMIT_MAX, &description);
         continues = visit(&description, user);
     }
     if (is_locked)
