@@ -63,12 +63,11 @@ sub take_declaration {
 # What kind of thing is declared, its name, and the code that is shown.
 sub classify {
     my ($code) = @_;
-    if ($code =~ /^(?:CAIRN_API\b|static inline)/) {
+    if ($code =~ /^(?:CAIRN_API|CAIRN_INLINE)\b/) {
         my $shown = $code;
         $shown =~ s/\n\{.*//s;
         $shown =~ s/;\s*$//;
-        $shown =~ s/^CAIRN_API\s+//;
-        $shown =~ s/^static inline\s+//;
+        $shown =~ s/^CAIRN_(?:API|INLINE)\s+//;
         $shown =~ s/^CAIRN_MUST_CHECK\s+//;
         $shown =~ s/\s+/ /g;
         my ($name) = $shown =~ /(\w+)\s*\(/;

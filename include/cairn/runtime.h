@@ -174,7 +174,7 @@ CAIRN_API size_t cairn_runtime_grace_end(cairn_runtime *runtime, uint64_t token)
 
 /** Starts a grace period and ends it at once, for hosts that stop all threads at a quiescent point.
  *  Returns the number of freed modules. */
-static inline size_t cairn_runtime_quiesce(cairn_runtime *runtime)
+CAIRN_INLINE size_t cairn_runtime_quiesce(cairn_runtime *runtime)
 {
     return cairn_runtime_grace_end(runtime, cairn_runtime_grace_start(runtime));
 }

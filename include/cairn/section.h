@@ -15,6 +15,7 @@
 #define CAIRN_SECTION_H
 
 #include <cairn/architecture.h>
+#include <cairn/status.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -31,7 +32,7 @@ struct cairn_section {
 };
 
 /** Loads a number of 16 bits from bytes of any alignment. Nothing is checked. */
-static inline uint16_t cairn_load_u16(const uint8_t *bytes, enum cairn_byte_order byte_order)
+CAIRN_INLINE uint16_t cairn_load_u16(const uint8_t *bytes, enum cairn_byte_order byte_order)
 {
     uint16_t value;
     memcpy(&value, bytes, sizeof value);
@@ -41,7 +42,7 @@ static inline uint16_t cairn_load_u16(const uint8_t *bytes, enum cairn_byte_orde
 }
 
 /** Loads a number of 32 bits from bytes of any alignment. Nothing is checked. */
-static inline uint32_t cairn_load_u32(const uint8_t *bytes, enum cairn_byte_order byte_order)
+CAIRN_INLINE uint32_t cairn_load_u32(const uint8_t *bytes, enum cairn_byte_order byte_order)
 {
     uint32_t value;
     memcpy(&value, bytes, sizeof value);
@@ -51,7 +52,7 @@ static inline uint32_t cairn_load_u32(const uint8_t *bytes, enum cairn_byte_orde
 }
 
 /** Loads a number of 64 bits from bytes of any alignment. Nothing is checked. */
-static inline uint64_t cairn_load_u64(const uint8_t *bytes, enum cairn_byte_order byte_order)
+CAIRN_INLINE uint64_t cairn_load_u64(const uint8_t *bytes, enum cairn_byte_order byte_order)
 {
     uint64_t value;
     memcpy(&value, bytes, sizeof value);

@@ -146,20 +146,20 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_stackmap_read(
     struct cairn_error *error);
 
 /** Returns the size of a function in a map of this version, in bytes. */
-static inline size_t cairn_stackmap_function_bytes(uint8_t version)
+CAIRN_INLINE size_t cairn_stackmap_function_bytes(uint8_t version)
 {
     return version == 1 ? CAIRN_STACKMAP_FUNCTION_V1_BYTES : CAIRN_STACKMAP_FUNCTION_BYTES;
 }
 
 /** Returns the size of a location in a map of this version, in bytes. */
-static inline size_t cairn_stackmap_location_bytes(uint8_t version)
+CAIRN_INLINE size_t cairn_stackmap_location_bytes(uint8_t version)
 {
     size_t more = CAIRN_STACKMAP_LOCATION_BYTES - CAIRN_STACKMAP_LOCATION_V1_BYTES;
     return CAIRN_STACKMAP_LOCATION_V1_BYTES + (version == 3) * more;
 }
 
 /** Returns function number `index`. */
-static inline struct cairn_stackmap_function cairn_stackmap_function(
+CAIRN_INLINE struct cairn_stackmap_function cairn_stackmap_function(
     const struct cairn_stackmap *map, uint32_t index)
 {
     const uint8_t *bytes = map->bytes + CAIRN_STACKMAP_HEADER_BYTES +
@@ -176,7 +176,7 @@ static inline struct cairn_stackmap_function cairn_stackmap_function(
 }
 
 /** Returns large constant number `index`. */
-static inline uint64_t cairn_stackmap_constant(const struct cairn_stackmap *map, uint32_t index)
+CAIRN_INLINE uint64_t cairn_stackmap_constant(const struct cairn_stackmap *map, uint32_t index)
 {
     return cairn_load_u64(map->bytes + map->constants_offset +
                               (size_t)index * CAIRN_STACKMAP_CONSTANT_BYTES,
@@ -184,7 +184,7 @@ static inline uint64_t cairn_stackmap_constant(const struct cairn_stackmap *map,
 }
 
 /** Reads the record at `record->offset`: all members except those about its function and index. */
-static inline void cairn_stackmap_load_record(const struct cairn_stackmap *map,
+CAIRN_INLINE void cairn_stackmap_load_record(const struct cairn_stackmap *map,
                                               struct cairn_stackmap_record *record)
 {
     const uint8_t *bytes = map->bytes + record->offset;
@@ -208,7 +208,7 @@ static inline void cairn_stackmap_load_record(const struct cairn_stackmap *map,
 
 /** Advances `*record` to the next record; to the first one if `*record` is all zero. Returns false
  *  after the last one, and `*record` is then unchanged. */
-static inline bool cairn_stackmap_next(const struct cairn_stackmap *map,
+CAIRN_INLINE bool cairn_stackmap_next(const struct cairn_stackmap *map,
                                        struct cairn_stackmap_record *record)
 {
     if (record->records_left_in_function > 0) {
@@ -243,7 +243,7 @@ static inline bool cairn_stackmap_next(const struct cairn_stackmap *map,
 }
 
 /** Returns location number `index` of a record. */
-static inline struct cairn_location cairn_stackmap_location(
+CAIRN_INLINE struct cairn_location cairn_stackmap_location(
     const struct cairn_stackmap *map, const struct cairn_stackmap_record *record, uint32_t index)
 {
     /* In all versions, the register is in the middle and the offset at the end. With their
@@ -264,7 +264,7 @@ static inline struct cairn_location cairn_stackmap_location(
 }
 
 /** Returns live-out number `index` of a record. */
-static inline struct cairn_liveout cairn_stackmap_liveout(
+CAIRN_INLINE struct cairn_liveout cairn_stackmap_liveout(
     const struct cairn_stackmap *map, const struct cairn_stackmap_record *record, uint32_t index)
 {
     const uint8_t *bytes =

@@ -24,6 +24,12 @@ extern "C" {
 #define CAIRN_MUST_CHECK
 #endif
 
+/* Functions that are compiled into the caller. libcairn exports them, too, for languages that call
+ * C without its headers. */
+#ifndef CAIRN_INLINE
+#define CAIRN_INLINE static inline
+#endif
+
 /* The result of a function. The numbers are part of the ABI: they never change and are never
  * reused. */
 enum cairn_status {

@@ -75,7 +75,7 @@ struct cairn_type {
 #define CAIRN_DOUBLE CAIRN_TYPE(CAIRN_TYPE_DOUBLE, 64, 0, 0)
 
 /** Returns the type of a vector of `count` scalars; with a count of 0, the type of one of them. */
-static inline struct cairn_type cairn_type_vector(struct cairn_type type, uint32_t count)
+CAIRN_INLINE struct cairn_type cairn_type_vector(struct cairn_type type, uint32_t count)
 {
     type.element_count = count;
     return type;
