@@ -86,8 +86,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct fuzz_input input = {data, size};
     static struct cairn_context no_registers;
-    const struct cairn_frame frame = {.pc = 0x1000,
-                                      .private_words = {[FRAME_CONTEXT] = &no_registers}};
+    const struct cairn_frame frame = {.pc = 0x1000, .context = &no_registers};
     struct cairn_frame_state state = {.frame_count = 0};
     struct cairn_frame_state again = {.frame_count = 0};
     uint8_t flags = fuzz_u8(&input);

@@ -29,7 +29,7 @@ enum {
 };
 
 static uint64_t stack[STACK_WORDS];
-static uint64_t saved[FRAME_SLOT_COUNT];
+static uint64_t saved[FRAME_SLOTS];
 static bool is_used[STACK_WORDS];
 static struct cairn_frame frame;
 static struct cairn_location locations[LOCATIONS_MAX];
@@ -116,7 +116,7 @@ static void begin(void)
     frame = (struct cairn_frame){
         .pc = CODE + RETURN_OFFSET, .sp = (uintptr_t)stack, .is_calling = true};
     for (size_t i = 0; i < arch_host()->unwind_slot_count; i++)
-        frame_set_slot(&frame, i, slots == NULL ? NULL : &saved[i]);
+        frame.private_words[i] = slots == NULL ? NULL : &saved[i];
     for (uint32_t i = 0; i < STACK_WORDS; i++) {
         uint64_t base =
             0x1000 * (uint64_t)(1 + i / GROUP_WORDS / 2); /* two bases have the same object */

@@ -36,8 +36,7 @@ static void set_up(void)
 {
     table = NULL;
     count = 0;
-    frame = (struct cairn_frame){
-        .pc = CODE, .sp = (uintptr_t)stack, .private_words = {[FRAME_CONTEXT] = &no_registers}};
+    frame = (struct cairn_frame){.pc = CODE, .sp = (uintptr_t)stack, .context = &no_registers};
     state = (struct cairn_frame_state){.frame_count = 77};
     error = (struct cairn_error){.status = CAIRN_OK};
 }

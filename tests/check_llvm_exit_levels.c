@@ -31,7 +31,7 @@ static void (*also)(struct cairn_exit_call *call);
 static void look(struct cairn_exit_call *call, void *user)
 {
     (void)user;
-    saved_level = ((const struct arch_context_head *)frame_context(&call->frame))->vector_level;
+    saved_level = ((const struct arch_context_head *)call->frame.context)->vector_level;
     if (also != NULL)
         also(call);
 }
@@ -206,8 +206,8 @@ static void read_registers(struct cairn_exit_call *call)
     struct cairn_error error;
     struct cairn_value value;
     uint8_t bytes[64];
-    ck_assert_uint_eq(cairn_context_register_size(frame_context(&call->frame), XMM0), 16);
-    ck_assert_uint_eq(cairn_context_register_size(frame_context(&call->frame), XMM16), 0);
+    ck_assert_uint_eq(cairn_context_register_size(call->frame.context, XMM0), 16);
+    ck_assert_uint_eq(cairn_context_register_size(call->frame.context, XMM16), 0);
     ck_assert_int_eq(cairn_frame_read(&call->frame, XMM16, bytes, 16, &error),
                      CAIRN_ERROR_NOT_FOUND);
     assert_says(&error, "was not saved");

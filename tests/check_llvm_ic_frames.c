@@ -113,7 +113,7 @@ static void check_frame_at(const struct cairn_ic_miss *miss, uint64_t pc, uint64
     static struct cairn_context context;
     struct cairn_frame frame;
     struct cairn_error error = {0};
-    context = *frame_context(&miss->call->frame);
+    context = *miss->call->frame.context;
     write_register(&context, CAIRN_REGISTER_PC, pc);
     write_register(&context, CAIRN_REGISTER_SP, sp);
     ic_assert_done(cairn_frame_from_context(runtime, &context, false, &frame, &error), error);

@@ -22,7 +22,7 @@ enum {
     RETURN_OFFSET = 0x20,
     STACK_WORDS = 4096, /* slots of more than one window */
     LOCATIONS_MAX = 800,
-    SAVED_WORDS = FRAME_SLOT_COUNT
+    SAVED_WORDS = FRAME_SLOTS
 };
 
 /* ---- A frame, and a record for it ---- */
@@ -52,7 +52,7 @@ static void set_up(void)
     frame = (struct cairn_frame){
         .pc = CODE + RETURN_OFFSET, .sp = (uintptr_t)stack, .is_calling = true};
     for (size_t i = 0; i < arch->unwind_slot_count; i++)
-        frame_set_slot(&frame, i, &saved[i]);
+        frame.private_words[i] = &saved[i];
     for (size_t i = 0; i < 2; i++)
         kept[i] = arch->unwind_slots[ARCH_UNWIND_RETURN_ADDRESS + 1 + i].dwarf;
     memset(stack, 0x5A, sizeof stack);
@@ -239,7 +239,7 @@ END_TEST
 START_TEST(places_on_the_stack_are_found_by_any_register)
 {
     static struct cairn_context context;
-    frame_set_context(&frame, &context);
+    frame.context = &context;
     *saved_place(kept[0]) = (uintptr_t)&stack[100];
     stack[99] = 5 * OBJECT_BYTES;
     stack[3] = 6 * OBJECT_BYTES;
@@ -388,7 +388,7 @@ END_TEST
 
 START_TEST(roots_in_registers_that_were_not_saved_are_refused)
 {
-    frame_set_slot(&frame, ARCH_UNWIND_RETURN_ADDRESS + 1, NULL);
+    frame.private_words[ARCH_UNWIND_RETURN_ADDRESS + 1] = NULL;
     expect_refusal(in_register(kept[0]), CAIRN_ERROR_NOT_FOUND, "is not known");
 }
 END_TEST
@@ -623,7 +623,7 @@ START_TEST(random_frames_are_relocated_as_a_model_says)
 {
     static struct cairn_context context;
     uint64_t state = sample_seed() + (uint64_t)_i;
-    frame_set_context(&frame, &context);
+    frame.context = &context;
     shape = shapes[_i];
     for (int i = 0; i < ROUNDS; i++)
         expect_random_frame(&state);

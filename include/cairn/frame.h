@@ -75,7 +75,7 @@ extern "C" {
 #endif
 
 /** Size of the part of a frame that is Cairn's. */
-enum { CAIRN_FRAME_PRIVATE_WORDS = 81 };
+enum { CAIRN_FRAME_PRIVATE_WORDS = 80 };
 
 /** A frame. */
 struct cairn_frame {
@@ -86,7 +86,7 @@ struct cairn_frame {
     uint64_t sp;       /**< the stack pointer at `pc` */
     bool is_calling;   /**< whether the frame waits for a call */
     bool is_innermost; /**< whether this is the context's frame, which has all its registers */
-
+    struct cairn_context *context; /**< of the innermost frame */
     /** Where the registers are. Only Cairn's functions may access it. */
     void *private_words[CAIRN_FRAME_PRIVATE_WORDS];
 };

@@ -227,7 +227,7 @@ enum cairn_status cairn_exit_enter(struct cairn_exit_call *call, const cairn_sig
     memset(&entered, 0, sizeof entered);
     entered.function = function;
     signature_write(signature, arguments, &entered);
-    status = check_registers(frame_context(&call->frame), &entered, error);
+    status = check_registers(call->frame.context, &entered, error);
     if (status != CAIRN_OK)
         return status;
     state->caller = caller;
@@ -240,7 +240,7 @@ enum cairn_status cairn_exit_enter(struct cairn_exit_call *call, const cairn_sig
 
 void enter_begin(struct exit_state *state)
 {
-    struct cairn_context *context = frame_context(&state->call.frame);
+    struct cairn_context *context = state->call.frame.context;
     const struct arch_call *entered = &state->entered;
     const struct arch_arguments *arguments = &arch_host()->arguments;
     const struct arch_entry entry = {

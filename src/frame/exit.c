@@ -84,7 +84,7 @@ enum cairn_status cairn_exit_continue(struct cairn_exit_call *call,
     enum cairn_status status =
         is_anyreg(call) ? frame_check_location(&call->frame, cairn_record_location(call->record, 0),
                                                result->type, error)
-                        : results_check(frame_context(&call->frame), result, 1, error);
+                        : results_check(call->frame.context, result, 1, error);
     if (status != CAIRN_OK)
         return status;
     struct exit_state *state = exit_state_of(call);
@@ -143,7 +143,7 @@ enum cairn_status cairn_exit_return(struct cairn_exit_call *call, const struct c
         given.types[i] = results[i].type;
     enum cairn_status status = exit_check_types(call, &given, error);
     if (status == CAIRN_OK)
-        status = results_check(frame_context(&call->frame), results, result_count, error);
+        status = results_check(call->frame.context, results, result_count, error);
     if (status == CAIRN_OK)
         status = frame_find_restorable_caller(&call->frame, &state->caller, error);
     if (status != CAIRN_OK)
@@ -262,7 +262,7 @@ void exit_note_action(cairn_log *log, const cairn_runtime *runtime, const struct
 void exit_leave(struct exit_state *state)
 {
     struct cairn_exit_call *call = &state->call;
-    struct cairn_context *context = frame_context(&call->frame);
+    struct cairn_context *context = call->frame.context;
     switch (state->action) {
     case EXIT_CONTINUE_WITH:
         if (is_anyreg(call))

@@ -22,7 +22,7 @@
 #include <cairn/runtime.h>
 #include <string.h>
 
-_Static_assert((int)FRAME_SLOT_COUNT >= (int)ARCH_UNWIND_SLOTS_MAX, "a place for each slot");
+_Static_assert((int)FRAME_SLOTS >= (int)ARCH_UNWIND_SLOTS_MAX, "a place for each slot");
 
 /* ---- Creating a frame ---- */
 
@@ -97,7 +97,7 @@ enum cairn_status cairn_frame_from_context(const cairn_runtime *runtime,
     frame->sp = sp;
     frame->is_calling = is_calling;
     frame->is_innermost = true;
-    frame_set_context(frame, context);
+    frame->context = context;
     /* The places of all slots; NULL for registers that the context does not have. */
     const struct arch_unwind_slot *slots = arch->unwind_slots;
     size_t count = arch->unwind_slot_count;
@@ -108,7 +108,7 @@ enum cairn_status cairn_frame_from_context(const cairn_runtime *runtime,
             place = NULL;
         else if (offset == 0)
             place = find_special(context, &slots[i]);
-        frame_set_slot(frame, i, place);
+        frame->private_words[i] = place;
     }
     if (frame->module == NULL && !is_calling)
         leave_cache(frame);
@@ -155,9 +155,9 @@ enum cairn_status frame_find_restorable_caller(const struct cairn_frame *frame,
     caller->sp = frame->sp;
     caller->is_calling = frame->is_calling;
     caller->is_innermost = frame->is_innermost;
-    frame_set_context(caller, frame_context(frame));
+    caller->context = frame->context;
     for (size_t i = 0; i < count; i++) {
-        frame_set_slot(caller, i, frame_slot(frame, i));
+        caller->private_words[i] = frame->private_words[i];
         __asm__("" ::: "memory");
     }
     step_move(row, &target, caller);
@@ -184,13 +184,13 @@ void frame_restore(const struct cairn_frame *frame, struct cairn_context *contex
     size_t count = arch->unwind_slot_count;
     uint64_t values[ARCH_UNWIND_SLOTS_MAX];
     for (size_t i = ARCH_UNWIND_RETURN_ADDRESS + 1; i < count; i++)
-        if (frame_slot(frame, i) != NULL)
-            values[i] = step_load(frame_slot(frame, i));
+        if (frame->private_words[i] != NULL)
+            values[i] = step_load(frame->private_words[i]);
     for (size_t i = ARCH_UNWIND_RETURN_ADDRESS + 1; i < count; i++) {
         size_t offset = slot_offset(&slots[i]);
-        if (frame_slot(frame, i) != NULL && offset != 0)
+        if (frame->private_words[i] != NULL && offset != 0)
             memcpy(context->bytes + offset, &values[i], sizeof values[i]);
-        else if (frame_slot(frame, i) != NULL)
+        else if (frame->private_words[i] != NULL)
             restore_flags(context, slots[i].dwarf, values[i]);
     }
     context_set_pc_and_sp(context, frame->pc, frame->sp);

@@ -76,10 +76,10 @@ void frame_leave_veneer(struct cairn_frame *frame)
     for (size_t i = 0; i < veneer->register_count; i++)
         for (size_t slot = 0; slot < arch->unwind_slot_count; slot++)
             if (arch->unwind_slots[slot].dwarf == veneer->registers[i].dwarf)
-                frame_set_slot(frame, slot,
-                               (void *)(uintptr_t)(frame->sp + veneer->registers[i].offset));
-    frame_set_slot(frame, ARCH_UNWIND_RETURN_ADDRESS,
-                   (void *)(uintptr_t)(call.sp + veneer->return_address));
+                frame->private_words[slot] =
+                    (void *)(uintptr_t)(frame->sp + veneer->registers[i].offset);
+    frame->private_words[ARCH_UNWIND_RETURN_ADDRESS] =
+        (void *)(uintptr_t)(call.sp + veneer->return_address);
     frame->pc = call.pc;
     frame->sp = call.sp;
     frame->module = call.module;

@@ -194,7 +194,7 @@ static enum cairn_status find_saved(const struct step *step, struct call_frame_r
     case CALL_FRAME_REGISTER:
         for (size_t i = arch_host()->unwind_slot_count; i-- > ARCH_UNWIND_RETURN_ADDRESS;)
             if (slot_at(i)->dwarf == (uint64_t)rule.value && slot_at(i)->byte == byte)
-                *saved = frame_slot(step->from, i);
+                *saved = step->from->private_words[i];
         return CAIRN_OK;
     default:
         break;
@@ -236,7 +236,7 @@ static enum cairn_status find_stack_pointer(struct step *step)
 /* Moves past the outermost frame, where no register is known. */
 static void leave_outermost(struct cairn_frame *frame)
 {
-    memset(frame->private_words + FRAME_SLOTS, 0, FRAME_SLOT_COUNT * sizeof(void *));
+    memset(frame->private_words, 0, sizeof frame->private_words);
     frame->pc = 0;
     frame->is_calling = true;
     frame->is_innermost = false;
@@ -247,7 +247,7 @@ static void leave_outermost(struct cairn_frame *frame)
 static enum cairn_status find_return_address(struct step *step, uint64_t stack_end)
 {
     const struct cairn_arch *arch = arch_host();
-    const void *saved = frame_slot(&step->to, ARCH_UNWIND_RETURN_ADDRESS);
+    const void *saved = step->to.private_words[ARCH_UNWIND_RETURN_ADDRESS];
     uint16_t dwarf = slot_at(ARCH_UNWIND_RETURN_ADDRESS)->dwarf;
     struct call_frame_rule rule = call_frame_rule(step->row, dwarf);
     if (step->entry->description.common.return_register != dwarf)
@@ -283,8 +283,7 @@ static enum cairn_status take(struct step *step, uint64_t stack_end)
          status == CAIRN_OK && i < arch_host()->unwind_slot_count; i++) {
         struct call_frame_rule rule = call_frame_rule(step->row, slot_at(i)->dwarf);
         if (!stays(rule))
-            status =
-                find_saved(step, rule, slot_at(i)->byte, &step->to.private_words[FRAME_SLOTS + i]);
+            status = find_saved(step, rule, slot_at(i)->byte, &step->to.private_words[i]);
     }
     if (status == CAIRN_OK)
         status = find_return_address(step, stack_end);

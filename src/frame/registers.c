@@ -13,28 +13,33 @@
 
 /* ---- Registers ---- */
 
+/* An exit's context has no place for registers in which no code of the runtime could hold anything
+ * when the exit was reached. */
 static enum cairn_status say_unknown(const struct cairn_frame *frame, uint16_t dwarf,
-                                     struct cairn_error *error)
+                                     bool has_place, struct cairn_error *error)
 {
     const char *name = arch_register_name(arch_host(), dwarf);
+    uint32_t level = context_head(frame->context)->vector_level;
+    bool is_left_out =
+        !has_place && frame->is_innermost && level != 0 && level < frame->runtime->vector_level;
     return error_set(error, CAIRN_ERROR_NOT_FOUND, dwarf,
-                     "%s (register %u) of the frame at 0x%llx is not known any more",
-                     name == NULL ? "a register" : name, dwarf, (unsigned long long)frame->pc);
+                     "%s (register %u) of the frame at 0x%llx %s",
+                     name == NULL ? "a register" : name, dwarf, (unsigned long long)frame->pc,
+                     is_left_out ? "was not saved: no loaded code was declared with the features "
+                                   "that it needs"
+                                 : "is not known any more");
 }
 
-/* Reports a register of the innermost frame that the context has no place for: one that the exit
- * would have saved, if code of the runtime could hold something there. */
-static enum cairn_status say_no_place(const struct cairn_frame *frame, uint16_t dwarf,
-                                      struct cairn_error *error)
+/* In frames that are not innermost, a register is where a callee has saved it. The slots of a
+ * register are consecutive. */
+static void find_saved(const struct cairn_frame *frame, bool is_flags, struct frame_register *found)
 {
-    const char *name = arch_register_name(arch_host(), dwarf);
-    uint32_t level = context_head(frame_context(frame))->vector_level;
-    if (!frame->is_innermost || level == 0 || level >= frame->runtime->vector_level)
-        return say_unknown(frame, dwarf, error);
-    return error_set(error, CAIRN_ERROR_NOT_FOUND, dwarf,
-                     "%s (register %u) of the frame at 0x%llx was not saved: no loaded code was "
-                     "declared with the features that it needs",
-                     name == NULL ? "a register" : name, dwarf, (unsigned long long)frame->pc);
+    const struct cairn_arch *arch = arch_host();
+    size_t count = 0;
+    for (size_t i = ARCH_UNWIND_RETURN_ADDRESS; i < arch->unwind_slot_count; i++)
+        if (arch->unwind_slots[i].dwarf == found->dwarf && count++ == 0)
+            found->bytes = frame->private_words[i];
+    found->storage.size = is_flags ? (size_t)SAVED_FLAGS_BYTES : count * sizeof(uint64_t);
 }
 
 enum cairn_status frame_find_register(const struct cairn_frame *frame, uint16_t dwarf,
@@ -43,29 +48,21 @@ enum cairn_status frame_find_register(const struct cairn_frame *frame, uint16_t 
     const struct cairn_arch *arch = arch_host();
     struct arch_register place;
     dwarf = arch_whole_register(arch, dwarf);
-    if (!arch_host_register(frame_context(frame), dwarf, &place))
-        return say_no_place(frame, dwarf, error);
+    if (!arch_host_register(frame->context, dwarf, &place))
+        return say_unknown(frame, dwarf, false, error);
     *found = (struct frame_register){
         .dwarf = dwarf,
         .storage = {storage_form(place.form), place.bytes},
         .is_quadword = place.form == ARCH_REGISTER_QUADWORD,
         .first_flag = place.first_flag,
     };
-    if (frame->is_innermost) {
-        if (place.form != ARCH_REGISTER_DOUBLEWORDS)
-            found->bytes = frame_context(frame)->bytes + place.offset;
-        return arch_context_has(frame_context(frame), dwarf) ? CAIRN_OK
-                                                       : say_unknown(frame, dwarf, error);
-    }
-    /* In other frames it is where a callee has saved it. The slots of a register are consecutive.
-     */
-    size_t count = 0;
-    for (size_t i = ARCH_UNWIND_RETURN_ADDRESS; i < arch->unwind_slot_count; i++)
-        if (arch->unwind_slots[i].dwarf == dwarf && count++ == 0)
-            found->bytes = frame_slot(frame, i);
-    found->storage.size =
-        place.first_flag != 0 ? (size_t)SAVED_FLAGS_BYTES : count * sizeof(uint64_t);
-    return found->bytes == NULL ? say_unknown(frame, dwarf, error) : CAIRN_OK;
+    if (frame->is_innermost && place.form != ARCH_REGISTER_DOUBLEWORDS)
+        found->bytes = frame->context->bytes + place.offset;
+    if (!frame->is_innermost)
+        find_saved(frame, place.first_flag != 0, found);
+    bool is_known =
+        frame->is_innermost ? arch_context_has(frame->context, dwarf) : found->bytes != NULL;
+    return is_known ? CAIRN_OK : say_unknown(frame, dwarf, true, error);
 }
 
 /* Returns the address of the part. In little-endian order, a store writes a quadword's first
@@ -84,7 +81,7 @@ enum cairn_status frame_load(const struct cairn_frame *frame, const struct frame
                              void *bytes, size_t part, struct cairn_error *error)
 {
     if (place->bytes == NULL)
-        return cairn_context_read(frame_context(frame), place->dwarf, bytes, part, error);
+        return cairn_context_read(frame->context, place->dwarf, bytes, part, error);
     memcpy(bytes, part_of(place, part), part);
     return CAIRN_OK;
 }
@@ -93,7 +90,7 @@ enum cairn_status frame_store(struct cairn_frame *frame, const struct frame_regi
                               const void *bytes, size_t part, struct cairn_error *error)
 {
     if (place->bytes == NULL)
-        return cairn_context_write(frame_context(frame), place->dwarf, bytes, part, error);
+        return cairn_context_write(frame->context, place->dwarf, bytes, part, error);
     memcpy(part_of(place, part), bytes, part);
     return CAIRN_OK;
 }
@@ -126,7 +123,7 @@ enum cairn_status cairn_frame_read(const struct cairn_frame *frame, uint16_t num
     struct frame_register place = {.storage = {STORAGE_GENERAL, sizeof word}};
     enum cairn_status status = CAIRN_OK;
     if (number == CAIRN_REGISTER_FLAGS && frame->is_innermost)
-        return cairn_context_read(frame_context(frame), number, value, size, error);
+        return cairn_context_read(frame->context, number, value, size, error);
     if (!is_here)
         status = frame_find_register(frame, number, &place, error);
     if (status != CAIRN_OK)

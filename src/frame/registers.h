@@ -11,29 +11,9 @@
 
 #include <cairn/frame.h>
 
-/* The parts of a frame's `private_words`: the context, then the places of the callee-saved
- * registers (arch_unwind_slot), NULL where a place is not known. */
-enum { FRAME_CONTEXT, FRAME_SLOTS, FRAME_SLOT_COUNT = CAIRN_FRAME_PRIVATE_WORDS - FRAME_SLOTS };
-
-static inline struct cairn_context *frame_context(const struct cairn_frame *frame)
-{
-    return frame->private_words[FRAME_CONTEXT];
-}
-
-static inline void frame_set_context(struct cairn_frame *frame, struct cairn_context *context)
-{
-    frame->private_words[FRAME_CONTEXT] = context;
-}
-
-static inline void *frame_slot(const struct cairn_frame *frame, size_t slot)
-{
-    return frame->private_words[FRAME_SLOTS + slot];
-}
-
-static inline void frame_set_slot(struct cairn_frame *frame, size_t slot, void *place)
-{
-    frame->private_words[FRAME_SLOTS + slot] = place;
-}
+/* `private_words` of a frame holds the places of the callee-saved registers (arch_unwind_slot),
+ * NULL where a place is not known. */
+enum { FRAME_SLOTS = CAIRN_FRAME_PRIVATE_WORDS };
 
 /* Functions save so many low bytes of a register of flags. */
 enum { SAVED_FLAGS_BYTES = 4 };
@@ -69,8 +49,8 @@ static inline void *frame_scalar(const struct cairn_frame *frame, uint16_t dwarf
 {
     const struct arch_context_layout *layout = &arch_host_layout;
     bool is_here = dwarf < layout->scalars_end && layout->offsets[dwarf] != 0 &&
-                   frame->is_innermost && arch_context_has(frame_context(frame), dwarf);
-    return is_here ? frame_context(frame)->bytes + layout->offsets[dwarf] : NULL;
+                   frame->is_innermost && arch_context_has(frame->context, dwarf);
+    return is_here ? frame->context->bytes + layout->offsets[dwarf] : NULL;
 }
 
 #endif

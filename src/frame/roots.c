@@ -31,7 +31,7 @@ enum {
     WORD_BITS = 64,
     SPILL_MASK = (1 << COMPACT_OFFSET_SHIFT) - 1 /* a compact location without its offset */
 };
-_Static_assert((int)STACK_KEYS >= (int)FRAME_SLOT_COUNT, "a key for each slot");
+_Static_assert((int)STACK_KEYS >= (int)FRAME_SLOTS, "a key for each slot");
 
 /* Key of a constant. */
 #define NO_KEY UINT64_MAX
@@ -58,8 +58,8 @@ struct pair {
 
 static void **place_of(const struct cairn_frame *frame, uint64_t key)
 {
-    if (key < FRAME_SLOT_COUNT)
-        return frame_slot(frame, key);
+    if (key < FRAME_SLOTS)
+        return frame->private_words[key];
     return (void **)(uintptr_t)(frame->sp + (key - STACK_KEYS) * POINTER_BYTES);
 }
 
@@ -78,7 +78,7 @@ static enum cairn_status find_register_key(const struct cairn_frame *frame, uint
 {
     const struct cairn_arch *arch = arch_host();
     for (size_t i = ARCH_UNWIND_RETURN_ADDRESS + 1; i < arch->unwind_slot_count; i++) {
-        if (arch->unwind_slots[i].dwarf == dwarf && frame_slot(frame, i) != NULL) {
+        if (arch->unwind_slots[i].dwarf == dwarf && frame->private_words[i] != NULL) {
             *key = i;
             return CAIRN_OK;
         }
@@ -406,7 +406,8 @@ static void move_bases(struct survey *survey, cairn_root_mover *move, void *user
             uint64_t word = survey->bases.words[(key - window) / WORD_BITS];
             if (key < STACK_KEYS)
                 for (; word != 0; word &= word - 1)
-                    move_base(frame_slot(frame, key + (uint64_t)__builtin_ctzll(word)), move, user);
+                    move_base(frame->private_words[key + (uint64_t)__builtin_ctzll(word)], move,
+                              user);
             else
                 for (void **places = place_of(frame, key); word != 0; word &= word - 1)
                     move_base(places + __builtin_ctzll(word), move, user);

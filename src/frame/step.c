@@ -35,7 +35,7 @@ void step_apply_moves(const struct unwind_row *row, struct cairn_frame *frame)
     const struct unwind_place *places = unwind_places(row) + row->loaded_count;
     void *sources[UINT8_MAX];
     for (unsigned i = 0; i < row->moved_count; i++)
-        sources[i] = frame_slot(frame, places[i].source);
+        sources[i] = frame->private_words[places[i].source];
     for (unsigned i = 0; i < row->moved_count; i++)
-        frame_set_slot(frame, places[i].slot, sources[i]);
+        frame->private_words[places[i].slot] = sources[i];
 }

@@ -82,9 +82,9 @@ static inline __attribute__((always_inline)) bool step_cfa(const struct unwind_r
 {
     uint64_t base = frame->sp;
     if (row->cfa_slot != ARCH_UNWIND_STACK_POINTER) {
-        if (frame_slot(frame, row->cfa_slot) == NULL)
+        if (frame->private_words[row->cfa_slot] == NULL)
             return false;
-        base = step_load(frame_slot(frame, row->cfa_slot));
+        base = step_load(frame->private_words[row->cfa_slot]);
     }
     *cfa = base + (uint64_t)(int64_t)row->cfa_offset;
     return true;
@@ -109,9 +109,9 @@ static inline __attribute__((always_inline)) enum cairn_status step_find(
     if (row->loaded_count != 0 && places->slot == ARCH_UNWIND_RETURN_ADDRESS)
         place = step_place(*places, cfa);
     else if (is_found)
-        place = frame_slot(frame, places[row->loaded_count].source);
+        place = frame->private_words[places[row->loaded_count].source];
     else if (frame->is_innermost)
-        place = frame_slot(frame, ARCH_UNWIND_RETURN_ADDRESS);
+        place = frame->private_words[ARCH_UNWIND_RETURN_ADDRESS];
     if (__builtin_expect(!step_is_above(frame, cfa, stack_end), 0) ||
         (is_found && step_is_beyond(place, stack_end)))
         return step_say_where_it_ends(frame, cfa, error);
@@ -132,7 +132,7 @@ static inline void step_move(const struct unwind_row *row, const struct step_tar
     if (__builtin_expect(row->moved_count != 0, 0))
         step_apply_moves(row, frame);
     for (unsigned i = 0; i < row->loaded_count; i++)
-        frame_set_slot(frame, places[i].slot, step_place(places[i], target->cfa));
+        frame->private_words[places[i].slot] = step_place(places[i], target->cfa);
     frame->pc = target->pc;
     frame->sp = target->cfa;
     frame->is_calling = (row->flags & UNWIND_SIGNAL_FRAME) == 0;

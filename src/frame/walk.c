@@ -22,7 +22,7 @@ void cairn_walk_begin(struct cairn_walk *walk, const struct cairn_frame *frame)
     const struct cairn_arch *arch = arch_host();
     size_t slots = arch == NULL ? 0 : arch->unwind_slot_count;
     memcpy(&walk->frame, frame,
-           offsetof(struct cairn_frame, private_words) + (FRAME_SLOTS + slots) * sizeof(void *));
+           offsetof(struct cairn_frame, private_words) + slots * sizeof(void *));
     walk->has_ended = false;
     walk->stack_end = 0;
     walk->foreign = NULL;
@@ -107,7 +107,7 @@ static inline enum cairn_status step_plainly(struct cairn_walk *walk, uint64_t s
     frame->is_calling = true;
     frame->is_innermost = false;
     for (unsigned i = 0; i < row->loaded_count; i++)
-        frame_set_slot(frame, places[i].slot, step_place(places[i], cfa));
+        frame->private_words[places[i].slot] = step_place(places[i], cfa);
 
     uint8_t guess = walk->known[walk->at].next;
     bool is_right = walk->known[guess].pc == frame->pc - 1;
