@@ -141,7 +141,7 @@ static void pause_for_locks(void)
 static void drop_copies(struct code_space *space)
 {
     for (struct code_slab *slab = space->slabs; slab != NULL; slab = slab->next)
-        slab_drop_copy(slab);
+        map_drop_copy(slab);
 }
 
 /* Copies the code of all slabs that share it with a child and have no copy yet. */

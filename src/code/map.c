@@ -1,6 +1,5 @@
 /*
- * What the ways to map code have in common, and the test that shows whether one
- * of them works.
+ * What the ways to map code have in common.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -10,6 +9,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/personality.h>
 
 /* EAGAIN: the kernel counts reserved memory as locked memory. */
@@ -63,45 +63,20 @@ void map_copy_words(uint8_t *destination, const uint8_t *source, size_t size)
         to[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
 }
 
-/* ---- The test ---- */
-
-/* The function uses neither TOC nor environment, so its descriptor needs only the entry. The
- * descriptor is volatile because the compiler does not know that the call reads it. */
-static int call(const struct cairn_arch *arch, const uint8_t *code)
+void map_close_alias(struct code_slab *slab)
 {
-    const volatile uint64_t descriptor[3] = {(uint64_t)(uintptr_t)code};
-    uintptr_t pointer = arch->has_descriptors ? (uintptr_t)descriptor : (uintptr_t)code;
-    int (*function)(void) = (int (*)(void))pointer;
-    return function();
-}
-
-/* Changes a function in the same way in which sites are patched. In dual mapping, emulators fail
- * this test if they keep translations by the address that was written to. Kernels and sandboxes
- * that refuse a step fail it at that step. */
-enum cairn_status map_test(struct code_slab *slab, const struct cairn_arch *arch,
-                           struct cairn_error *error)
-{
-    enum { ROUNDS = 12 };
-    size_t page;
-    bool found;
-    enum cairn_status status = slab_take_open(slab, PAGES_FOR_CODE, 1, &page, &found, error);
-    if (status != CAIRN_OK)
-        return status;
-    size_t offset = page * slab->page_size;
-    uint8_t *code = slab->base + offset;
-    for (int round = 0; status == CAIRN_OK && round <= ROUNDS; round++) {
-        uint8_t bytes[ARCH_SELF_TEST_BYTES_MAX];
-        int expected = 1 + round * 37;
-        size_t size = arch->encode_self_test(arch, expected, round == 0 ? code : bytes);
-        status = round == 0 ? slab_close(slab, PAGES_FOR_CODE, page, 1, error)
-                            : slab->map->write(slab, offset, bytes, size, error);
-        int value = status == CAIRN_OK ? call(arch, code) : expected;
-        if (value != expected)
-            status = error_set(error, CAIRN_ERROR_UNSUPPORTED, (uintptr_t)code,
-                               "change %d of a function was written and not executed: it returned "
-                               "%d instead of %d",
-                               round, value, expected);
+    if (slab->alias == NULL)
+        return;
+    uint8_t *start = slab->alias - slab->alias_guard;
+    uint8_t *end = slab->alias + slab->size + slab->alias_guard;
+    if (slab->alias_lost_size > 0) {
+        uint8_t *lost = slab->alias + slab->alias_lost_offset;
+        if (lost > start)
+            munmap(start, (size_t)(lost - start));
+        start = lost + slab->alias_lost_size;
     }
-    slab_release(slab, PAGES_FOR_CODE, page, 1);
-    return status;
+    if (end > start)
+        munmap(start, (size_t)(end - start));
+    slab->alias = NULL;
+    slab->alias_lost_size = 0;
 }

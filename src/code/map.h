@@ -21,7 +21,7 @@
 #ifndef CODE_MAP_H
 #define CODE_MAP_H
 
-#include "code/slab.h"
+#include "code/slab_state.h"
 
 struct code_map {
     const char *name;
@@ -77,11 +77,6 @@ enum cairn_status map_single_copy(struct code_slab *slab, size_t offset, size_t 
 enum cairn_status map_single_place(struct code_slab *slab, size_t offset, size_t size,
                                    struct cairn_error *error);
 
-/* Writes code through the slab's map, executes it, changes it and executes it again. Errors:
- * UNSUPPORTED if old code is executed; SYSTEM. */
-enum cairn_status map_test(struct code_slab *slab, const struct cairn_arch *arch,
-                           struct cairn_error *error);
-
 extern const struct code_map code_map_dual_file;
 extern const struct code_map code_map_dual_shared;
 extern const struct code_map code_map_single;
@@ -89,6 +84,12 @@ extern const struct code_map code_map_single;
 /* Makes profilers see the slab's code as anonymous memory, and be told when it appears: in dual
  * mapping, if the slab has no code yet. Does nothing otherwise. Errors: SYSTEM. */
 enum cairn_status map_make_visible(struct code_slab *slab, struct cairn_error *error);
+
+/* Unmaps the copy for a forked child, if there is one. */
+void map_drop_copy(struct code_slab *slab);
+
+/* Unmaps the alias, except for its lost part, and sets it to NULL. */
+void map_close_alias(struct code_slab *slab);
 
 /* Sets the error for address space of `size` bytes that could not be reserved, with advice on what
  * to change. Returns SYSTEM. */

@@ -214,6 +214,38 @@ static enum cairn_status write_alias(struct code_slab *slab, size_t offset, cons
     return CAIRN_OK;
 }
 
+/* ---- Runs of pages ---- */
+
+static bool is_data(uint8_t state)
+{
+    return state == PAGE_FREE || state == PAGE_DATA || state == PAGE_SPARE_DATA ||
+           state == PAGE_LOST;
+}
+
+/* Neighbouring pages of code or read-only data in the same state: in use, open or spare. */
+struct run {
+    size_t first_page;
+    size_t page_count;
+    enum page_state state;
+};
+
+/* Finds the next run after `*run`, which is zero at first; false after the last. The space's lock
+ * is held, so the states do not change meanwhile. */
+static bool next_run(const struct code_slab *slab, struct run *run)
+{
+    const uint8_t *states = (const uint8_t *)slab->states;
+    size_t page = run->first_page + run->page_count;
+    while (page < slab->page_count && is_data(states[page]))
+        page++;
+    if (page >= slab->page_count)
+        return false;
+    size_t first = page++;
+    while (page < slab->page_count && states[page] == states[first])
+        page++;
+    *run = (struct run){first, page - first, (enum page_state)states[first]};
+    return true;
+}
+
 /* ---- Replacing the memory of a slab ---- */
 
 /* Makes both views of the whole slab views of the memory of `source`, without access. The executed
@@ -236,7 +268,7 @@ static enum cairn_status replace_views(struct code_slab *slab, uint8_t *source,
 
 /* Gives a run of pages in the same state its place in both views. Pages that are being loaded are
  * private, and stay in place of the executed view. */
-static enum cairn_status add_run(struct code_slab *slab, const struct code_run *run,
+static enum cairn_status add_run(struct code_slab *slab, const struct run *run,
                                  struct cairn_error *error)
 {
     size_t offset = run->first_page * slab->page_size;
@@ -250,7 +282,7 @@ static enum cairn_status add_run(struct code_slab *slab, const struct code_run *
 /* ---- Forked children ---- */
 
 /* Whether the pages of a run are copied. Open ones are private, and spare ones hold nothing. */
-static bool is_copied(const struct code_run *run)
+static bool is_copied(const struct run *run)
 {
     return run->state == PAGE_CODE || run->state == PAGE_READ_ONLY;
 }
@@ -259,7 +291,7 @@ static bool is_copied(const struct code_run *run)
  * that is patched meanwhile is written anew in the child. */
 static bool write_code(const struct code_slab *slab, int file)
 {
-    for (struct code_run run = {0}; slab_next_run(slab, &run);) {
+    for (struct run run = {0}; next_run(slab, &run);) {
         size_t offset = run.first_page * slab->page_size;
         size_t end = is_copied(&run) ? offset + run.page_count * slab->page_size : offset;
         while (offset < end) {
@@ -285,6 +317,13 @@ static uint8_t *create_copy(const struct code_slab *slab, bool *is_empty, struct
     return view_shared(slab->size, error);
 }
 
+void map_drop_copy(struct code_slab *slab)
+{
+    if (slab->copy != NULL)
+        munmap(slab->copy, slab->size);
+    slab->copy = NULL;
+}
+
 static enum cairn_status copy(struct code_slab *slab, struct cairn_error *error)
 {
     bool is_empty;
@@ -294,7 +333,7 @@ static enum cairn_status copy(struct code_slab *slab, struct cairn_error *error)
     slab->copy = create_copy(slab, &is_empty, error);
     if (slab->copy == NULL)
         return CAIRN_ERROR_SYSTEM;
-    for (struct code_run run = {0}; slab_next_run(slab, &run);) {
+    for (struct run run = {0}; next_run(slab, &run);) {
         size_t offset = run.first_page * slab->page_size;
         size_t size = run.page_count * slab->page_size;
         if (!is_copied(&run))
@@ -302,7 +341,7 @@ static enum cairn_status copy(struct code_slab *slab, struct cairn_error *error)
         if (mprotect(slab->copy + offset, size, READ_WRITE) != 0) {
             error_set_system(error, errno, "cannot copy %zu bytes of code for a forked child",
                              size);
-            slab_drop_copy(slab);
+            map_drop_copy(slab);
             return CAIRN_ERROR_SYSTEM;
         }
         if (is_empty)
@@ -316,7 +355,7 @@ static enum cairn_status copy(struct code_slab *slab, struct cairn_error *error)
 static enum cairn_status after_fork(struct code_slab *slab, struct cairn_error *error)
 {
     uint8_t *source = slab->copy;
-    for (struct code_run run = {0}; slab_next_run(slab, &run);) {
+    for (struct run run = {0}; next_run(slab, &run);) {
         uint8_t *code = source + run.first_page * slab->page_size;
         if (run.state == PAGE_CODE)
             arch_host_code_written(code, code, run.page_count * slab->page_size);
@@ -324,7 +363,7 @@ static enum cairn_status after_fork(struct code_slab *slab, struct cairn_error *
     slab->copy = NULL;
     slab->is_visible = false; /* the code is in use, and no profiler of the child has asked */
     enum cairn_status status = replace_views(slab, source, error);
-    for (struct code_run run = {0}; status == CAIRN_OK && slab_next_run(slab, &run);)
+    for (struct run run = {0}; status == CAIRN_OK && next_run(slab, &run);)
         status = add_run(slab, &run, error);
     return status;
 }
@@ -371,10 +410,10 @@ const struct code_map code_map_dual_shared = {
 enum cairn_status map_make_visible(struct code_slab *slab, struct cairn_error *error)
 {
     enum cairn_status status = CAIRN_OK;
-    struct code_run run = {0};
+    struct run run = {0};
     if (slab->map->mode != CAIRN_CODE_MODE_DUAL || slab->is_visible)
         return CAIRN_OK;
-    while (slab_next_run(slab, &run))
+    while (next_run(slab, &run))
         if (run.state != PAGE_SPARE_CODE && run.state != PAGE_SPARE_READ_ONLY &&
             run.state != PAGE_FREE && run.state != PAGE_LOST)
             return CAIRN_OK;
@@ -384,8 +423,8 @@ enum cairn_status map_make_visible(struct code_slab *slab, struct cairn_error *e
         return status;
     slab->map = &code_map_dual_shared;
     slab->is_visible = true;
-    run = (struct code_run){0};
-    while (status == CAIRN_OK && slab_next_run(slab, &run))
+    run = (struct run){0};
+    while (status == CAIRN_OK && next_run(slab, &run))
         if (run.state == PAGE_SPARE_CODE || run.state == PAGE_SPARE_READ_ONLY)
             status = add_run(slab, &run, error);
     return status;

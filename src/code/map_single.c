@@ -106,7 +106,7 @@ static enum cairn_status open_workshop(struct code_slab *slab, struct cairn_erro
 
 static enum cairn_status reopen_workshop(struct code_slab *slab, struct cairn_error *error)
 {
-    slab_unmap_alias(slab);
+    map_close_alias(slab);
     return open_workshop(slab, error);
 }
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "code/parts.h"
 
-#include "code/map.h"
-
 #include <string.h>
 
 static uint32_t units_for(size_t size)
@@ -13,11 +11,6 @@ static uint32_t units_for(size_t size)
 static uint32_t page_units(const struct code_slab *slab)
 {
     return (uint32_t)(slab->page_size / PART_UNIT_BYTES);
-}
-
-uint32_t parts_unit_count(const struct code_slab *slab)
-{
-    return (uint32_t)slab->page_count * page_units(slab);
 }
 
 /* Takes a part of pages that are added. The pages are aligned, so the part is. */

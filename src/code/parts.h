@@ -18,11 +18,6 @@
 
 #include "code/slab.h"
 
-enum { PART_UNIT_BYTES = 16 };
-
-/* Returns the number of units in the slab's pages. */
-uint32_t parts_unit_count(const struct code_slab *slab);
-
 /* Takes a part of `size` bytes; `*offset` is counted from the start of the slab. `alignment` is a
  * power of two, at most the page size. If nothing is free, sets `*found` to false and returns
  * CAIRN_OK. Data is filled with zeros; code and read-only data is unspecified, and is written

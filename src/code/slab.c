@@ -11,7 +11,6 @@
 
 #include "base/error.h"
 #include "code/map.h"
-#include "code/parts.h"
 
 #include <errno.h>
 #include <string.h>
@@ -69,8 +68,9 @@ static enum cairn_status map_slab(const struct cairn_allocator *allocator, struc
     slab->base = reserve(slab->size, slab->page_size);
     if (slab->base == NULL)
         return map_cannot_reserve(slab->size, "hold code", errno, error);
+    uint32_t unit_count = (uint32_t)(slab->page_count * (slab->page_size / PART_UNIT_BYTES));
     size_t pages_bytes = units_table_bytes((uint32_t)slab->page_count);
-    size_t parts_bytes = units_table_bytes(parts_unit_count(slab));
+    size_t parts_bytes = units_table_bytes(unit_count);
     size_t bits_bytes = (slab->page_count + DIRTY_BITS - 1) / DIRTY_BITS * sizeof *slab->dirty;
     slab->bookkeeping_bytes = index_bytes + PAGE_USE_COUNT * (pages_bytes + parts_bytes) +
                               bits_bytes + slab->page_count * sizeof *slab->states;
@@ -83,7 +83,7 @@ static enum cairn_status map_slab(const struct cairn_allocator *allocator, struc
     mapped += index_bytes;
     for (size_t use = 0; use < PAGE_USE_COUNT; use++) {
         units_init(&slab->available[use], (uint32_t)slab->page_count, mapped);
-        units_init(&slab->parts[use], parts_unit_count(slab), mapped + pages_bytes);
+        units_init(&slab->parts[use], unit_count, mapped + pages_bytes);
         mapped += pages_bytes + parts_bytes;
     }
     slab->dirty = (uint64_t *)(void *)mapped;
@@ -120,27 +120,9 @@ enum cairn_status slab_create(const struct cairn_allocator *allocator, const str
     return CAIRN_OK;
 }
 
-void slab_unmap_alias(struct code_slab *slab)
-{
-    if (slab->alias == NULL)
-        return;
-    uint8_t *start = slab->alias - slab->alias_guard;
-    uint8_t *end = slab->alias + slab->size + slab->alias_guard;
-    if (slab->alias_lost_size > 0) {
-        uint8_t *lost = slab->alias + slab->alias_lost_offset;
-        if (lost > start)
-            munmap(start, (size_t)(lost - start));
-        start = lost + slab->alias_lost_size;
-    }
-    if (end > start)
-        munmap(start, (size_t)(end - start));
-    slab->alias = NULL;
-    slab->alias_lost_size = 0;
-}
-
 void slab_destroy(const struct cairn_allocator *allocator, struct code_slab *slab)
 {
-    slab_unmap_alias(slab);
+    map_close_alias(slab);
     if (slab->source != NULL)
         munmap(slab->source, slab->size);
     owners_destroy(&slab->owners);
@@ -213,29 +195,6 @@ static bool is_spare(enum page_state state)
 bool slab_has_spare(const struct code_slab *slab, enum page_use use)
 {
     return use == PAGES_FOR_DATA || slab->map->add != NULL;
-}
-
-/* ---- Runs of pages ---- */
-
-static bool is_data(uint8_t state)
-{
-    return state == PAGE_FREE || state == PAGE_DATA || state == PAGE_SPARE_DATA ||
-           state == PAGE_LOST;
-}
-
-bool slab_next_run(const struct code_slab *slab, struct code_run *run)
-{
-    const uint8_t *states = states_of(slab);
-    size_t page = run->first_page + run->page_count;
-    while (page < slab->page_count && is_data(states[page]))
-        page++;
-    if (page >= slab->page_count)
-        return false;
-    size_t first = page++;
-    while (page < slab->page_count && states[page] == states[first])
-        page++;
-    *run = (struct code_run){first, page - first, (enum page_state)states[first]};
-    return true;
 }
 
 /* ---- Dirty pages ---- */
@@ -616,13 +575,6 @@ static void give_missing(struct code_slab *slab, size_t page)
     for (size_t use = 0; use < PAGE_USE_COUNT; use++)
         if (!units_are_free(&slab->available[use], (uint32_t)page, 1))
             units_give(&slab->available[use], (uint32_t)page, 1);
-}
-
-void slab_drop_copy(struct code_slab *slab)
-{
-    if (slab->copy != NULL)
-        munmap(slab->copy, slab->size);
-    slab->copy = NULL;
 }
 
 enum cairn_status slab_forget_unfinished(struct code_slab *slab, struct cairn_error *error)

@@ -8,6 +8,7 @@
 
 #include "base/grace.h"
 #include "code/map.h"
+#include "code/slab.h"
 #include "code/watch.h"
 
 #include <pthread.h>
