@@ -1,9 +1,12 @@
 /*
- * Describes what a site is and does at this moment, as read from the code with one load.
+ * Describes what a site is and does at this moment, as read from the code with one load. Readers in
+ * other processes do the same, with the fields that site_table_inspect sets.
  *
  * SPDX-License-Identifier: MIT
  */
 #include "site/veneers.h"
+
+#include "base/inspect.h"
 
 static const char *const state_names[] = {
     [CAIRN_SITE_NOP] = "no-op",           [CAIRN_SITE_CALL] = "call",
@@ -73,4 +76,28 @@ void cairn_site_describe(const cairn_site *site, struct cairn_site_description *
     }
     if (site->live || form == SITE_FORM_BRANCH)
         describe_branch(site, description);
+}
+
+/* ---- Readers in other processes ---- */
+
+void site_table_inspect(struct inspect_field *fields)
+{
+    fields[INSPECT_SITES_COUNT] = INSPECT_MEMBER(struct site_table, count);
+    fields[INSPECT_SITES_ARRAY] = INSPECT_MEMBER(struct site_table, sites);
+    fields[INSPECT_SITE_STRIDE] = INSPECT_CONSTANT(sizeof(struct cairn_site));
+    fields[INSPECT_SITE_ADDRESS] = INSPECT_MEMBER(struct cairn_site, address);
+    fields[INSPECT_SITE_BYTE_COUNT] = INSPECT_MEMBER(struct cairn_site, byte_count);
+    fields[INSPECT_SITE_INSTRUCTION_OFFSET] = INSPECT_MEMBER(struct cairn_site, instruction_offset);
+    fields[INSPECT_SITE_INSTRUCTION_LENGTH] = INSPECT_MEMBER(struct cairn_site, instruction_length);
+    fields[INSPECT_SITE_WORD_SHIFT] = INSPECT_MEMBER(struct cairn_site, word_shift);
+    fields[INSPECT_SITE_LIVE] = INSPECT_MEMBER(struct cairn_site, live);
+    fields[INSPECT_SITE_KIND] = INSPECT_MEMBER(struct cairn_site, kind);
+    fields[INSPECT_SITE_RECORD] = INSPECT_MEMBER(struct cairn_site, record);
+    fields[INSPECT_SITE_KEEPS_ORIGINAL] = INSPECT_MEMBER(struct cairn_site, keeps_original);
+    fields[INSPECT_SITE_HAS_INLINE_SPACE] = INSPECT_MEMBER(struct cairn_site, has_inline_space);
+    fields[INSPECT_SITE_INITIAL_BITS] = INSPECT_MEMBER(struct cairn_site, initial.bits);
+    fields[INSPECT_SITE_VENEERS] = INSPECT_MEMBER(struct cairn_site, veneers);
+    fields[INSPECT_VENEER_NEXT] = INSPECT_MEMBER(struct site_veneer, next);
+    fields[INSPECT_VENEER_BITS] = INSPECT_MEMBER(struct site_veneer, bits);
+    fields[INSPECT_VENEER_SLOT] = INSPECT_MEMBER(struct site_veneer, code.slot);
 }

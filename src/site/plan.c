@@ -44,13 +44,6 @@ enum cairn_status plan_refuse(const cairn_site *site, enum site_form form,
 
 /* ---- The instruction ---- */
 
-void word_put_bits(const cairn_site *site, uint64_t bits, uint8_t *bytes)
-{
-    uint32_t narrow = (uint32_t)bits;
-    bool is_narrow = site->instruction_length == sizeof narrow;
-    memcpy(bytes, is_narrow ? (const void *)&narrow : &bits, site->instruction_length);
-}
-
 struct change plan_branch(cairn_site *site, enum cairn_site_state branch, uint64_t target)
 {
     struct change change = {0};

@@ -43,8 +43,13 @@ static inline uint64_t word_read(const cairn_site *site)
     return __atomic_load_n((const uint64_t *)word, __ATOMIC_ACQUIRE);
 }
 
-/* Writes the bytes of an instruction to memory (site/plan.c). */
-void word_put_bits(const cairn_site *site, uint64_t bits, uint8_t *bytes);
+/* Writes the bytes of an instruction to memory. */
+static inline void word_put_bits(const cairn_site *site, uint64_t bits, uint8_t *bytes)
+{
+    uint32_t narrow = (uint32_t)bits;
+    bool is_narrow = site->instruction_length == sizeof narrow;
+    memcpy(bytes, is_narrow ? (const void *)&narrow : &bits, site->instruction_length);
+}
 
 /* Reads the instruction. If the site is live, takes one atomic load of the patch word. */
 static inline uint64_t word_read_instruction(const cairn_site *site)
