@@ -1,10 +1,10 @@
 /*
  * record/builder.h - a table that is being built.
  *
- * build.c allocates the table, chooses the way, and finishes the table. add_records.c has the loop
- * that checks, packs and adds records, and adds sections whose addresses ascend with it, in one
- * pass. add_sorted.c adds all other input, in the order of its addresses. directories.c makes the
- * directories of addresses and IDs.
+ * build.c chooses the way, and finishes the table. add_records.c has the loop that checks, packs
+ * and adds records, and adds sections whose addresses ascend with it, in one pass. add_sorted.c
+ * adds all other input, in the order of its addresses. Both allocate the table and note what they
+ * add in it with builder.c. directories.c makes the directories of addresses and IDs.
  *
  * Arrays are sized for the worst case, because memory that is not touched costs nothing. So data is
  * written once and to its final place wherever possible.
@@ -76,7 +76,7 @@ struct totals {
     uint64_t last_address;
 };
 
-/* ---- build.c: memory, and adding data ---- */
+/* ---- builder.c: memory, and adding data ---- */
 
 /* Allocates the table for `totals`. On failure nothing remains allocated. */
 enum cairn_status builder_allocate(struct builder *builder, const struct totals *totals,
@@ -86,7 +86,12 @@ void builder_free_owners(struct builder *builder);
 
 /* Returns the next `count` words after the values, where each array is put when its size is
  * known. */
-uint32_t *builder_take_words(struct builder *builder, size_t count);
+static inline uint32_t *builder_take_words(struct builder *builder, size_t count)
+{
+    uint32_t *words = builder->next_word;
+    builder->next_word += count;
+    return words;
+}
 
 void builder_note_constants(struct builder *builder, const struct cairn_stackmap *map);
 void builder_note_function(struct builder *builder, const struct cairn_stackmap_function *function,
