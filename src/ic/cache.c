@@ -126,18 +126,6 @@ enum cairn_status ic_bind(cairn_ic *ic, struct cairn_error *error)
     return status;
 }
 
-enum cairn_status ic_check_usable(const cairn_ic *ic, struct cairn_error *error)
-{
-    if (atomic_load_explicit(&ic->is_destroyed, memory_order_relaxed))
-        return error_set(error, CAIRN_ERROR_STATE, ic->site->address,
-                         "the inline cache of the site at 0x%llx has been destroyed",
-                         (unsigned long long)ic->site->address);
-    if (ic_is_retired(ic))
-        return error_set(error, CAIRN_ERROR_STATE, ic->site->address,
-                         "the module of the inline cache has been retired");
-    return CAIRN_OK;
-}
-
 /* Makes the site do what it did without the cache. Returns whether it does, even if the barrier was
  * refused. */
 static bool restore_site(const cairn_ic *ic, enum cairn_strength strength,

@@ -121,40 +121,6 @@ static uint32_t free_counter(const struct ic_change *change)
     return (uint32_t)__builtin_ctz(unused != 0 ? unused : ~used);
 }
 
-static bool same_holder(const struct cairn_ic_holder *left, const struct cairn_ic_holder *right)
-{
-    return left->object == right->object &&
-           (left->object == NULL || ic_same_guard(&left->guard, &right->guard));
-}
-
-static bool same_elements(const struct cairn_ic_elements *left,
-                          const struct cairn_ic_elements *right)
-{
-    return left->length_width == right->length_width &&
-           left->length_offset == right->length_offset && left->index == right->index;
-}
-
-static bool same_barrier(const struct cairn_ic_barrier *left, const struct cairn_ic_barrier *right)
-{
-    return left->kind == right->kind && left->card_shift == right->card_shift &&
-           left->card == right->card && left->cards == right->cards;
-}
-
-bool ic_same_action(const struct cairn_ic_case *left, const struct cairn_ic_case *right)
-{
-    const struct cairn_ic_field *field = &left->field;
-    const struct cairn_ic_field *other = &right->field;
-    return left->action == right->action && left->operand == right->operand &&
-           left->constant == right->constant && left->target == right->target &&
-           field->offset == other->offset && field->width == other->width &&
-           field->is_signed == other->is_signed && field->is_out_of_line == other->is_out_of_line &&
-           field->pointer_offset == other->pointer_offset &&
-           left->changes_key == right->changes_key && left->new_key == right->new_key &&
-           same_holder(&left->holder, &right->holder) &&
-           same_elements(&left->elements, &right->elements) &&
-           same_barrier(&left->barrier, &right->barrier);
-}
-
 /* ---- What megamorphic caches have seen ---- */
 
 static void count_addition(struct ic_seen *seen, const struct cairn_ic_case *added)

@@ -1,5 +1,6 @@
 /*
- * Checks whether a cache can have a case, so that encoders can rely on all their preconditions.
+ * Checks whether a cache may be changed, and can have a case, so that encoders can rely on all
+ * their preconditions; and compares cases.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -9,6 +10,20 @@
 #include <cairn/value.h>
 
 enum { TYPE_NAME_BYTES = 64 };
+
+/* ---- Caches ---- */
+
+enum cairn_status ic_check_usable(const cairn_ic *ic, struct cairn_error *error)
+{
+    if (atomic_load_explicit(&ic->is_destroyed, memory_order_relaxed))
+        return error_set(error, CAIRN_ERROR_STATE, ic->site->address,
+                         "the inline cache of the site at 0x%llx has been destroyed",
+                         (unsigned long long)ic->site->address);
+    if (ic_is_retired(ic))
+        return error_set(error, CAIRN_ERROR_STATE, ic->site->address,
+                         "the module of the inline cache has been retired");
+    return CAIRN_OK;
+}
 
 static unsigned long long id_of(const cairn_ic *ic)
 {
@@ -105,12 +120,6 @@ enum cairn_status ic_check_guard(const cairn_ic *ic, struct cairn_ic_guard *guar
         return say_value(ic, CAIRN_ERROR_ARGUMENT, "the receiver", receiver,
                          "is neither a pointer nor i64", error);
     return check_comparison(ic, guard, error);
-}
-
-bool ic_same_guard(const struct cairn_ic_guard *left, const struct cairn_ic_guard *right)
-{
-    return left->operand == right->operand && left->offset == right->offset &&
-           left->width == right->width && left->mask == right->mask && left->key == right->key;
 }
 
 /* ---- Actions ---- */
@@ -272,4 +281,46 @@ enum cairn_status ic_check_case(const cairn_ic *ic, struct cairn_ic_case *checke
     }
     checked->constant &= UINT64_MAX >> (64 - ic->result.type.bits);
     return CAIRN_OK;
+}
+
+/* ---- Comparing ---- */
+
+bool ic_same_guard(const struct cairn_ic_guard *left, const struct cairn_ic_guard *right)
+{
+    return left->operand == right->operand && left->offset == right->offset &&
+           left->width == right->width && left->mask == right->mask && left->key == right->key;
+}
+
+static bool same_holder(const struct cairn_ic_holder *left, const struct cairn_ic_holder *right)
+{
+    return left->object == right->object &&
+           (left->object == NULL || ic_same_guard(&left->guard, &right->guard));
+}
+
+static bool same_elements(const struct cairn_ic_elements *left,
+                          const struct cairn_ic_elements *right)
+{
+    return left->length_width == right->length_width &&
+           left->length_offset == right->length_offset && left->index == right->index;
+}
+
+static bool same_barrier(const struct cairn_ic_barrier *left, const struct cairn_ic_barrier *right)
+{
+    return left->kind == right->kind && left->card_shift == right->card_shift &&
+           left->card == right->card && left->cards == right->cards;
+}
+
+bool ic_same_action(const struct cairn_ic_case *left, const struct cairn_ic_case *right)
+{
+    const struct cairn_ic_field *field = &left->field;
+    const struct cairn_ic_field *other = &right->field;
+    return left->action == right->action && left->operand == right->operand &&
+           left->constant == right->constant && left->target == right->target &&
+           field->offset == other->offset && field->width == other->width &&
+           field->is_signed == other->is_signed && field->is_out_of_line == other->is_out_of_line &&
+           field->pointer_offset == other->pointer_offset &&
+           left->changes_key == right->changes_key && left->new_key == right->new_key &&
+           same_holder(&left->holder, &right->holder) &&
+           same_elements(&left->elements, &right->elements) &&
+           same_barrier(&left->barrier, &right->barrier);
 }
