@@ -22,6 +22,7 @@
 #include "base/error.h"
 #include "call/signature.h"
 #include "frame/frame.h"
+#include "record/declarations.h"
 #include "runtime/loader.h"
 #include "runtime/module.h"
 
@@ -218,7 +219,7 @@ enum cairn_status cairn_exit_enter(struct cairn_exit_call *call, const cairn_sig
                          signature == NULL ? "signature" : "function");
     enum cairn_status status = signature_check(signature, arguments, argument_count, error);
     if (status == CAIRN_OK)
-        status = exit_check_types(call, &signature->results, error);
+        status = declaration_check_results(exit_declaration(call), &signature->results, error);
     if (status == CAIRN_OK)
         status = find_caller(&call->frame, &caller, error);
     if (status != CAIRN_OK)

@@ -18,6 +18,7 @@
 #include "call/result_registers.h"
 #include "frame/frame.h"
 #include "frame/framed_veneer.h"
+#include "record/declarations.h"
 #include "record/table.h"
 #include "runtime/events.h"
 #include "runtime/module.h"
@@ -26,10 +27,9 @@
 #include <cairn/runtime.h>
 
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
 
-enum { TYPE_NAME_BYTES = 64, TYPE_NAMES_BYTES = 80 };
+enum { TYPE_NAME_BYTES = 64 };
 
 /* ---- Arriving at an exit ---- */
 
@@ -50,15 +50,10 @@ void exit_arrive(struct exit_state *state, const cairn_runtime *runtime,
 
 /* ---- Continuing ---- */
 
-static const struct cairn_declaration *declaration_of(const struct cairn_exit_call *call)
-{
-    return call->record.table == NULL ? NULL : cairn_record_declaration(call->record);
-}
-
 /* Whether the result's place is the record's first location. Otherwise the ABI defines it. */
 static bool is_anyreg(const struct cairn_exit_call *call)
 {
-    return declaration_of(call)->calling_convention == CAIRN_CALLING_CONVENTION_ANYREG;
+    return exit_declaration(call)->calling_convention == CAIRN_CALLING_CONVENTION_ANYREG;
 }
 
 enum cairn_status cairn_exit_continue(struct cairn_exit_call *call,
@@ -68,7 +63,7 @@ enum cairn_status cairn_exit_continue(struct cairn_exit_call *call,
         exit_state_of(call)->action = EXIT_CONTINUE;
         return CAIRN_OK;
     }
-    const struct cairn_declaration *declaration = declaration_of(call);
+    const struct cairn_declaration *declaration = exit_declaration(call);
     if (declaration == NULL)
         return error_set(error, CAIRN_ERROR_NOT_FOUND, call->frame.pc,
                          "the site before 0x%llx has no declaration, so its result has no type",
@@ -96,40 +91,6 @@ enum cairn_status cairn_exit_continue(struct cairn_exit_call *call,
 
 /* ---- Returning ---- */
 
-/* Formats a list of types, such as "i64, double"; "nothing" if it is empty. */
-static void format_types(const struct cairn_type *types, uint32_t count, char *text, size_t size)
-{
-    size_t length = (size_t)snprintf(text, size, "%s", count == 0 ? "nothing" : "");
-    for (uint32_t i = 0; i < count && length < size; i++) {
-        char name[TYPE_NAME_BYTES];
-        cairn_type_format(types[i], name, sizeof name);
-        length += (size_t)snprintf(text + length, size - length, "%s%s", i == 0 ? "" : ", ", name);
-    }
-}
-
-/* Checks against the function's type only if it is known: if a record was copied into several
- * functions, it does not identify the frame's function. */
-enum cairn_status exit_check_types(const struct cairn_exit_call *call,
-                                   const struct cairn_results *given, struct cairn_error *error)
-{
-    const struct cairn_declaration *declaration = declaration_of(call);
-    if (declaration == NULL || !declaration->function_results.is_known)
-        return CAIRN_OK;
-    const struct cairn_results *declared = &declaration->function_results;
-    bool is_same = declared->count == given->count;
-    for (uint32_t i = 0; is_same && i < given->count; i++)
-        is_same = type_equal(declared->types[i], given->types[i]);
-    if (is_same)
-        return CAIRN_OK;
-    char declared_names[TYPE_NAMES_BYTES];
-    char given_names[TYPE_NAMES_BYTES];
-    format_types(declared->types, declared->count, declared_names, sizeof declared_names);
-    format_types(given->types, given->count, given_names, sizeof given_names);
-    return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "'%.48s' returns %s, and not %s",
-                     declaration->function == NULL ? "?" : declaration->function, declared_names,
-                     given_names);
-}
-
 enum cairn_status cairn_exit_return(struct cairn_exit_call *call, const struct cairn_value *results,
                                     uint32_t result_count, struct cairn_error *error)
 {
@@ -141,7 +102,7 @@ enum cairn_status cairn_exit_return(struct cairn_exit_call *call, const struct c
     struct cairn_results given = {.is_known = true, .count = (uint8_t)result_count};
     for (uint32_t i = 0; i < result_count; i++)
         given.types[i] = results[i].type;
-    enum cairn_status status = exit_check_types(call, &given, error);
+    enum cairn_status status = declaration_check_results(exit_declaration(call), &given, error);
     if (status == CAIRN_OK)
         status = results_check(call->frame.context, results, result_count, error);
     if (status == CAIRN_OK)
@@ -151,7 +112,7 @@ enum cairn_status cairn_exit_return(struct cairn_exit_call *call, const struct c
     for (uint32_t i = 0; i < result_count; i++)
         state->results[i] = results[i];
     state->result_count = (uint8_t)result_count;
-    const struct cairn_declaration *declaration = declaration_of(call);
+    const struct cairn_declaration *declaration = exit_declaration(call);
     state->extends_sign = declaration != NULL && declaration->function_results.is_known &&
                           declaration->function_results.extends_sign;
     state->action = EXIT_RETURN;

@@ -37,10 +37,11 @@ static inline struct exit_state *exit_state_of(struct cairn_exit_call *call)
 void exit_arrive(struct exit_state *state, const cairn_runtime *runtime,
                  struct cairn_context *context);
 
-/* Checks that these are the result types of the frame's function, as far as they are known.
- * ARGUMENT. */
-enum cairn_status exit_check_types(const struct cairn_exit_call *call,
-                                   const struct cairn_results *given, struct cairn_error *error);
+/* Returns the declaration of the site's record, or NULL. */
+static inline const struct cairn_declaration *exit_declaration(const struct cairn_exit_call *call)
+{
+    return call->record.table == NULL ? NULL : cairn_record_declaration(call->record);
+}
 
 /* Records the arrival in the log. Returns the time of the log's clock. */
 uint64_t exit_note_arrival(cairn_log *log, const cairn_runtime *runtime,

@@ -316,3 +316,39 @@ void cairn_declarations_truncate(cairn_declarations *declarations, size_t count)
     for (uint32_t i = 0; i < count; i++)
         hash_set_put(&declarations->ids, hash_of(declarations, declarations->entries[i].id), i);
 }
+
+/* ---- The results of functions ---- */
+
+enum { TYPE_NAME_BYTES = 64, TYPE_NAMES_BYTES = 80 };
+
+/* Formats a list of types, such as "i64, double"; "nothing" if it is empty. */
+static void format_types(const struct cairn_type *types, uint32_t count, char *text, size_t size)
+{
+    size_t length = (size_t)snprintf(text, size, "%s", count == 0 ? "nothing" : "");
+    for (uint32_t i = 0; i < count && length < size; i++) {
+        char name[TYPE_NAME_BYTES];
+        cairn_type_format(types[i], name, sizeof name);
+        length += (size_t)snprintf(text + length, size - length, "%s%s", i == 0 ? "" : ", ", name);
+    }
+}
+
+enum cairn_status declaration_check_results(const struct cairn_declaration *declaration,
+                                            const struct cairn_results *given,
+                                            struct cairn_error *error)
+{
+    if (declaration == NULL || !declaration->function_results.is_known)
+        return CAIRN_OK;
+    const struct cairn_results *declared = &declaration->function_results;
+    bool is_same = declared->count == given->count;
+    for (uint32_t i = 0; is_same && i < given->count; i++)
+        is_same = type_equal(declared->types[i], given->types[i]);
+    if (is_same)
+        return CAIRN_OK;
+    char declared_names[TYPE_NAMES_BYTES];
+    char given_names[TYPE_NAMES_BYTES];
+    format_types(declared->types, declared->count, declared_names, sizeof declared_names);
+    format_types(given->types, given->count, given_names, sizeof given_names);
+    return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "'%.48s' returns %s, and not %s",
+                     declaration->function == NULL ? "?" : declaration->function, declared_names,
+                     given_names);
+}

@@ -68,6 +68,13 @@ static inline const char *record_kind_name(enum cairn_record_kind kind)
     return (unsigned)kind > CAIRN_RECORD_STATEPOINT ? "unknown" : names[kind];
 }
 
+/* Checks that these are the result types of the function that contains the site. Only if they are
+ * known: if a record was copied into several functions, it does not identify the frame's function.
+ * NULL is no declaration. Errors: ARGUMENT. */
+CAIRN_MUST_CHECK enum cairn_status declaration_check_results(
+    const struct cairn_declaration *declaration, const struct cairn_results *given,
+    struct cairn_error *error);
+
 /* Returns the bytes of the notes that declarations_bind makes. */
 size_t declarations_bound_bytes(const cairn_declarations *declarations);
 
