@@ -103,7 +103,7 @@ static enum cairn_status read_units(cairn_loader *loader, const struct cairn_loa
 {
     struct manifest_reader reader;
     enum cairn_status status = CAIRN_OK;
-    manifest_reader_init(&reader, bytes, size, &loader_runtime(loader)->allocator);
+    manifest_reader_init(&reader, bytes, size, &loader->runtime->allocator);
     while (reader.offset < reader.size && status == CAIRN_OK)
         status = read_unit(loader, options, &reader, sections, error);
     manifest_reader_release(&reader);

@@ -80,7 +80,7 @@ static bool find_pc_section(const struct request *request, const char *name, siz
  * linked, but not while the host is called. */
 static int write_key(const cairn_loader *loader)
 {
-    return code_space_write_key(loader_runtime(loader)->space);
+    return code_space_write_key(loader->runtime->space);
 }
 
 static bool is_pc_section(void *user, const char *name)
@@ -96,7 +96,7 @@ static enum cairn_status reserve_pc_section(const struct request *request, const
 {
     size_t length;
     struct cairn_pc_table_section pc_section = {0};
-    const struct cairn_allocator *allocator = &loader_runtime(request->loader)->allocator;
+    const struct cairn_allocator *allocator = &request->loader->runtime->allocator;
     bool found = find_pc_section(request, name, &length, &pc_section.schema);
     assert(found); /* is_pc_section has found it */
     char *copy = memory_copy_string(allocator, name, length);
@@ -131,9 +131,8 @@ static enum cairn_status allocate(void *user, enum cairn_section_kind kind, cons
     if (!registers)
         return CAIRN_OK;
     memset(place.bytes + size - TABLE_END_BYTES, 0, TABLE_END_BYTES);
-    if (attachment_list_add(&loader_linked(request->loader)->attached,
-                            &loader_runtime(request->loader)->allocator, ATTACHED_UNWIND_TABLE,
-                            memory->address))
+    if (attachment_list_add(&request->loader->linked.attached, &request->loader->runtime->allocator,
+                            ATTACHED_UNWIND_TABLE, memory->address))
         return CAIRN_OK;
     return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to register an unwind table");
 }
@@ -141,8 +140,8 @@ static enum cairn_status allocate(void *user, enum cairn_section_kind kind, cons
 /* Finds a definition in a published module, and adds a reference to the module. */
 static bool find_in_modules(cairn_loader *loader, const char *name, uint64_t *address)
 {
-    cairn_runtime *runtime = loader_runtime(loader);
-    struct loader_linked *linked = loader_linked(loader);
+    cairn_runtime *runtime = loader->runtime;
+    struct loader_linked *linked = &loader->linked;
     runtime_lock(runtime);
     const struct definition *found = module_find_definition(runtime, linked->scope.key, name);
     cairn_module *module = found == NULL ? NULL : definition_symbols(found)->owner;
@@ -205,8 +204,8 @@ void loader_objects_destroy(const struct cairn_allocator *allocator, struct load
 static enum cairn_status get_objects(cairn_loader *loader, struct loader_objects **objects,
                                      struct cairn_error *error)
 {
-    const cairn_runtime *runtime = loader_runtime(loader);
-    struct loader_objects **kept = loader_objects(loader);
+    const cairn_runtime *runtime = loader->runtime;
+    struct loader_objects **kept = &loader->objects;
     if (*kept == NULL) {
         struct loader_objects *created = memory_new(&runtime->allocator, 1, sizeof *created);
         if (created == NULL)
@@ -229,7 +228,7 @@ static enum cairn_status add_object(cairn_loader *loader, const void *bytes, siz
     enum cairn_status status = get_objects(loader, &objects, error);
     if (status != CAIRN_OK)
         return status;
-    struct request *request = memory_new(&loader_runtime(loader)->allocator, 1, sizeof *request);
+    struct request *request = memory_new(&loader->runtime->allocator, 1, sizeof *request);
     if (request == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for an object");
     *request = (struct request){loader, *options, {0}, objects->requests};
@@ -261,14 +260,14 @@ enum cairn_status cairn_loader_add_object(cairn_loader *loader, const void *byte
     if (loader == NULL || (bytes == NULL && size > 0))
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_loader_add_object: `%s` is NULL",
                          loader == NULL ? "loader" : "bytes");
-    if (loader_is_incomplete(loader))
+    if (loader->incomplete)
         return error_set(error, CAIRN_ERROR_STATE, 0,
                          "an object is added to a loader in which an allocation or an object has "
                          "failed");
     enum cairn_status status =
         add_object(loader, bytes, size, options == NULL ? &none : options, error);
     if (status != CAIRN_OK)
-        loader_set_incomplete(loader);
+        loader->incomplete = true;
     return status;
 }
 
@@ -276,8 +275,8 @@ enum cairn_status cairn_loader_add_object(cairn_loader *loader, const void *byte
 static enum cairn_status link_objects(cairn_loader *loader, struct object_link *link,
                                       struct cairn_error *error)
 {
-    cairn_runtime *runtime = loader_runtime(loader);
-    struct loader_linked *linked = loader_linked(loader);
+    cairn_runtime *runtime = loader->runtime;
+    struct loader_linked *linked = &loader->linked;
     int rights = write_key_open(write_key(loader));
     enum cairn_status status = object_link_finish(link, error);
     write_key_close(write_key(loader), rights);
@@ -292,17 +291,17 @@ static enum cairn_status link_objects(cairn_loader *loader, struct object_link *
 
 enum cairn_status loader_link_objects(cairn_loader *loader, struct cairn_error *error)
 {
-    struct loader_objects **objects = loader_objects(loader);
+    struct loader_objects **objects = &loader->objects;
     if (*objects == NULL)
         return CAIRN_OK;
     enum cairn_status status = link_objects(loader, (*objects)->link, error);
     if (status != CAIRN_OK) {
-        loader_set_incomplete(loader);
+        loader->incomplete = true;
         return status;
     }
-    if (code_watchers_keep(code_space_watchers(loader_runtime(loader)->space)))
-        loader_linked(loader)->kept = kept_objects_take((*objects)->link);
-    loader_objects_destroy(&loader_runtime(loader)->allocator, *objects);
+    if (code_watchers_keep(code_space_watchers(loader->runtime->space)))
+        loader->linked.kept = kept_objects_take((*objects)->link);
+    loader_objects_destroy(&loader->runtime->allocator, *objects);
     *objects = NULL;
     return CAIRN_OK;
 }

@@ -1,20 +1,15 @@
 /*
  * Loaders: everything that belongs to one finalisation, from the first section to the module.
  *
- * Nothing in a loader is visible to lookups. Stack maps, fault maps and manifests are outside the
- * slab: small ones in memory from the runtime's allocator, each of the others in its own mapping.
- * They are freed as soon as the module's tables have been built. PC sections are in the slab,
- * within reach of a 4-byte offset to the code, and stay there.
+ * Nothing in a loader is visible to lookups. load_sections.c, load_manifest.c and load_object.c add
+ * to it; here it is made a module.
  *
  * SPDX-License-Identifier: MIT
  */
 #include "runtime/loader.h"
 #include "arch/arch.h"
-#include "base/adapter.h"
-#include "base/array.h"
 #include "base/error.h"
 #include "base/memory.h"
-#include "format/pcsection.h"
 #include "object/kept_object.h"
 #include "record/declarations.h"
 #include "record/fault_table.h"
@@ -23,43 +18,8 @@
 #include "runtime/module.h"
 #include "runtime/runtime.h"
 
-#include <errno.h>
 #include <stddef.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-/* Maps up to this size are allocated, because mapping and unmapping takes longer than reading
- * them. */
-enum { SMALL_MAP = 64 << 10 };
-
-/* A section that is read when the loader finishes. */
-struct section {
-    enum cairn_section_kind kind;
-    size_t mapped_size; /* of a map in its own mapping: whole pages; otherwise 0 */
-    struct cairn_pc_table_section contents; /* the name is a copy, or NULL */
-};
-
-struct cairn_loader {
-    cairn_runtime *runtime;
-    const char *name; /* in `module` */
-    struct code_block *block;
-    cairn_module *module;             /* in `block` */
-    cairn_declarations *declarations; /* NULL before the first is added */
-    struct loader_objects *objects;
-    struct loader_linked linked;
-    struct section *sections;
-    size_t section_count;
-    size_t section_capacity;
-    /* Whether an allocation or an object has failed, so that the loaded code is not complete. */
-    bool incomplete;
-    /* The highest level of vector registers that the code can hold, as far as it is known (0:
-     * nothing is known); whether there is other code; and whether both were set once and for all.
-     */
-    uint32_t code_level;
-    bool has_unknown_level;
-    bool has_fixed_level;
-};
 
 /* ---- Creating and destroying ---- */
 
@@ -90,28 +50,13 @@ enum cairn_status cairn_loader_create(cairn_runtime *runtime, const char *name,
     return CAIRN_OK;
 }
 
-static bool is_map(enum cairn_section_kind kind)
-{
-    return kind == CAIRN_SECTION_STACKMAP || kind == CAIRN_SECTION_FAULTMAP ||
-           kind == CAIRN_SECTION_MANIFEST;
-}
-
 void cairn_loader_destroy(cairn_loader *loader)
 {
     if (loader == NULL)
         return;
     cairn_runtime *runtime = loader->runtime;
     const struct cairn_allocator *allocator = &runtime->allocator;
-    for (size_t i = 0; i < loader->section_count; i++) {
-        const struct section *section = &loader->sections[i];
-        void *bytes = (void *)(uintptr_t)section->contents.section.bytes;
-        memory_free_string(allocator, section->contents.name);
-        if (section->mapped_size > 0)
-            munmap(bytes, section->mapped_size);
-        else if (is_map(section->kind))
-            memory_free(allocator, bytes, section->contents.section.size);
-    }
-    memory_free(allocator, loader->sections, loader->section_capacity * sizeof *loader->sections);
+    loader_free_sections(loader);
     loader_objects_destroy(allocator, loader->objects);
     module_symbols_destroy(loader->linked.symbols, allocator);
     kept_objects_free(loader->linked.kept, allocator);
@@ -122,195 +67,9 @@ void cairn_loader_destroy(cairn_loader *loader)
     cairn_runtime_destroy(runtime);
 }
 
-cairn_runtime *loader_runtime(const cairn_loader *loader) { return loader->runtime; }
-
-struct loader_objects **loader_objects(cairn_loader *loader) { return &loader->objects; }
-
-struct loader_linked *loader_linked(cairn_loader *loader) { return &loader->linked; }
-
 void cairn_loader_set_scope(cairn_loader *loader, struct cairn_scope scope)
 {
     loader->linked.scope = scope;
-}
-
-bool loader_is_incomplete(const cairn_loader *loader) { return loader->incomplete; }
-
-void loader_note_level(cairn_loader *loader, uint32_t level)
-{
-    if (level > loader->code_level && !loader->has_fixed_level)
-        loader->code_level = level;
-}
-
-void loader_note_unknown_level(cairn_loader *loader) { loader->has_unknown_level = true; }
-
-void loader_set_level(cairn_loader *loader, uint32_t level)
-{
-    loader->code_level = level;
-    loader->has_fixed_level = true;
-}
-
-/* Tells the runtime what the code can hold, if there is code. */
-static void note_level(const cairn_loader *loader)
-{
-    bool is_known = loader->has_fixed_level || !loader->has_unknown_level;
-    runtime_note_level(loader->runtime,
-                       is_known ? loader->code_level : loader->runtime->vector_level);
-}
-
-void loader_set_incomplete(cairn_loader *loader) { loader->incomplete = true; }
-
-/* ---- Memory ---- */
-
-static size_t page_size(void) { return (size_t)sysconf(_SC_PAGESIZE); }
-
-static enum cairn_status check_request(enum cairn_section_kind kind, size_t size, size_t alignment,
-                                       const struct cairn_pc_table_section *pc_section,
-                                       struct cairn_error *error)
-{
-    if (size == 0)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "a section of 0 bytes was requested");
-    if (alignment == 0 || (alignment & (alignment - 1)) != 0 || alignment > page_size())
-        return error_set(error, CAIRN_ERROR_ARGUMENT, alignment,
-                         "alignment %zu is not a power of two up to the size of a page", alignment);
-    if ((unsigned)kind > CAIRN_SECTION_MANIFEST)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, kind, "%d is not a kind of section",
-                         (int)kind);
-    if (kind != CAIRN_SECTION_PC_SECTION)
-        return CAIRN_OK;
-    if (pc_section == NULL || pc_section->name == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "a PC section must have a name");
-    if (pc_section->schema.address_bytes != 0 && !pcsection_is_schema(&pc_section->schema))
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "PC section '%.60s': a schema has addresses of 4 or 8 bytes, and up to %d "
-                         "constants of 1 to 8 bytes",
-                         pc_section->name, CAIRN_PCSECTION_CONSTANTS_MAX);
-    return CAIRN_OK;
-}
-
-/* Allocates a map outside the slab, because it is freed when the loader finishes. */
-static enum cairn_status allocate_map(const struct cairn_allocator *allocator, size_t size,
-                                      size_t alignment, struct section *section, void **bytes,
-                                      struct cairn_error *error)
-{
-    if (size <= SMALL_MAP && alignment <= _Alignof(max_align_t)) {
-        *bytes = memory_new(allocator, size, 1);
-        return *bytes != NULL ? CAIRN_OK
-                              : error_set(error, CAIRN_ERROR_MEMORY, 0,
-                                          "no memory for a map section of %zu bytes", size);
-    }
-    if (size > SIZE_MAX - page_size())
-        return error_set(error, CAIRN_ERROR_ARGUMENT, size, "a map section of %zu bytes", size);
-    size_t mapped_size = (size + page_size() - 1) & ~(page_size() - 1);
-    *bytes = mmap(NULL, mapped_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (*bytes == MAP_FAILED)
-        return error_set_system(error, errno, "no memory for a map section of %zu bytes", size);
-    madvise(*bytes, mapped_size, MADV_HUGEPAGE); /* fewer faults; a failure does not matter */
-    section->mapped_size = mapped_size;
-    return CAIRN_OK;
-}
-
-/* Allocates memory for a section: in the slab, at the address of its use if `is_in_place`, or else
- * with a known size; or outside. */
-static enum cairn_status allocate(cairn_loader *loader, struct section *section, size_t size,
-                                  size_t alignment, bool is_in_place, struct code_place *place,
-                                  struct cairn_error *error)
-{
-    enum page_use use = section->kind == CAIRN_SECTION_CODE   ? PAGES_FOR_CODE
-                        : section->kind == CAIRN_SECTION_DATA ? PAGES_FOR_DATA
-                                                              : PAGES_FOR_READ_ONLY;
-    void *bytes = NULL;
-    if (!is_map(section->kind) && !is_in_place)
-        return code_block_reserve(loader->block, use, size, alignment, place, error);
-    enum cairn_status status =
-        is_map(section->kind)
-            ? allocate_map(&loader->runtime->allocator, size, alignment, section, &bytes, error)
-            : code_block_allocate(loader->block, use, size, alignment, &bytes, error);
-    *place = (struct code_place){bytes, (uintptr_t)bytes};
-    return status;
-}
-
-static enum cairn_status add_section(cairn_loader *loader, struct section *section, size_t size,
-                                     size_t alignment, bool is_in_place, struct code_place *place,
-                                     struct cairn_error *error)
-{
-    const struct cairn_allocator *allocator = &loader->runtime->allocator;
-    const char *name = section->contents.name;
-    struct section *sections = array_reserve(allocator, loader->sections, loader->section_count, 1,
-                                             &loader->section_capacity, sizeof *sections);
-    if (sections != NULL)
-        loader->sections = sections;
-    if (sections == NULL || (name != NULL && (section->contents.name = memory_copy_string(
-                                                  allocator, name, strlen(name))) == NULL))
-        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to note a section");
-    enum cairn_status status =
-        allocate(loader, section, size, alignment, is_in_place, place, error);
-    if (status != CAIRN_OK) {
-        memory_free_string(allocator, section->contents.name);
-        return status;
-    }
-    section->contents.address = place->address;
-    section->contents.section =
-        (struct cairn_section){.bytes = (const uint8_t *)(uintptr_t)place->address,
-                               .size = size,
-                               .byte_order = CAIRN_BYTE_ORDER_NATIVE};
-    loader->sections[loader->section_count++] = *section;
-    return CAIRN_OK;
-}
-
-static enum cairn_status add(cairn_loader *loader, enum cairn_section_kind kind, size_t size,
-                             size_t alignment, const struct cairn_pc_table_section *pc_section,
-                             bool is_in_place, struct code_place *place, struct cairn_error *error)
-{
-    struct section section = {.kind = kind};
-    enum cairn_status status = check_request(kind, size, alignment, pc_section, error);
-    if (status == CAIRN_OK && kind == CAIRN_SECTION_PC_SECTION)
-        section.contents =
-            (struct cairn_pc_table_section){.name = pc_section->name, .schema = pc_section->schema};
-    if (status == CAIRN_OK)
-        status = add_section(loader, &section, size, alignment, is_in_place, place, error);
-    if (status != CAIRN_OK)
-        loader->incomplete = true;
-    return status;
-}
-
-void *cairn_loader_allocate(cairn_loader *loader, enum cairn_section_kind kind, size_t size,
-                            size_t alignment, const struct cairn_pc_table_section *pc_section,
-                            struct cairn_error *error)
-{
-    struct code_place place;
-    enum cairn_status status = add(loader, kind, size, alignment, pc_section, true, &place, error);
-    if (kind == CAIRN_SECTION_CODE && loader != NULL)
-        loader_note_unknown_level(loader);
-    return status == CAIRN_OK ? place.bytes : NULL;
-}
-
-enum cairn_status loader_reserve(cairn_loader *loader, enum cairn_section_kind kind, size_t size,
-                                 size_t alignment, const struct cairn_pc_table_section *pc_section,
-                                 struct code_place *place, struct cairn_error *error)
-{
-    return add(loader, kind, size, alignment, pc_section, false, place, error);
-}
-
-enum cairn_status loader_add_declaration(cairn_loader *loader,
-                                         const struct cairn_declaration *declaration,
-                                         struct cairn_error *error)
-{
-    enum cairn_status status = CAIRN_OK;
-    if (loader->declarations == NULL)
-        status =
-            cairn_declarations_create(&loader->runtime->allocator, &loader->declarations, error);
-    return status == CAIRN_OK ? cairn_declarations_add(loader->declarations, declaration, error)
-                              : status;
-}
-
-enum cairn_status cairn_loader_declare(cairn_loader *loader, const cairn_declarations *declarations,
-                                       struct cairn_error *error)
-{
-    size_t count = cairn_declarations_count(declarations);
-    enum cairn_status status = CAIRN_OK;
-    for (size_t i = 0; i < count && status == CAIRN_OK; i++)
-        status = loader_add_declaration(loader, cairn_declarations_at(declarations, i), error);
-    return status;
 }
 
 /* ---- Function descriptors (PPC64 ELFv1) ---- */
@@ -623,6 +382,14 @@ static cairn_module *take_module(cairn_loader *loader)
     loader->linked.kept = NULL;
     cairn_loader_destroy(loader);
     return module;
+}
+
+/* Tells the runtime what the code can hold, if there is code. */
+static void note_level(const cairn_loader *loader)
+{
+    bool is_known = loader->has_fixed_level || !loader->has_unknown_level;
+    runtime_note_level(loader->runtime,
+                       is_known ? loader->code_level : loader->runtime->vector_level);
 }
 
 enum cairn_status cairn_loader_finish(cairn_loader *loader, cairn_module **module,

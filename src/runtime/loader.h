@@ -1,5 +1,5 @@
 /*
- * runtime/loader.h - what loading an object needs from a loader, in addition to cairn/module.h.
+ * runtime/loader.h - a loader, and what is added to it, in addition to cairn/module.h.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -23,8 +23,33 @@ struct loader_linked {
     struct kept_object *kept;
 };
 
-/* Returns the loader's runtime. */
-cairn_runtime *loader_runtime(const cairn_loader *loader);
+/* A section that is read when the loader finishes. */
+struct loader_section {
+    enum cairn_section_kind kind;
+    size_t mapped_size; /* of a map in its own mapping: whole pages; otherwise 0 */
+    struct cairn_pc_table_section contents; /* the name is a copy, or NULL */
+};
+
+struct cairn_loader {
+    cairn_runtime *runtime;
+    const char *name; /* in `module` */
+    struct code_block *block;
+    cairn_module *module;             /* in `block` */
+    cairn_declarations *declarations; /* NULL before the first is added */
+    struct loader_objects *objects;
+    struct loader_linked linked;
+    struct loader_section *sections;
+    size_t section_count;
+    size_t section_capacity;
+    /* Whether an allocation or an object has failed, so that the loaded code is not complete. */
+    bool incomplete;
+    /* The highest level of vector registers that the code can hold, as far as it is known (0:
+     * nothing is known); whether there is other code; and whether both were set once and for all.
+     */
+    uint32_t code_level;
+    bool has_unknown_level;
+    bool has_fixed_level;
+};
 
 /* Adds a declaration of the loader's records. Errors: those of cairn_declarations_add. */
 CAIRN_MUST_CHECK enum cairn_status loader_add_declaration(
@@ -36,10 +61,8 @@ enum cairn_status loader_reserve(cairn_loader *loader, enum cairn_section_kind k
                                  size_t alignment, const struct cairn_pc_table_section *pc_section,
                                  struct code_place *place, struct cairn_error *error);
 
-/* Returns where the loader keeps its objects: NULL without objects. */
-struct loader_objects **loader_objects(cairn_loader *loader);
-
-struct loader_linked *loader_linked(cairn_loader *loader);
+/* Frees the sections that are outside the slab, and the list of all. */
+void loader_free_sections(cairn_loader *loader);
 
 /*
  * What the loaded code can hold in vector registers, as levels (arch_host_vector_level).
@@ -52,10 +75,6 @@ struct loader_linked *loader_linked(cairn_loader *loader);
 void loader_note_level(cairn_loader *loader, uint32_t level);
 void loader_note_unknown_level(cairn_loader *loader);
 void loader_set_level(cairn_loader *loader, uint32_t level);
-
-/* Whether an allocation or an object has failed, so that what was loaded is not complete. */
-bool loader_is_incomplete(const cairn_loader *loader);
-void loader_set_incomplete(cairn_loader *loader);
 
 /* Links the loader's objects into its memory. Without objects, it does nothing. Errors: those of
  * object_link_finish. */
