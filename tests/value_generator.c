@@ -2,6 +2,7 @@
 #include "value_generator.h"
 
 #include "arch/arch.h"
+#include "llvm/features.h"
 #include "llvm/ir.h"
 #include "llvm/types.h"
 #include "llvm/version.h"

@@ -18,6 +18,7 @@
 #include "llvm/check.h"
 #include "llvm/compilation.h"
 #include "llvm/embed.h"
+#include "llvm/features.h"
 #include "llvm/machine.h"
 #include "llvm/modules.h"
 #include "llvm/scan.h"
@@ -262,7 +263,9 @@ static enum cairn_status compile(const cairn_engine *engine, cairn_loader *loade
                                         modules->pc_section_count, error);
         if (status != CAIRN_OK)
             break;
-        options.features = features_of_vectors(engine->modules[i], machine_llvm(engine->machine));
+        options.features =
+            features_of_vectors(engine->modules[i], types_architecture(engine->modules[i]),
+                                machine_llvm(engine->machine));
         status = machine_emit(engine->machine, engine->modules[i], &object, error);
         if (status != CAIRN_OK)
             break;

@@ -9,9 +9,10 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "llvm/features.h"
+
 #include "arch/features.h"
 #include "llvm/ir.h"
-#include "llvm/types.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -194,9 +195,9 @@ static enum width width_of_function(LLVMValueRef function, enum cairn_architectu
                : width_on_ppc64(features, length);
 }
 
-const char *features_of_vectors(LLVMModuleRef module, LLVMTargetMachineRef machine)
+const char *features_of_vectors(LLVMModuleRef module, enum cairn_architecture architecture,
+                                LLVMTargetMachineRef machine)
 {
-    enum cairn_architecture architecture = types_architecture(module);
     enum width width = WIDTH_BASE;
     if (architecture == CAIRN_ARCHITECTURE_AARCH64)
         return "";

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "llvm/types.h"
 
+#include "llvm/features.h"
 #include "llvm/ir.h"
 #include "llvm/version.h"
 
