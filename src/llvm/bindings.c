@@ -10,7 +10,7 @@
 #include "llvm/bindings.h"
 
 #include "base/error.h"
-#include "llvm/embed.h"
+#include "llvm/embed_section.h"
 #include "llvm/ir.h"
 
 #include <stdio.h>

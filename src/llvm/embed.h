@@ -11,15 +11,6 @@
 
 #include <cairn/llvm.h>
 
-enum { EMBED_ALIGNMENT = 8 };
-
-/* Adds a constant with these bytes in a section of this name, aligned to EMBED_ALIGNMENT. Passes
- * and code generation keep it, and memory managers get the section. On failure, the module is
- * unchanged. Errors: MEMORY, UNSUPPORTED (objects that are not ELF). */
-CAIRN_MUST_CHECK enum cairn_status embed_section(LLVMModuleRef module, const char *name,
-                                                 const char *section, const void *bytes,
-                                                 size_t size, struct cairn_error *error);
-
 /* Adds a constant with the manifest, in a separate section. Passes and code generation keep it. To
  * be called after the last pass that changes records, and once for each module. On failure, the
  * module is unchanged. Errors: MEMORY, RANGE, UNSUPPORTED (objects that are not ELF). */
