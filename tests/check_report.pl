@@ -97,6 +97,12 @@ subtest 'caches have their history and keys' => sub {
     is_deeply [map { $_->{history} } @created], [['empty', 'monomorphic'], ['empty']], 'created caches are empty once';
 };
 
+subtest 'a destroyed cache is called that' => sub {
+    my $log = EventLog->new;
+    $log->event('cache', address => 1, a => 1 << 32 | 4, b => 0);
+    is_deeply decoded($log)->{caches}[0]{history}, ['monomorphic', 'destroyed'], 'history';
+};
+
 subtest 'invalidations list what they hit' => sub {
     my ($invalidation) = @{decoded($example)->{invalidations}};
     is_deeply [@$invalidation{qw(number reason sites hit_count)}], [1, 'assumption', 2, 2], 'invalidation';
