@@ -328,9 +328,11 @@ subtest 'a long name is written in full until long names have a total' => sub {
     is scalar(grep { $_ eq $name } @names), 1 + int(($total - 8192) / 1000), 'written in full';
     is $names[-1], 'n' x 200 . '...', 'cut';
     (undef, $out) = limited('/dev/null', 'bbmap', $path, '--json');
+    # Perl's decoder takes seconds for 16 MB.
+    $out =~ s/"$name"/"full"/g;
     my $functions = decode_json($out);
     is scalar @$functions, $count, 'JSON is valid';
-    is_deeply [map { $functions->[$_]{symbol} } 0, -1], [$name, $names[-1]], 'and has the same names';
+    is_deeply [map { $_->{symbol} } @$functions], [map { $_ eq $name ? 'full' : $_ } @names], 'and has the same names';
 };
 
 # Many lookups of one address about which the file contains much.
