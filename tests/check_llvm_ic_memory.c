@@ -1,6 +1,6 @@
 /*
  * Tests that changing an inline cache without end uses no additional memory if there are quiescent
- * points. Cases are added and removed, ten million times natively, while a thread executes the site
+ * points. Cases are added and removed, two million times natively, while a thread executes the site
  * repeatedly. The thread pauses in between, because changing code that another core executes takes
  * ten times as long.
  *
@@ -26,7 +26,7 @@ enum {
     BETWEEN_QUIESCENT_POINTS = 500,
     WARM_UP = 10, /* number of quiescent points */
     RUNS_BETWEEN_QUIESCENT_POINTS = 50,
-    CHANGES = 10000000,
+    CHANGES = 2000000,
     SINGLE_MODE_IS_SLOWER = 100
 };
 
