@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# The manual: every public function has a page in section 3 without a complaint of groff or mandoc, and
-# the site has every document, header, function and example, with links that lead somewhere, and nothing
+# The manual: every public function has a page in section 3, and every chapter one in section 7, without a
+# complaint of groff or mandoc, and the site has every document, header, function and example, with links that lead somewhere, and nothing
 # that is loaded from elsewhere.
 # SPDX-License-Identifier: MIT
 use strict;
@@ -55,7 +55,34 @@ for my $library (qw(libcairn libcairn-file libcairn-llvm libcairn-sanmd)) {
 }
 is("@misplaced", '', 'every page names the library that exports the function');
 
-my @pages = (glob("$folder/man/*.3"), "$source/doc/cairn.1", "$source/doc/cairn.7");
+# ---- Section 7 ----
+
+my ($listed) = slurp("$source/doc/Makefile.inc") =~ /^chapters = ((?:.*\\\n)*.*)/m;
+my @chapters = $listed =~ m{\bdoc/[a-z-]+\.md\b}g;
+cmp_ok(scalar @chapters, '>', 0, 'there are chapters');
+is(system("$source/scripts/make-chapters", "$folder/man", '1.2.3', '2026-01-01', map { "$source/$_" } @chapters), 0,
+    'make-chapters succeeds');
+my %is_chapter = map { 'cairn-' . s{.*/|\.md$}{}gr => 1 } @chapters;
+my @chapterless = grep { !-s "$folder/man/$_.7" } sort keys %is_chapter;
+is("@chapterless", '', 'every chapter has a page');
+
+my $overview = slurp("$source/doc/cairn.7") =~ s/\\-/-/gr;
+my @unlisted = grep { $overview !~ /^\.BR $_ \(7\)/m } sort keys %is_chapter;
+is("@unlisted", '', 'cairn(7) lists every chapter');
+
+my @wrong;
+for my $path (@headers, map { "$source/$_" } @chapters) {
+    my $text = slurp($path);
+    push @wrong, map { "$path: $_" } grep { !$is_chapter{$_} } $text =~ /\b(cairn-[a-z-]+)\(7\)/g;
+    while ($text =~ /\b(cairn-[a-z-]+)\(7\),[\s*]+([A-Z][\w*\s-]+?)(?=[),.:;])/g) {
+        my ($chapter, $section) = ($1, $2 =~ s/[\s*]+/ /gr);
+        push @wrong, "$path: $chapter(7) has no section $section"
+            if $is_chapter{$chapter} && slurp("$folder/man/$chapter.7") !~ /^\.S[HS] \Q$section\E$/m;
+    }
+}
+is(join("\n", @wrong), '', 'references lead to chapters and their sections');
+
+my @pages = (glob("$folder/man/*.[37]"), "$source/doc/cairn.1", "$source/doc/cairn.7");
 
 sub is_there { return grep { -x "$_/$_[0]" } split /:/, $ENV{PATH} }
 
@@ -69,7 +96,7 @@ SKIP: {
     skip 'groff is not installed', 1 if !is_there('groff');
     my $said = '';
     for my $page (@pages) {
-        $said .= `groff -man -ww -Tutf8 '$page' 2>&1 >'$folder/out'`;
+        $said .= `groff -t -man -ww -Tutf8 '$page' 2>&1 >'$folder/out'`;
     }
     is(substr($said, 0, 1000), '', 'groff has no warnings');
 }
@@ -112,5 +139,6 @@ SKIP: {
     is(join(' ', grep { !$page{"$_.html"} } @examples), '', 'every example has a page');
     like($page{'doc/tutorial.html'} // '', qr/<h1/, 'the tutorial is there');
     like($page{'index.html'}, qr/href="doc\/tutorial.html"/, 'the first page leads to it');
+    is(join(' ', grep { $page{'index.html'} !~ /href="\Q@{[s{md$}{html}r]}\E"/ } @chapters), '', '… and to every chapter');
 }
 done_testing();

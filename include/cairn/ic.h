@@ -1,182 +1,21 @@
 /*
  * cairn/ic.h - inline caches: patch points that learn where the properties of objects are.
  *
- * Compiled code reads a property through a patch point:
- *
- *     %value = call anyregcc i64 (…) @llvm.experimental.patchpoint.i64(i64 1, i32 32, ptr null,
- *                                                                     i32 1, ptr %object)
- *
- * The host binds a cache with a handler to the site:
- *
- *     static void missed(struct cairn_ic_miss *miss, void *user)
- *     {
- *         struct object *object = cairn_value_pointer(&miss->operands[0]);
- *         struct cairn_value value = cairn_value_of_integer(64, look_up(user, object));
- *         if (cairn_ic_return(miss, &value, &error) != CAIRN_OK) …
- *         struct cairn_ic_case found = {
- *             .guard = {.operand = 0, .width = 4, .offset = 0, .key = object->shape},
- *             .action = CAIRN_IC_LOAD,
- *             .field = {.offset = offset_in(object->shape), .width = 8},
- *         };
- *         if (cairn_ic_add(miss->ic, &found, CAIRN_RELAXED, &error) != CAIRN_OK) …
- *     }
- *
  *     struct cairn_ic_options options = {.handler = missed, .user = vm};
- *     cairn_ic_create(site, &options, &ic, &error)
+ *     status = cairn_ic_create(site, &options, &ic, &error);
  *
- * When a shape dies, the host visits all caches (cairn_runtime_visit_ics), collects a change for
- * each case with that shape, also as the holder's or the new one, and makes all changes with one
- * call (cairn_ics_change). What megamorphic caches report (FEEDBACK) may still name it.
- * examples/inline_cache.c does both.
+ * The handler returns the property to the compiled code (cairn_ic_return) and adds a case
+ * (cairn_ic_add), which later objects of the same shape hit. Any number of threads may execute the
+ * site. Each execution sees either all cases from before a change or all cases from after it. Code
+ * that a change replaces takes memory until a grace period ends (cairn/runtime.h).
  *
- * CASES. A case is a guard and an action. The guard loads 1, 2, 4 or 8 bytes at an offset from an
- * operand, the receiver, and compares the bits that are in a mask with a key. If they are equal,
- * the action is done: load a field, store an operand into a field, return a constant, or call a
- * function. Otherwise the next case is tried. If no case hits, the handler is called. The receiver
- * must be a readable pointer: code whose values are tagged tests the tag before the patch point.
+ * All functions are thread-safe and take a lock of the runtime; only cairn_ic_return is
+ * async-signal-safe. While a site has a cache, its other changes are refused (STATE). After
+ * cairn_ic_destroy, and after the module was retired, functions that return a status return STATE
+ * for the cache.
  *
- * A case may do more:
- *
- *   - HOLDERS. A second guard compares a word of another object, which is at a constant
- *     address: the prototype that has the property. A load then reads the holder's field. A store,
- *     a constant and a call only test the guard, for example that no prototype has a setter.
- *   - TRANSITIONS. A store that adds a property stores the value and then the new key into the word
- *     that the guard has compared. The two stores are not ordered for other threads.
- *   - WRITE BARRIERS. A store marks the card of the receiver.
- *   - ELEMENTS. The field is an element of an array, whose index is an operand. The length is in
- *     the receiver. An index that is not less than the length misses.
- *
- * Each of them takes a few instructions more, and space in the site's own bytes: 64 bytes on x86-64
- * and AArch64 and 112 bytes on PPC64 are enough for most cases.
- *
- * STATES. A cache is empty, monomorphic (one case), polymorphic (several cases, up to a limit) or
- * megamorphic: one case more than the limit was added. A megamorphic cache has no cases and takes
- * none, except in its table. All other executions of its site call the host's megamorphic handler
- * directly until the cache is reset.
- *
- * TABLES. With `has_table`, a megamorphic cache keeps the cases that it had, and takes more, in a
- * table that its code searches by key. They must be loads or stores of fields in the receiver that
- * differ from each other only in the key and in the field's offset, which is not negative. The
- * guards compare 4 or 8 bytes without a mask. Keys of 8 bytes are less than 2^48, and their
- * fields' offsets less than 65,536: addresses of shapes, for example. Other cases are not taken,
- * and caches that count hits have no table. A table grows to 2^11 words of 8 bytes. If
- * two keys have the same place even then, the newer case replaces the older one. So an access may
- * miss although its case was added, and a handler that always adds the case adds it again.
- *
- * Descriptions only count the cases of a table. A host that must remove all cases of a shape
- * removes them from each megamorphic cache with a table (CAIRN_IC_CHANGE_REMOVE), which succeeds
- * even if the case is not there.
- *
- * FEEDBACK for a compiler that optimises the code further: cairn_ic_describe and
- * cairn_runtime_visit_ics return the cases and how often each has hit. A megamorphic cache reports
- * the cases that it had, with their hits, and the cases that were added since, up to
- * CAIRN_IC_CASE_LIMIT_MAX together, and how often each was added. So a handler of megamorphic
- * misses that adds cases, at least some of the time, counts which shapes there are. These additions
- * change nothing else.
- *
- * THE FIRST CASE in the order of the cases is tested in the site's own bytes, if they have space
- * for it (cairn_patchpoint_inline_bytes). It then takes as long as a guard in the compiled
- * function. The site is a no-op, and misses of the first case jump to code with the other cases.
- * All other cases, and the first one where this is not possible, are in code elsewhere, to which
- * the site branches: a hit then takes two jumps more. The site's own bytes are used
- *
- *   - at patch points without a target that have never been a call (cairn_site_call), on PPC64 not
- *     with the C calling convention;
- *   - on systems with a barrier (can_synchronise in struct cairn_runtime_statistics);
- *   - for loads, stores and constants, and for functions that code can call itself (CALLING
- *     CONVENTIONS) and that are in reach of a direct call;
- *   - unless another case is such a function; or all cases are distinguished without branches
- *     (COSTS); or on x86-64 the constant is a floating-point number.
- *
- * On x86-64, the second case may follow it there: if both are loads, stores or constants, the first
- * one has no holder, elements, transition or barrier, and there is space for both, for which 64
- * bytes are enough in most cases. If it is added later, it is elsewhere until a grace period ends
- * that began later; then both are elsewhere until another one ends that began after that.
- *
- * Adding and removing other cases keeps these cases where they are. If one of them changes, threads
- * may still be in its code, so the new cases are in code elsewhere until a grace period ends that
- * began later. The function that ends it (cairn_runtime_grace_end) then writes the new first cases,
- * with a barrier. If a second function is added to a cache whose first case is there, functions
- * return to addresses that the processor has not predicted until such a grace period ends, which
- * takes several times as long as a call. Then the site calls the cache's code for good. After
- * cairn_ic_destroy, the site's bytes are restored at the end of a grace period. Until then the site
- * cannot be a call (STATE), but it can be all else.
- *
- * THE GUARANTEE is that of cairn/patch.h, for the cache as a whole. Any number of threads may
- * execute the site. Each execution sees either all cases from before a change or all cases from
- * after it. A change makes new code for the cases of the cache. The site, or its first case's
- * branch for misses, reaches that code with one store. The old code stays until the next quiescent
- * point (cairn_runtime_quiesce), so a host that adds and removes cases all the time must pass one
- * now and then. Until then the old code takes memory of the module's slab. If the slab is full,
- * changes are refused (FULL) and the cache is unchanged.
- *
- * REGISTERS. A hit changes the result's register, and the memory that a store writes. It also
- * changes registers that the ABI lets code between caller and callee change, and in which LLVM
- * keeps nothing across a patch point: r11 on x86-64; x16 and x17 on AArch64; r11, r12, CTR and LR
- * on PPC64. It writes nothing below the stack pointer, except for 16 bytes on x86-64 if it searches
- * a table by keys of 8 bytes, and changes no vector register except the result's. Flags are
- * preserved on AArch64 and PPC64. On x86-64 the arithmetic flags change, as LLVM assumes of every
- * patch point. A case that calls changes what the site's calling convention lets a call change.
- *
- * CALLING CONVENTIONS. With anyregcc, operands and result are in any registers, which the record
- * names. All other registers are preserved, also while the handler runs, which finds vector
- * registers in the frame too. With the C calling convention and fastcc (not on PPC64, where fastcc
- * places arguments differently), they are where the ABI puts them. Operands of guards and actions
- * must be in registers. A hit may then call a function that takes the site's arguments and returns
- * its result, and such a function may also handle megamorphic misses. With coldcc, preserve_mostcc
- * and preserve_allcc, arguments are placed as with C, but the code relies on more preserved
- * registers. With these and with anyregcc, Cairn calls the function, as it calls a handler: the
- * function may have any calling convention's effects, and takes as long as a miss.
- *
- * COSTS. bench/cairn-bench-ic measures them, in one run with what they are compared with. On an AMD
- * EPYC with AVX-512:
- *
- *   - A hit of the first case in the site's own bytes takes as long as a guard and a load in the
- *     compiled function. A hit in code elsewhere takes 0.5 ns more, and each case that is tested
- *     before it about as much as a guard.
- *   - On x86-64, three or more cases that differ only in key and field offset are distinguished
- *     without a branch for each, unless hits are counted.
- *   - A transition and a load of a holder's field in the site's own bytes also take as long as the
- *     same code in the compiled function; an element takes 0.3 ns more than that.
- *   - A barrier takes four instructions.
- *   - A miss takes 80 to 100 ns, 40 times as long as a call of a lookup in a hash table, and the
- *     time of the handler, because all registers are saved and restored, and the frame is found.
- *     With code compiled for AVX-512 on an Intel Sapphire Rapids it takes 400 to 450 ns.
- *   - A miss that a light handler handles takes 15 ns, and the time of the light handler. If the
- *     light handler refuses it, that time is added to the other.
- *   - An access of a megamorphic cache that finds its case in the table takes 1.2 ns, with keys of
- *     8 bytes 1.5 ns: half of the time of a call of a lookup in a hash table. All others are
- *     misses, of which a light handler should handle most. With a megamorphic target they take 3
- *     ns: a direct call and a lookup in the host's hash table. Only sites with the C calling
- *     convention and fastcc can have one.
- *   - A case that calls takes as long as a miss where Cairn calls the function (CALLING
- *     CONVENTIONS), otherwise as long as a guarded direct call.
- *   - Adding a case takes 1.3 us, so a handler should not add a case that will not hit again.
- *
- * HANDLERS run on the thread's own stack, below the frame of the code. They may call anything,
- * also code that reaches the same site, and may run on several threads at the same time. They must
- * return. `call` gives them everything that handlers of exits have (cairn/exit.h). Instead of
- * returning a result, they may request one of the actions there.
- *
- * OTHER CHANGES. While a site has a cache, other changes of the site are refused (STATE), and
- * invalidations leave it unchanged. A change of the site that is in progress while the cache is
- * created may take effect after it: the host must not do both at the same time.
- *
- * LIFETIME. The host must not use a cache that it has destroyed. Other threads may be in a handler
- * of it: until a grace period that began later ends (cairn/runtime.h) and frees its memory, all
- * functions here that return a status return STATE for it, as they do after its module was retired.
- * (A cache of a retired module may still be destroyed.) A handler may destroy the cache that called
- * it, create another one for the site, and retire the module that it runs in; its thread continues
- * as usual. After that it must not end a grace period that began later, because its own thread is
- * still in the retired code. It must never destroy the runtime.
- *
- * Threads. All functions here may be called from any thread, also by handlers, and take a lock of
- * the runtime. Only cairn_ic_return is async-signal-safe. Code in a signal handler may execute
- * sites with caches, and miss. The cache's handler must not change caches then. (If the signal has
- * interrupted a change of a cache on the same thread, it gets STATE.)
- *
- * Sources: LLVM, "Stack maps and patch points in LLVM", section "llvm.experimental.patchpoint" and
- * calling convention "anyregcc" (LLVM Language Reference).
+ * See cairn-inline-caches(7) (doc/inline-caches.md): cases, calling conventions, registers, times.
+ * examples/inline_cache.c is a complete program.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -279,8 +118,8 @@ struct cairn_ic_case {
     uint64_t constant;  /**< bits of the constant; of a float or a narrow integer the lower
                          *   bits */
     const void *target; /**< of a call: a function pointer, to C or compiled code */
-    bool changes_key;   /**< whether a store also stores `new_key` into the word of the guard, which
-                         *   must have no mask */
+    bool changes_key;   /**< a store also stores `new_key` into the word of the guard, which must
+                         *   have no mask */
     uint64_t new_key;   /**< has only bits of the guard's width */
     struct cairn_ic_holder holder;
     struct cairn_ic_elements elements; /**< of a load without a holder, or a store */
@@ -315,7 +154,8 @@ struct cairn_ic_miss {
  */
 typedef bool cairn_ic_light_handler(const uint64_t *operands, uint64_t *result, void *user);
 
-/** Handles a miss. `user` is the pointer from the options. */
+/** Handles a miss, on the thread's own stack. It may call anything, also code that reaches the same
+ *  site, and must return. `user` is the pointer from the options. */
 typedef void cairn_ic_handler(struct cairn_ic_miss *miss, void *user);
 
 /** Makes the code continue after the site with this result when the handler returns. `result` is
@@ -346,7 +186,7 @@ struct cairn_ic_options {
     /** Counts hits of each case, and misses. Counts may be lost if several threads hit one case at
      *  the same time, but not with one thread. */
     bool counts_hits;
-    /** Whether the cache has a table while it is megamorphic (TABLES). */
+    /** The cache has a table while it is megamorphic (cairn-inline-caches(7), Tables). */
     bool has_table;
 };
 
@@ -362,8 +202,8 @@ struct cairn_ic_options {
  * UNMANAGED: the site is not a live patch point. The message gives the reason.
  * NOT_FOUND: the site has no declaration.
  * CONFLICT: the site has a cache.
- * ARGUMENT: there is no site or no handler; the limit is too large; there is a megamorphic target
- * but sites with this calling convention cannot call it.
+ * ARGUMENT: `site` or the handler is NULL; the limit is too large; sites with this calling
+ * convention cannot call the megamorphic target.
  * UNSUPPORTED: another calling convention; more than CAIRN_IC_OPERANDS_MAX operands; an operand or
  * result of a type that handlers cannot have; Cairn cannot save all registers of this machine.
  * CORRUPT: the record does not have what its declaration says.
@@ -376,7 +216,9 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_ic_create(cairn_site *site,
                                                              struct cairn_error *error);
 
 /** Restores what the site did when its module was published (cairn_site_restore), and destroys the
- *  cache: see LIFETIME above. NULL is allowed.
+ *  cache. The host must not use it any more. Other threads may be in its handlers, so its memory is
+ *  freed when a grace period ends that began later. A handler may destroy the cache that called it,
+ *  but its thread must not end such a grace period before the handler returns. NULL is allowed.
  *
  *  Errors: STATE: it was destroyed before. After other errors, those of cairn_site_restore, the
  *  cache is unchanged. SYSTEM after the change: the barrier was refused, and cairn_site_ic returns
@@ -390,13 +232,13 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_ic_destroy(cairn_ic *ic,
 /**
  * Adds a case after the others. A case with the same guard is replaced. If the cache has as many
  * cases as its limit allows, it becomes megamorphic instead. Nothing changes if the cache is
- * megamorphic, except its table (TABLES) and what it reports (FEEDBACK), or if it has this very
- * case. All of these are successes.
+ * megamorphic, except its table and what it reports to a compiler (cairn-inline-caches(7), Tables,
+ * Feedback), or if it has this very case. All of these are successes.
  *
  * Errors, after which the cache is unchanged:
- * ARGUMENT: there is no such operand; a width is invalid; the key has bits outside the mask or the
- * width; the field is wider than the value; the site's result or operands do not allow the action;
- * the action has no holder, elements, new key or barrier of the kind that is given; a
+ * ARGUMENT: an operand does not exist; a width is invalid; the key has bits outside the mask or
+ * the width; the field is wider than the value; the site's result or operands do not allow the
+ * action; the action has no holder, elements, new key or barrier of the kind that is given; a
  * card's address is not representable. The message gives the reason.
  * UNSUPPORTED: an operand or the result is not in a register, or has a type that only handlers and
  * calls support; a call with such types.
@@ -482,8 +324,8 @@ struct cairn_ic_description {
     uint32_t case_count;
     uint32_t case_limit;
     uint32_t table_case_count; /**< cases of a megamorphic cache in its table */
-    /** The cases in the order in which they are tried; of a megamorphic cache, its last cases, then
-     *  those added since (FEEDBACK). */
+    /** The cases in the order in which they are tried. Of a megamorphic cache: its last cases, then
+     *  the cases that were added since. */
     const struct cairn_ic_seen *seen;
     uint32_t seen_count;      /**< at most CAIRN_IC_CASE_LIMIT_MAX */
     uint64_t other_additions; /**< additions to a megamorphic cache of cases not in `seen` */
