@@ -75,7 +75,8 @@ for my $path (@headers, map { "$source/$_" } @chapters) {
     my $text = slurp($path);
     push @wrong, map { "$path: $_" } grep { !$is_chapter{$_} } $text =~ /\b(cairn-[a-z-]+)\(7\)/g;
     while ($text =~ /\b(cairn-[a-z-]+)\(7\),[\s*]+([A-Z][\w*\s-]+?)(?=[),.:;])/g) {
-        my ($chapter, $section) = ($1, $2 =~ s/[\s*]+/ /gr);
+        my ($chapter, $section) = ($1, $2);
+        $section =~ s/[\s*]+/ /g;
         push @wrong, "$path: $chapter(7) has no section $section"
             if $is_chapter{$chapter} && slurp("$folder/man/$chapter.7") !~ /^\.S[HS] \Q$section\E$/m;
     }

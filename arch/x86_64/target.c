@@ -154,7 +154,7 @@ static size_t call_length(const struct cairn_arch *arch, const uint8_t *bytes, s
 /* ---- Instructions that may change while another core executes them ---- */
 
 /* No manual lists such instructions. The only condition is that one aligned word contains the whole
- * instruction, which the caller ensures. The guarantees of Intel and AMD are in cairn/patch.h. */
+ * instruction, which the caller ensures. Intel's and AMD's guarantees are in doc/patching.md. */
 static bool may_be_exchanged(const struct cairn_arch *arch, const uint8_t *bytes, size_t length)
 {
     (void)arch;

@@ -10,7 +10,7 @@
 
 /*
  * Makes all changes of the list, which is not empty: writes the slots of their veneers, then the
- * patch words with one store each (A and D of cairn/patch.h), and then executes the barrier that
+ * patch words with one store each (A and D of site/commit.c), and then executes the barrier that
  * `strength` requests. Releases the veneers in any case. `*made` is the number of changes that have
  * been made, from the first one on: with a dual mapping all of them.
  *

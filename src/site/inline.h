@@ -11,7 +11,7 @@
  *      ever was a call is excluded, and there can be no call until the bytes are restored. A
  * cache's exits return to the end of the site. (K) The branch that a miss takes is one instruction
  * in one patch word. A change that keeps the first case replaces it with one store, like (A) to (D)
- * of cairn/patch.h.
+ * of site/commit.c.
  *
  * SPDX-License-Identifier: MIT
  */
