@@ -2,42 +2,21 @@
  * cairn/assumption.h - what compiled code relies on without testing it, and what happens when it is
  * no longer true.
  *
- * A guard (cairn_build_guard, cairn/llvm.h) tests a condition each time. An assumption is tested
- * never: that a global has not been assigned, that a class has no subclass, that a method has not
- * been replaced. Each site at which threads can leave the code is a patch point that does nothing.
- * It is registered with the assumptions that the code after it relies on. When the host finds out
- * that one of them is no longer true, it breaks it, which makes all of its sites call their exits
- * (cairn/exit.h), in all modules, with one barrier:
+ *     status = cairn_assumption_create(runtime, &no_subclass, &error);
+ *     …                                   build guards with it, and publish their modules
+ *     status = cairn_assumption_break(no_subclass, CAIRN_SYNC, &error);
+ *     cairn_assumption_destroy(no_subclass);
  *
- *     cairn_assumption_create(runtime, &no_subclass, &error)
- *     …                                        build guards with it, and publish their modules
- *     cairn_assumption_break(no_subclass, CAIRN_SYNC, &error)
- *     cairn_assumption_destroy(no_subclass)
+ * Breaking an assumption makes all sites that are registered with it call their exits
+ * (cairn/exit.h), in all modules, with one barrier. A broken assumption stays broken: code that is
+ * published later and relies on it leaves at its first site. An assumption must be destroyed before
+ * its runtime.
  *
- * A broken assumption stays broken. Code that is published later and relies on it leaves at its
- * first site, so a thread may compile while another one breaks what it relies on. For code that is
- * compiled without relying on it, or relies on it again, the host creates another assumption.
+ * All functions are thread-safe, except that cairn_assumption_destroy must not overlap any use of
+ * the same assumption. They take locks and may allocate, so signal handlers must not call them.
+ * Handlers of exits and caches may call them.
  *
- * WHERE SITES ARE NEEDED. The requirements are those of invalidations (cairn/invalidation.h): at
- * the function's entry, after each call during which the assumption may be broken, and in each loop
- * without calls. With CAIRN_SYNC, a site that begins to be executed after cairn_assumption_break
- * has returned calls its exit on every core. Threads that are elsewhere in the code leave at the
- * next site that they reach.
- *
- * COST. A site that does nothing takes the time of a no-op. It keeps its live values alive, most of
- * which are constants in the record (cairn/frame_state.h). A registration takes about 50 bytes, and
- * another 80 for the change. Breaking takes about as long as cairn_sites_change for the same sites.
- *
- * OTHER CHANGES of registered sites, such as an invalidation, are allowed. Breaking replaces them.
- * An invalidation that is undone leaves sites of a broken assumption unchanged. A registered site
- * must not get an inline cache: breaking is then refused (STATE).
- *
- * LIFETIME. Sites of a retired module stay registered until the module is freed, because threads
- * may be in its code. An assumption must be destroyed before its runtime.
- *
- * Threads. All functions are thread-safe, except that cairn_assumption_destroy must not overlap any
- * use of the same assumption. They take locks and may allocate, so signal handlers must not call
- * them. Handlers of exits and caches may call them.
+ * See cairn-replacing-code(7) (doc/replacing-code.md), also for where sites are needed.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -63,7 +42,7 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_assumption_create(cairn_runti
 /**
  * Registers a site: breaking the assumption will make it call `target`, usually cairn_exit_target
  * of an exit. If the assumption is broken already, the site calls the target at once; `strength` is
- * that of this change, CAIRN_RELAXED for a module that is not published. A site may be
+ * the strength of this change, CAIRN_RELAXED for a module that is not published. A site may be
  * registered with several assumptions; the first one that is broken determines the target. Engines
  * do this for the sites of cairn_build_guard.
  *
@@ -83,7 +62,7 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_assumption_add(cairn_assumpti
  * Breaks the assumption: makes all registered sites call their targets, with one barrier. If it is
  * broken already, only executes the barrier. Takes O(sites) time, and the memory that veneers need.
  *
- * Errors, after which nothing has changed and the assumption is not broken: those of
+ * Errors, after which nothing has changed and the assumption is not broken: the errors of
  * cairn_sites_change. SYSTEM after the change: the barrier was refused, and the assumption is
  * broken. (With a single mapping, only some sites may have been changed.) The host breaks it again,
  * or stops its threads.

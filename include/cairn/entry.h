@@ -1,64 +1,21 @@
 /*
- * cairn/entry.h - the entry of a function that has several versions, one after the other: an
- * interpreter's, and those that a compiler makes of it.
+ * cairn/entry.h - entries: function pointers that stay the same while versions of the function are
+ * replaced, first an interpreter's, then compiled ones.
  *
- * An entry is a function pointer that stays the same. Callers, call cases of inline caches, patch
- * points and C code call it; it jumps to the version that is installed. Installing another version
- * changes all of them at once:
+ *     status = cairn_entry_create(runtime, "f", signature, interpret_f, &f, &error);
+ *     … cairn_entry_target(f) …                       what callers call
+ *     const struct cairn_entry_version version = {.code = compiled_f, .signature = signature};
+ *     status = cairn_entry_install(f, &version, CAIRN_SYNC, &error);
  *
- *     cairn_entry_create(runtime, "f", signature, interpret_f, &f, &error)
- *     … cairn_entry_target(f) …            what callers call
- *     const struct cairn_entry_version version = {
- *         .code = cairn_engine_function(engine, "f.1", &error),
- *         .signature = signature,
- *         .retires = true,
- *     };
- *     cairn_entry_install(f, &version, CAIRN_SYNC, &error)
- *     …
- *     cairn_entry_destroy(f)
+ * Any number of threads may call the entry. Each call reaches exactly one version. Calls that start
+ * after cairn_entry_install has returned reach the new version, or a newer one, on every core.
+ * Calls that have reached the old version, and its frames, are not changed, unless it has `leave`.
  *
- * CALLS. Modules call an entry by name, if `find_symbol` of their options (cairn/load.h) returns
- * its target for the name: by one direct call, or through a stub of the module where the ABI
- * (PPC64) or the distance requires one. The name must not be that of a version, because a version
- * that calls its own name, or that of another function in its module, calls that code directly and
- * does not follow the entry. The entry is one jump through a slot in memory. It changes no
- * registers that the ABI does not reserve for such code (cairn/patch.h, STATES), so any calling
- * convention works.
+ * All functions are thread-safe, except that cairn_entry_destroy must not overlap any use of the
+ * same entry by another function. They take locks, so signal handlers must not call them. Handlers
+ * of exits and caches may. cairn_entry_target is async-signal-safe.
  *
- * THE GUARANTEE. Any number of threads may call the entry. Each call reaches exactly one version,
- * with its own TOC pointer on PPC64. Calls that start after cairn_entry_install has returned reach
- * the new version, or a newer one, on every core. Calls that have reached the old version, and
- * frames of it, are not changed, unless the old version has `leave`. This holds in all modes of
- * code memory: no code is patched, and no system call is made for the entry itself.
- *
- * COST. A call takes 1 ns more than a call of the function itself. Installing a version takes 20
- * ns, and with `leave` as long as cairn_invalidate for the same sites.
- *
- * REPLACED VERSIONS. Three things can happen to a version when another one is installed:
- *
- *   - Nothing. Its frames return as usual, and the host may install it again. So it is with C
- *     functions, and with code that the host itself retires.
- *   - `leave`: the sites of its function call an exit, as after cairn_invalidate: frames that wait
- *     in callees leave when these return, and threads in it leave at the next site that they reach.
- *     It should not be installed again.
- *   - `retires`: its module is retired as soon as no entry has a version in it, and nobody else has
- *     a reference to it (cairn_module_retain). It is then freed as cairn_module_retire says.
- *
- * Code of a module that is installed is not freed: the entry has a reference to its module. A host
- * that installs several versions out of one module must itself have a reference to it
- * (cairn_module_retain) until the last one is installed. Otherwise, when one of them that `retires`
- * is replaced, the module is retired before the others are installed. Queues (cairn/llvm.h) do
- * this.
- *
- * A module must be published before its code is installed. Until then, its code counts as code that
- * is not in a module: the entry has no reference to it, and `leave` is refused.
- *
- * FORK. A child has the versions that its parent had. It installs its own, and neither affects the
- * other.
- *
- * Threads. All functions are thread-safe, except that cairn_entry_destroy must not overlap any use
- * of the same entry by another function. They take locks, so signal handlers must not call them.
- * Handlers of exits and caches may. cairn_entry_target is async-signal-safe.
+ * See cairn-replacing-code(7) (doc/replacing-code.md).
  *
  * SPDX-License-Identifier: MIT
  */
@@ -91,15 +48,18 @@ struct cairn_entry_version {
     const void *leave;
     /** Chooses the sites, as in struct cairn_invalidation_options; NULL: all live ones. */
     cairn_invalidation_filter *accepts;
-    void *user;   /**< argument of `accepts` */
-    bool retires; /**< see REPLACED VERSIONS; ignored for code that is not in a module */
+    void *user; /**< argument of `accepts` */
+    /** When another version is installed, the module is retired as soon as no entry has a version
+     *  in it (cairn-replacing-code(7), Replaced versions). Ignored for code that is not in a
+     *  module. */
+    bool retires;
 };
 
 /**
- * Creates an entry whose first version is `code`, which may be an interpreter's function, and has
- * none of the options of struct cairn_entry_version. The caller owns `*entry`. `name` is copied,
- * and used in messages. `signature` must be valid as long as the entry; with NULL, types of
- * versions are not checked.
+ * Creates an entry. Its first version is `code`, which may be an interpreter's function, and has no
+ * options of struct cairn_entry_version. The caller owns `*entry`. `name` is copied, and used in
+ * messages. `signature` must be valid as long as the entry; with NULL, types of versions are not
+ * checked.
  *
  * Errors: ARGUMENT; STATE (`code` is in a retired module); FULL, MEMORY, SYSTEM.
  */
@@ -120,11 +80,11 @@ CAIRN_API const void *cairn_entry_target(const cairn_entry *entry);
  * executed.
  *
  * Errors, after which nothing has changed:
- * ARGUMENT: there is no code; it is the entry's own target, or `leave` is set and it is not in a
- * module; or the version has another type than the entry, where the message names both functions
- * and both types.
+ * ARGUMENT: `code` is NULL or the entry's own target; `leave` is set and `code` is not in a module;
+ * or the version has another type than the entry, where the message names both functions and both
+ * types.
  * STATE: the code is in a retired module.
- * Those of cairn_invalidate for the sites of the old version.
+ * The errors of cairn_invalidate for the sites of the old version.
  *
  * Errors after the version was installed: SYSTEM: the barrier after the change of the old version's
  * sites was refused. The host installs the version again, which requests the barrier again, or
