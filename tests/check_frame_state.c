@@ -94,7 +94,7 @@ static enum cairn_status read_all(void)
     return read_at(0);
 }
 
-/* ---- Slots, in the encoding of cairn/frame_state.h ---- */
+/* ---- Slots, in the encoding of doc/exits-and-frames.md ---- */
 
 enum { DEAD, VALUE, NUMBER, BYTES };
 

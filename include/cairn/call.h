@@ -2,9 +2,6 @@
  * cairn/call.h - calling functions whose types are known only at run time, and creating functions
  * of such types that call the host: closures.
  *
- * A signature contains the types of a function's arguments and results. It is made once, and used
- * for each call:
- *
  *     const struct cairn_type result = CAIRN_DOUBLE;
  *     const struct cairn_type arguments[] = {CAIRN_INTEGER(64), CAIRN_POINTER};
  *     status = cairn_signature_create(NULL, &result, 1, arguments, 2, &signature, &error);
@@ -13,29 +10,13 @@
  *     struct cairn_value sum;
  *     status = cairn_call(signature, function, values, 2, &sum, &error);
  *
- * OSR ENTRY. An interpreter that finds a hot loop compiles it as a function whose arguments are the
- * values that are live at the start of the loop, calls it with cairn_call in the middle of the
- * loop's execution, and continues with its results. cairn/exit.h describes how compiled code
- * returns to the interpreter before that.
+ * Functions have the C calling convention, as LLVM compiles it for their types. Arguments may be
+ * integers of 1 to 64 or of 128 bits, pointers, float, double, and vectors of 16 bytes; results as
+ * many of these as there are registers, two of each kind. Closures need libffi, and have no
+ * vectors.
  *
- * CALLING CONVENTION. It is C's, as LLVM compiles it for functions of these types (ccc). The
- * members of a structure that is returned are each in a register. Integers of less than 64 bits are
- * zero-extended, or sign-extended if their type says so (`extends_sign`), as LLVM's attribute
- * signext requires: some ABIs require one or the other, such as C's for int on PPC64 and for char
- * and short on x86-64. Closures sign-extend all their results or none. An i1 is a byte that is 0
- * or 1. An i128 is C's __int128. On x86-64, an i128 is refused if only one register is left for it,
- * because LLVM and C differ there. Before LLVM 18, LLVM does not align an i128 on the stack to 16
- * bytes, as C does.
- *
- * TYPES. Arguments may be integers of 1 to 64 or of 128 bits, pointers, float, double, and vectors
- * of 16 bytes with elements of 8 to 64 bits. There may be no result, or as many results of these
- * types as there are registers: two of each kind. A function that is entered in place of a frame
- * (cairn_exit_enter) may return any type.
- *
- * CLOSURES use libffi, which does not support vectors. A closure can return two members of a
- * structure if both are integers or both are floating-point numbers, or on x86-64 one of each.
- * Without libffi at build time, Cairn has no closures. Calls do not use libffi, because it inspects
- * all types in each call: for 8 arguments, this takes longer than everything else.
+ * See cairn-exits-and-frames(7) (doc/exits-and-frames.md): OSR entry, the calling convention,
+ * types.
  *
  * SPDX-License-Identifier: MIT
  */

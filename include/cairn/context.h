@@ -1,11 +1,6 @@
 /*
  * cairn/context.h - the registers of a thread: saving, reading, changing and resuming them.
  *
- * A context holds general registers, program counter, stack pointer, flags, and vector registers as
- * wide as the processor and its kernel support. Registers are read and written by their DWARF
- * numbers, as in stack maps and unwind tables, or by the CAIRN_REGISTER_… numbers, which are the
- * same on every architecture:
- *
  *     static void handle(int signal, siginfo_t *information, void *ucontext)
  *     {
  *         struct cairn_context context;
@@ -15,40 +10,16 @@
  *             …
  *     }
  *
- * Contexts are made by
+ * A register is named by its DWARF number, as in stack maps and unwind tables, or by a number
+ * CAIRN_REGISTER_…, which is the same on every architecture. A part of an integer register is its
+ * low bytes, a part of a vector register its lowest lanes.
  *
- * - exits (cairn/exit.h): all registers of the site that the loaded code can hold, except those
- *   that the ABI reserves for code between caller and callee (x16 and x17 on AArch64, r12 and CTR
- *   on PPC64);
- * - cairn_context_from_signal, in a signal handler: all registers;
- * - cairn_context_save: the callee-saved registers of the thread itself.
+ * A context is plain data without an owner, and may be copied. All functions are async-signal-safe,
+ * with NULL for `error` where that is stated. Different threads must not use the same context at
+ * the same time.
  *
- * NUMBERS. The DWARF numbers of each architecture's registers:
- *
- * | | x86-64 | AArch64 | PPC64 |
- * | --- | --- | --- | --- |
- * | general, 8 bytes | 0 to 15 | 0 to 31 | 0 to 31, 65 (LR), 66 (CTR), 76 (XER) |
- * | program counter | 16 | | |
- * | flags, 8 bytes | 49 | | 64, and 68 to 75, each of which is the whole of CR |
- * | control, 4 bytes | 64 (MXCSR) | | |
- * | vector | 17 to 32, 67 to 82 | 64 to 95 | 32 to 63 (f, vs0 to 31), 77 to 108 (v) |
- * | size of a vector in bytes | 16, 32 or 64 | 16 | 16, or 8 and 16 without VSX |
- * | mask, 8 bytes | 118 to 125 | | |
- *
- * PARTS. A part of an integer register is its low bytes. A part of a vector register is its lowest
- * lanes: the first bytes in the order in which a store of the whole register writes them. PPC64
- * keeps scalars in the first doubleword, which is not the lowest lane in little-endian order. There
- * a part of up to 8 bytes is the low bytes of that doubleword, and a part of 16 bytes is the vector
- * as a store writes it. (A float in a register of PPC64 has the format of a double.) Writing a part
- * leaves the other bytes of the register unchanged.
- *
- * NOT INCLUDED: x87, MMX and AMX registers on x86-64; SVE and SME registers beyond 128 bits on
- * AArch64; VSCR on PPC64; and registers that identify the thread (segment bases, TPIDR_EL0, and r13
- * on PPC64, which a context holds but does not restore).
- *
- * A context is plain data without an owner, and may be copied. It has 2560 bytes, aligned to 64.
- * All functions are async-signal-safe, with NULL for `error` where that is stated. Different
- * threads must not use the same context at the same time.
+ * See cairn-exits-and-frames(7) (doc/exits-and-frames.md): numbers, parts, and what is not
+ * included.
  *
  * SPDX-License-Identifier: MIT
  */

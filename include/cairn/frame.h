@@ -1,60 +1,23 @@
 /*
  * cairn/frame.h - frames of compiled code on a stack: their live values, and their callers.
  *
- * The handler of an exit (cairn/exit.h) gets a frame and the record of the site:
- *
  *     struct cairn_value value;
  *     status = cairn_frame_value(&call->frame, call->record, 0, &value, &error);
  *
- * Elsewhere, the host makes a frame from a context (cairn/context.h), and moves it from caller to
- * caller:
- *
- *     struct cairn_frame frame;
- *     struct cairn_record record;
- *     status = cairn_frame_from_context(runtime, &context, false, &frame, &error);
- *     while (status == CAIRN_OK && frame.module != NULL) {
- *         if (cairn_frame_record(&frame, &record))
- *             use(&frame, record);
- *         status = cairn_frame_caller(&frame, &error);
- *     }
- *
- * cairn/walk.h walks over a whole stack, with the host's own frames between those of compiled code.
- *
- * RECORDS. An interrupted frame has a record if LLVM has made one at the next instruction. A frame
- * that waits for a call has one if a record belongs to the call's return address
- * (cairn_table_find_return_address): the record of the statepoint or patch point that makes the
- * call; or a declared stack map without a shadow at the address of the call instruction. Such a
- * stack map describes the frame while the call runs. It is not found if there are instructions
- * between the two, such as those that pass arguments, or if one of its values is in the register in
- * which the call leaves its return address. A stack map at the return address describes the frame
- * after the call, and is not found for a frame that waits. A record is valid only at its address.
- *
- * VALUES THAT CAN BE READ. In the innermost frame, all values can be read. In a frame that waits
- * for a call, values in memory, constants, and values in callee-saved registers can be read. The
- * callee may have changed all other registers, so reading values in them fails. Therefore, live
- * values of a patch point may be lost once its target has been called, while those of a statepoint
- * are preserved during its call: LLVM keeps them on the stack or in callee-saved registers.
- *
- * On PPC64 in little-endian order, spilled vectors are read in the order in which code for POWER8
- * stores them; LLVM's JIT generates such code. If a function is compiled for POWER9 or later
- * ("target-cpu"), the two halves are exchanged, and the record does not indicate this. Such
- * functions should keep pointers to vectors as live values instead.
- *
- * COST. Reading a value takes 14 ns with cairn_frame_value, and 3 ns with cairn_frame_values, which
- * looks up the record's declaration once. cairn/walk.h says what steps cost.
- *
- * WRITING. A value is written to the place from which LLVM's code will load it: in the context, for
- * the innermost frame; otherwise on the stack, where a callee may have saved the register.
- *
- * RETIRED CODE. Retiring a module does not change its frames: they are found, walked, read, written
- * and left as before, until a grace period frees the module (cairn/runtime.h), which must not
- * happen while such a frame is on any stack.
+ * The handler of an exit (cairn/exit.h) gets a frame and the record of the site. Elsewhere, the
+ * host makes a frame from a context (cairn_frame_from_context), and moves it from caller to caller
+ * (cairn_frame_caller). cairn/walk.h walks over a whole stack.
  *
  * A frame is plain data, and may be copied. It contains pointers to the context, to the stack and
  * to the module, and is valid until the thread of the stack resumes. A thread may access its own
- * frames, or those of a stopped thread. All functions are async-signal-safe and lock-free, and
- * allocate nothing; a function with an `error` parameter formats a message unless it is NULL. The
- * exception is cairn_frame_caller (see there).
+ * frames, or the frames of a stopped thread. Frames of a retired module are like others until a
+ * grace period frees it (cairn/runtime.h).
+ *
+ * All functions are async-signal-safe and lock-free, and allocate nothing, except as
+ * cairn_frame_caller says. If `error` is not NULL, a message is formatted.
+ *
+ * See cairn-exits-and-frames(7) (doc/exits-and-frames.md): records of frames, values that can be
+ * read.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -84,10 +47,10 @@ struct cairn_frame {
     cairn_module *module;
     uint64_t pc;       /**< the next instruction, or the return address of the pending call */
     uint64_t sp;       /**< the stack pointer at `pc` */
-    bool is_calling;   /**< whether the frame waits for a call */
-    bool is_innermost; /**< whether this is the context's frame, which has all its registers */
+    bool is_calling;   /**< the frame waits for a call */
+    bool is_innermost; /**< the frame is the context's, which has all its registers */
     struct cairn_context *context; /**< of the innermost frame */
-    /** Where the registers are. Only Cairn's functions may access it. */
+    /** The places of the registers. Only Cairn's functions may access them. */
     void *private_words[CAIRN_FRAME_PRIVATE_WORDS];
 };
 
@@ -113,7 +76,7 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_frame_from_context(const cair
  *
  * The caller of a module's frame is found by the unwind rules that LLVM generates for functions
  * with the attribute `uwtable`. The caller of a foreign frame is found by the unwind tables of the
- * program and its libraries (cairn/walk.h, NATIVE FRAMES); after the outermost frame, `pc` is 0. A
+ * program and its libraries (cairn/walk.h); after the outermost frame, `pc` is 0. A
  * step from a foreign frame is async-signal-safe only if the C library has _dl_find_object
  * (glibc 2.35).
  *
@@ -132,7 +95,9 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_frame_caller(struct cairn_fra
 CAIRN_API bool cairn_frame_function(const struct cairn_frame *frame,
                                     struct cairn_function *function);
 
-/** Finds the first record of the frame (RECORDS above); false without one. */
+/** Finds the first record of the frame; false without one. An interrupted frame has the record at
+ *  its next instruction, a frame that waits for a call the record of that call
+ *  (cairn-exits-and-frames(7), Records of frames). */
 CAIRN_API bool cairn_frame_record(const struct cairn_frame *frame, struct cairn_record *record);
 
 /** Reads a register of the frame, or its part, by a number of cairn/context.h. Errors: as
@@ -144,8 +109,8 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_frame_read(const struct cairn
 
 /* ---- Live values ---- */
 
-/** Returns the number of live values of a declared record; 0 if it is not declared. Live values of
- * a statepoint are its deopt values. */
+/** Returns the number of live values of a declared record; 0 if it is not declared. The live values
+ *  of a statepoint are its deopt values. */
 CAIRN_API uint32_t cairn_record_live_value_count(struct cairn_record record);
 
 /**

@@ -1,83 +1,21 @@
 /*
  * cairn/frame_state.h - reconstruction of interpreter frames from a frame of compiled code.
  *
- * A frame of compiled code may correspond to several frames of the interpreter: that of the
- * function itself, and those of the functions that were inlined into it. The code generator
- * describes their contents in the live values of each site at which compiled code may be left (with
- * LLVM: cairn_build_guard and cairn_frame_state_encode, cairn/llvm.h). Such a description is a
- * frame state. The handler of an exit fills the interpreter's frames from it:
- *
- *     static bool begin(const struct cairn_interpreter_frame *from, uint32_t index,
- *                       struct cairn_frame_slots *slots, void *interpreter)
- *     {
- *         struct frame *to = push_frame(interpreter, from->function, from->position);
- *         if (to == NULL)
- *             return false;
- *         *slots = (struct cairn_frame_slots){to->locals, to->stack};
- *         return true;
- *     }
- *
- *     const struct cairn_frame_writer writer = {.begin = begin, .user = interpreter};
+ *     const struct cairn_frame_writer writer = {.begin = push_frame, .user = interpreter};
  *     struct cairn_frame_state state;
  *     status = cairn_frame_state_read(&call->frame, call->record, 0, &state, &error);
  *     if (status == CAIRN_OK)
  *         status = cairn_frame_state_write(&state, &writer, &error);
  *
- * Frame states can be read at patch points, in the shadows of stack maps and at statepoints, and in
- * all frames of a stack whose values can be read (cairn/frame.h).
- *
- * COST. All that the code generator knows is a constant in the record: functions, positions,
- * counts, types, and values that are constants themselves. It takes no registers and no
- * instructions. A value that is in several slots is recorded once. A dead local, which the
- * interpreter writes before it reads it, takes one number. Each number and each value is one
- * location: 12 bytes in LLVM's section and 4 in Cairn's table; a number of more than 32 bits takes
- * 8 more, once in its module. A declaration takes 16 bytes for each.
- *
- * INLINING. A front end that inlines functions knows all frames, and writes them into one state.
- * LLVM's inliner does not know about frame states. It copies patch points and stack maps with their
- * states into the caller, but then no state describes the caller's frame; so functions with such
- * sites should be `noinline`. If it copies a call with a "deopt" bundle, it inserts the values of
- * the inlined call's "deopt" bundle at the start of the copy's bundle. So a statepoint may have
- * several states, one after the other, the outermost frames first. The next state begins at live
- * value number `next_live_value`, if that is less than cairn_record_live_value_count.
+ * A frame state is a sequence of live values at a site. It describes the interpreter's frames for
+ * one compiled frame: the function's own, and one for each function that was inlined into it. With
+ * LLVM, cairn_build_guard and cairn_frame_state_encode (cairn/llvm.h) make it. It can be read at
+ * patch points, in the shadows of stack maps and at statepoints, and in all frames of a stack.
  *
  * All functions are async-signal-safe, take no locks, and allocate nothing; cairn_frame_state_write
  * is as async-signal-safe as the functions that it calls.
  *
- * ENCODING, for code generators that write states themselves. A state is a sequence of live values.
- * It may follow live values of the host. Its first live values are words: integer constants of 64
- * bits, or narrower ones, which are sign-extended. Bits are numbered from the lowest one, 0.
- *
- * | word | contents |
- * | --- | --- |
- * | 0 | 0xCA1201: CAIRN_FRAME_STATE_MAGIC with CAIRN_FRAME_STATE_VERSION in its lowest 8 bits |
- * | 1 | 16 bits: number of frames; 16 bits: number of values; 32 bits: zero |
- * | for each frame, the outermost first: | |
- * | 0 | the host's number of the function |
- * | 1 | the position in it |
- * | 2 | 16 bits: number of locals; 16 bits: height of the operand stack; 32 bits: host's flags |
- * | from 3 | a slot for each local, then for each entry of the operand stack, the lowest first |
- *
- * The words are followed by the values, of any types. Slots refer to values by number, from 0. The
- * words of a valid state determine its length, so any live values may follow it.
- *
- * | bits of a slot | contents |
- * | --- | --- |
- * | 0 to 1 | 0: dead, the whole slot is zero; 1: a value; 2: a small number; 3: bytes |
- * | 2 to 5 | the kind of its type, or of a vector's elements: enum cairn_type_kind |
- * | 6 to 13 | for an integer, its bits less 1 (1 to 256 bits); for a pointer, its address space |
- * | value, bytes: 14 to 29 | the number of the value, or of the first one that holds the bytes |
- * | value, bytes: 30 to 36 | the number of elements of a vector; 0: a scalar |
- * | value, bytes: 37 to 63 | zero |
- * | small number: 14 to 63 | the value's bits, sign-extended |
- *
- * Small numbers are integers, and other scalars of up to 64 bits.
- *
- * A value has the place that the record gives for it, and the type that the slot gives. So a scalar
- * constant of up to 64 bits, such as a double, can be an integer constant with the same bits, which
- * takes no register. Bytes are for larger constants: as many integer constants of 64 bits as are
- * needed. They hold the bytes of a struct cairn_value, the lowest byte first, except that each
- * element (or the scalar) begins with its least significant byte on machines of either byte order.
+ * See cairn-exits-and-frames(7) (doc/exits-and-frames.md): size, inlining, and the encoding.
  *
  * SPDX-License-Identifier: MIT
  */

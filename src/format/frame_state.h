@@ -1,6 +1,6 @@
 /*
- * format/frame_state.h - defines the encoding of a frame state's words, which cairn/frame_state.h
- * documents. src/llvm writes the words and src/frame reads them.
+ * format/frame_state.h - defines the encoding of a frame state's words, which
+ * doc/exits-and-frames.md documents. src/llvm writes the words and src/frame reads them.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -2,7 +2,8 @@
  * Reads a function's "target-features", such as "+avx2,-avx512f". Later entries override earlier
  * ones.
  *
- * What a function can hold in vector registers is an upper bound: exits save it (cairn/exit.h).
+ * What a function can hold in vector registers is an upper bound: exits save it
+ * (doc/exits-and-frames.md).
  *
  * Sources: llvm/lib/Target/X86/X86.td (which feature implies which), X86Subtarget.h
  * (useAVX512Regs), and trials with LLVM 14 to 19.
