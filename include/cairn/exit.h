@@ -95,7 +95,7 @@ CAIRN_API void cairn_exit_destroy(cairn_exit *exit);
 /**
  * Returns the address of the exit, valid as long as the exit: the target for cairn_site_call, or in
  * LLVM the address of a function without arguments and result that the code declares and calls
- * (cairn/roots.h).
+ * (cairn-walks-and-roots(7)).
  */
 CAIRN_API const void *cairn_exit_target(const cairn_exit *exit);
 

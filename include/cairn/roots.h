@@ -1,85 +1,12 @@
 /*
  * cairn/roots.h - GC roots of frames: reading and relocating them.
  *
- * HOSTS THAT MOVE OBJECTS need statepoints, because LLVM must load each reference again after a
- * collection. A collector begins with the frame that called it, and continues with the callers:
+ *     if (cairn_frame_record(&frame, &record))
+ *         status = cairn_frame_relocate(&frame, record, copy_object, heap, &error);
  *
- *     static void collect(struct cairn_exit_call *call, void *user)
- *     {
- *         struct cairn_frame frame = call->frame;
- *         struct cairn_record record;
- *         do {
- *             if (cairn_frame_record(&frame, &record))
- *                 status = cairn_frame_relocate(&frame, record, copy_object, user, &error);
- *             status = cairn_frame_caller(&frame, &error);
- *         } while (status == CAIRN_OK && frame.module != NULL);
- *     }
- *
- * CALLING THE COLLECTOR. Let statepoints call an exit (cairn/exit.h): declare a function, call it
- * at the places where a collection may happen, and map it to the exit's target before the code is
- * loaded:
- *
- *     cairn_exit_create(runtime, collect, heap, &exit, &error)
- *     LLVMAddGlobalMapping(llvm_engine, poll, (void *)(uintptr_t)cairn_exit_target(exit))
- *
- * The exit's handler then has the frame. Two conditions must hold. The functions need the attribute
- * `uwtable`, so that their callers can be found. Each statepoint needs a declaration, from which
- * Cairn knows that its call returns to its record, and thus a unique ID (cairn_number_statepoints
- * in cairn/llvm.h). The walk above ends where compiled code was called by C code that compiled code
- * has called. A host can keep the frame of each exit from which it calls compiled code, and
- * continue with that frame.
- *
- * HOSTS THAT DO NOT MOVE OBJECTS need no statepoints, and LLVM need not know which values are
- * references: they may be tagged integers. Compiled code keeps them in registers and spill slots,
- * and stores nothing for the collector before a call. The roots of a frame are the values in the
- * frame state (cairn/frame_state.h) of the call that it waits for. This works on all architectures:
- *
- * - Each call and each allocation is a patch point with a frame state (cairn_frame_state_encode),
- *   which has the caller's slots during the call: cairn_site_call binds it to the callee, and
- *   allocations and polls to an exit. A reference that the code uses after the call and that is in
- *   no slot, nor in an object that one leads to, needs a slot of its own.
- * - The exit's handler walks from its frame with cairn_walk_next, and reads the record and the
- *   state of each frame. cairn_frame_state_write calls the writer's function `value` for each slot,
- *   which marks the value:
- *
- *       static const struct cairn_frame_writer writer = {.begin = begin, .value = mark};
- *       if (cairn_frame_record(frame, &record))
- *           status = cairn_frame_state_read(frame, record, 0, &state, &error);
- *       if (status == CAIRN_OK)
- *           status = cairn_frame_state_write(&state, &writer, &error);
- *
- * - In the innermost frame, all values can be read. In frames that wait, the record may name a
- *   register that the callee may change (NOT_FOUND): for a value that is not used after the call,
- *   or for a second copy of one that is. What the code uses later is in the frame or in a
- *   callee-saved register. So after NOT_FOUND, the collector marks every word from the frame's `sp`
- *   to its caller's, and every general register that cairn_frame_read returns, that may be the
- *   address of an object.
- * - The interpreter's own frames, and C functions that hold references while they call, are the
- *   host's roots, as without compiled code.
- *
- * examples/mark_sweep.c is a complete program. With statepoints, frame states in "deopt" bundles
- * are read in the same way, and all values can be read: LLVM keeps them where calls do not change
- * them.
- *
- * BASE AND DERIVED POINTERS. LLVM records pairs: a derived pointer may point into an object, and
- * its base pointer points to the start of the object. Both are often in the same place. Several
- * derived pointers may have the same base, and a place, or a pair, may occur several times. So the
- * distance of a derived pointer must be computed before its base is changed, and each base must be
- * changed only once. cairn_frame_relocate ensures both; a collector that uses cairn_frame_roots
- * must ensure both itself.
- *
- * PLACES OF ROOTS. Roots are on the stack or, if LLVM's option -fixup-allow-gcptr-in-csr is used,
- * in callee-saved registers; a register is changed where its value for the frame was saved.
- * Constants, such as null, are not roots. Deopt values that are pointers into the heap are roots,
- * too: LLVM keeps them in the same places, so cairn_frame_relocate changes them as well. Cairn does
- * not know the contents of allocas that were passed to the statepoint ("gc-live" allocas). The
- * address of alloca `i` is the value of its location, for a struct cairn_statepoint `decoded`:
- *
- *     location = cairn_record_location(record, decoded.first_alloca + i);
- *     status = cairn_frame_at_location(&frame, location, CAIRN_POINTER, &address, &error);
- *
- * Source: LLVM, "Garbage Collection Safepoints in LLVM", sections Stack Map Format and Base &
- * Derived Pointers.
+ * The roots of a frame are the pointers that its statepoint records: pairs of a derived pointer and
+ * its base pointer. Collectors that do not move objects need no statepoints: they visit the values
+ * of frame states (cairn/frame_state.h).
  *
  * All functions are async-signal-safe, take no locks, and allocate nothing.
  *
@@ -90,6 +17,8 @@
  *   frame;
  * - NOT_FOUND: a root is in a register whose place is not known for this frame;
  * - UNSUPPORTED: the size of a root is not 8 bytes, such as a vector of pointers.
+ *
+ * See cairn-walks-and-roots(7) (doc/walks-and-roots.md): both kinds of collectors.
  *
  * SPDX-License-Identifier: MIT
  */
