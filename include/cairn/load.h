@@ -1,63 +1,22 @@
 /*
  * cairn/load.h - loading relocatable objects: what compilers write as `file.o`.
  *
- * An ELF object for the host's architecture (x86-64, AArch64, PPC64 ELFv2 and ELFv1), from LLVM,
- * clang, gcc, a file or a cache, becomes a module without LLVM and without a linker:
- *
- *     cairn_runtime *runtime;
- *     cairn_loader *loader;
- *     cairn_module *module;
- *     struct cairn_error error;
- *     if (cairn_runtime_create(NULL, &runtime, &error) != CAIRN_OK ||
- *         cairn_loader_create(runtime, "f", &loader, &error) != CAIRN_OK ||
+ *     if (cairn_loader_create(runtime, "f", &loader, &error) != CAIRN_OK ||
  *         cairn_loader_add_object(loader, bytes, size, NULL, &error) != CAIRN_OK ||
  *         cairn_loader_finish(loader, &module, &error) != CAIRN_OK ||
  *         cairn_module_publish(module, &error) != CAIRN_OK)
  *         fail(error.message);
  *     int (*f)(int) = (int (*)(int))(uintptr_t)cairn_module_find_symbol(module, "f");
  *
- * Several objects may be added to one loader. They become one module, as a linker would link them:
- * a symbol that one object defines can be used by the others. Of a name with several weak
- * definitions, or several in COMDAT groups, the first one is used. A common symbol gets the largest
- * size. Stack maps, fault maps, PC sections and .eh_frame become part of the module's tables.
+ * ELF objects for the host's architecture (x86-64, AArch64, PPC64) become a module without LLVM and
+ * without a linker. The objects of one loader are linked with each other. Other symbols are taken
+ * from the published modules of the runtime, from the host's callback, and from the process, in
+ * this order. Constructors are run only by cairn_module_run_constructors.
  *
- * SYMBOLS that no object of the loader defines are taken from
+ * Not supported, and refused with a message: thread-local storage, functions that are chosen at run
+ * time (IFUNC), copy relocations, and relocations that no compiler for these architectures writes.
  *
- *   1. the published modules of the runtime: the definition in the module that was published last.
- *      An engine's modules (cairn/llvm.h) find those of the same engine first, and are found by
- *      these alone;
- *   2. the host's callback;
- *   3. the process, as dlsym finds them. Not there are functions that the C library adds to each
- *      program, such as atexit and pthread_atfork, and most of libgcc's.
- *
- * Definitions that modules use of each other are global symbols without hidden visibility. They are
- * bound when the loader finishes, and stay bound: a definition that is published later is not used
- * by code that was loaded earlier, and retiring a module does not change its users. Therefore a
- * module keeps a reference to each module that it uses (cairn_module_retain): even if that one is
- * retired, it is not freed before its users. To be able to replace a function, call it through a
- * site (cairn/patch.h) or a pointer, or define it by the callback and set `ignores_modules`.
- *
- * NAMES. cairn_runtime_find_function and cairn_frame_function return the name of the function at a
- * PC, also of a local function, from the objects' tables of symbols.
- *
- * CONSTRUCTORS are run only by cairn_module_run_constructors. C++ code without it has no
- * initialised objects of static storage duration.
- *
- * UNWINDING. Cairn's own walks (cairn/walk.h) need nothing. C++ exceptions and backtrace() of the C
- * library pass through loaded code if `registers_unwind_tables` is set, and the code has unwind
- * tables. They are registered with the unwinder of the process (libgcc's, or LLVM's libunwind)
- * until the module is freed. Register only what exceptions can pass through: until GCC 13, libgcc
- * has a list of what is registered, so that each throw and each release takes time in proportion to
- * its length, and the first throw after n registrations O(n^2) time (measured with GCC 12 and
- * 10,000 modules: 0.5 ms, 0.08 ms and 1 s).
- * nongnu.org's libunwind does not see these tables, and it has functions of its own for exceptions
- * and for backtrace(), which a program that is linked with it before libgcc_s uses. Its lookups
- * take no lock against the removal of a table, so Cairn registers nothing there; the host can, with
- * _U_dyn_register.
- *
- * Not supported, and refused with a message that says so: thread-local storage, functions that are
- * chosen at run time (IFUNC), copy relocations, and relocations that no compiler for these
- * architectures writes.
+ * See cairn-loading(7) (doc/loading.md): symbols, exceptions, manifests.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -94,13 +53,15 @@ struct cairn_load_options {
     /** LLVM's names of the features that the object's code may use and the architecture's oldest
      *  CPU does not have, with commas between them, such as "avx,avx2,fma"; on PPC64 also "-vsx",
      *  for code that does not use VSX. Exits save only the registers that code with these features
-     *  can hold (cairn/exit.h, COST). NULL: the features in the object's manifest, or all that
-     *  there are. They are not compared with the machine's. */
+     *  can hold (cairn-exits-and-frames(7)). NULL: the features in the object's manifest, or all
+     *  that there are. They are not compared with the machine's. */
     const char *features;
     void *user;
-    /** Whether definitions of other modules are not used. */
+    /** Symbols are found only in the objects of this loader, by `find_symbol`, and in the process,
+     *  not in other modules. */
     bool ignores_modules;
-    /** Whether the unwind tables are registered with the process's unwinder (UNWINDING above). */
+    /** The unwind tables are registered with the process's unwinder, for C++ exceptions and
+     *  backtrace() (cairn-loading(7), Exceptions and backtraces). */
     bool registers_unwind_tables;
     /** PC sections: names and schemas; the other members are ignored. Loaded sections with other
      *  names are data. */
@@ -117,7 +78,8 @@ struct cairn_load_options {
  * only be destroyed. Messages name the section and its entry, or the symbol.
  *
  * Errors: TRUNCATED, CORRUPT; VERSION (also of the manifest); UNSUPPORTED (an object for another
- * architecture, or for a CPU with features that this one lacks, or see above); CONFLICT (a symbol
+ * architecture, or for a CPU with features that this one lacks, or what is listed at the top);
+ * CONFLICT (a symbol
  * that two objects define; both are named); RANGE (also an alignment of more than a page), MEMORY,
  * STATE. cairn_loader_finish then returns, in addition to its own errors: NOT_FOUND (undefined
  * symbols); RANGE (a relocation's value does not fit: the code model does not allow such

@@ -59,7 +59,7 @@ CAIRN_API void cairn_loader_destroy(cairn_loader *loader);
  * be armed is not an error; cairn_site_describe returns the reason.
  *
  * Errors: TRUNCATED, VERSION, CORRUPT, RANGE, UNSUPPORTED, FULL, MEMORY, SYSTEM; NOT_FOUND (see
- * cairn/load.h); STATE if an allocation or an object of this loader has failed.
+ * cairn_loader_add_object); STATE if an allocation or an object of this loader has failed.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_loader_finish(cairn_loader *loader,
                                                                  cairn_module **module,
@@ -72,13 +72,13 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_loader_finish(cairn_loader *l
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_module_publish(cairn_module *module,
                                                                   struct cairn_error *error);
 
-/** Removes the module from the lookups of cairn/runtime.h. Threads that are in its code continue;
- *  their frames are found as before. To make them leave, or to let no further call in, see
- *  cairn/invalidation.h. The module is freed at the end of a grace period that began after
- *  that (cairn_runtime_grace_start), if it has no references then; otherwise, of one that began
- *  after the last reference was removed. NULL, a second call, and a module that was not published
- *  are allowed. So is a module of a memory manager (cairn/llvm.h), which keeps a reference to it
- *  until MCJIT's engine is destroyed, because LLVM has registered the module's unwind tables. */
+/** Removes the module from the lookups of cairn/runtime.h. Threads that are in its code continue,
+ *  and their frames are found. To make them leave, or to let no further call in, see
+ *  cairn/invalidation.h. The module is freed when a grace period ends that started after both this
+ *  call and the last cairn_module_release (cairn_runtime_grace_start). NULL, a second call, and a
+ *  module that was not published are allowed. So is a module of a memory manager (cairn/llvm.h),
+ *  which keeps a reference to it until MCJIT's engine is destroyed, because LLVM has registered the
+ *  module's unwind tables. */
 CAIRN_API void cairn_module_retire(cairn_module *module);
 
 /** Adds a reference to the module. Even a retired module is not freed while it has references. */

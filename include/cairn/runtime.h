@@ -1,67 +1,22 @@
 /*
  * cairn/runtime.h - a runtime: its code memory, and the modules that are loaded into it.
  *
- * A process may have several runtimes, which share nothing.
+ *     status = cairn_runtime_create(NULL, &runtime, &error);
+ *     …
+ *     uint64_t token = cairn_runtime_grace_start(runtime);
+ *     …                                   every thread passes a point outside of retired code
+ *     cairn_runtime_grace_end(runtime, token);
  *
- * THREADS. All functions are thread-safe. Those that load, publish, retire, start and end grace
- * periods, and destroy, take a lock. Lookups take no lock, allocate nothing, and are
- * async-signal-safe.
+ * What was retired (modules, exits, closures, entries, inline caches and their code) stays in
+ * memory, because threads may still use it. By ending a grace period the host tells Cairn that no
+ * thread uses it. Then it is freed.
  *
- * GRACE PERIODS. What was retired (modules, exits, closures, entries, code of inline caches,
- * destroyed caches) is not found by lookups any more, but stays in memory, because threads may
- * still use it. Frames of retired code are still found (below). A grace period tells Cairn when
- * they have stopped. cairn_runtime_grace_start returns a token. By calling cairn_runtime_grace_end
- * with that token, the host guarantees that every thread, including the calling one, has passed the
- * following point since the period was started: neither the thread nor a signal handler on its
- * stack
+ * All functions are thread-safe. Functions that load, publish, retire, start and end grace periods,
+ * and destroy, take a lock. Lookups take no lock, allocate nothing, and are async-signal-safe. What
+ * they return is valid until the thread that looked it up passes such a point. A child of fork()
+ * has its own copy of the code.
  *
- *   - executes code that was retired before the start,
- *   - has a return address into such code, or
- *   - holds a module, record, site, cache or function name that was retired before the start.
- *
- * Then everything that was retired before the start is freed. What was retired later waits for a
- * later period; so it does not matter that a cache miss in any thread may retire code at any time.
- * Each thread may pass its point at another moment, for example when it polls for a safepoint. A
- * host that stops all threads at such points calls cairn_runtime_quiesce, which starts a period and
- * ends it at once.
- *
- * So a pointer that a lookup has returned is valid until its thread passes such a point, even if
- * another thread retires the module. Two lookups of one PC may find different modules, because a
- * module may be retired in between. After a module was retired, publishing it and changing its
- * caches return STATE. Retiring it again has no effect.
- *
- * RETIRED CODE can still be executed, until it is freed. All functions that begin with a frame or a
- * context find its module: walks (cairn/walk.h), the functions of cairn/frame.h, exits, handlers of
- * caches, roots, and cairn_fault_continue. A module with a frame on any stack cannot be freed,
- * because the thread of that stack has not passed its point. Its sites can still be changed and
- * invalidated, so that threads can be made to leave the code. The lookups of this header do not
- * find it, neither by ID nor by PC, because they accept any PC, also one that was stored earlier
- * and whose module may be about to be freed. A signal handler that looks up an interrupted PC makes
- * a frame of it (cairn_frame_from_context).
- *
- * Handlers of exits and caches run on top of the code that called them. They may retire that code.
- * They may end a grace period only if they are not inside code that was retired before its start.
- * They must not destroy the runtime.
- *
- * FORK. A child of fork() is a copy of its parent at the time of the fork: it has its own code from
- * the start, whether or not it calls Cairn, and whatever the parent's threads patch, load and free
- * before, during and after the fork. Nothing that the child does reaches the parent. A patch
- * that another thread is making at the fork is either complete in the child or absent; if several
- * threads patch one site at that time, the child may have any of their targets. The child may call
- * every function. What another thread is loading or freeing at the fork is lost in the child. A
- * token from before the fork is valid in parent and child, where it is about their own threads.
- *
- * This is implemented by handlers of pthread_atfork. They take all of Cairn's locks, so fork() must
- * not be called by a signal handler that has interrupted a function of Cairn. With a dual mapping,
- * they copy the loaded code, so that fork() takes 0.4 ms more for each MB of it; changes in the
- * child then take as long as in other processes. If the system refuses that memory (RLIMIT_AS) or
- * forbids to make it executable, fork() succeeds nevertheless, and the child shares its parent's
- * code until cairn_runtime_after_fork returns OK in the child. Until then, it can execute code, and
- * functions that load or change code return SYSTEM.
- *
- * For children of clone() and _Fork(), these handlers are not called. They share their parent's
- * code in the same way, and must call cairn_runtime_after_fork first. Only processes with one
- * thread may use clone() and _Fork(), and the parent should retire nothing until then.
+ * See cairn-loading(7) (doc/loading.md): grace periods, retired code, fork.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -103,10 +58,10 @@ struct cairn_runtime_options {
      *  always be loaded; a larger one, of up to a slab, may fail. */
     size_t slab_size;
     enum cairn_code_mode code_mode;
-    /** Whether a memory protection key makes the writable view accessible only to a thread that is
-     *  writing to it, and only while it writes; a signal handler that interrupts it has no access.
-     *  Only with DUAL, and only on processors and kernels that have such keys. A runtime takes one
-     * of the process's 15 keys. */
+    /** A memory protection key makes the writable view accessible only to a thread that is writing
+     *  to it, and only while it writes; a signal handler that interrupts it has no access. Only
+     *  with DUAL, and only on processors and kernels that have such keys. A runtime takes one of
+     *  the process's 15 keys. */
     bool protects_writes;
 };
 
@@ -117,8 +72,8 @@ typedef struct cairn_runtime cairn_runtime;
  *
  * Errors: ARGUMENT, MEMORY, SYSTEM. UNSUPPORTED: the selected mode does not work on this machine;
  * the thread's personality has READ_IMPLIES_EXEC, which makes writable memory executable;
- * `protects_writes` is set, and there is no memory protection key or no dual mapping; or Cairn has
- * no patching for the host's architecture.
+ * `protects_writes` is set, and no memory protection key or no dual mapping is available; or Cairn
+ * does not support the host's architecture.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_runtime_create(
     const struct cairn_runtime_options *options, cairn_runtime **runtime,
@@ -144,10 +99,10 @@ struct cairn_runtime_statistics {
     size_t index_bytes; /**< the tables that modules share: by address, ID and name */
     /** The mode in use; never AUTOMATIC. */
     enum cairn_code_mode code_mode;
-    /** Why AUTOMATIC has selected SINGLE; otherwise "". Valid as long as the runtime. */
+    /** The reason why AUTOMATIC has selected SINGLE; otherwise "". Valid as long as the runtime. */
     const char *code_mode_reason;
-    /** Whether patches of strength CAIRN_SYNC and CAIRN_QUIESCENT are possible: the system has
-     *  membarrier with SYNC_CORE (Linux 4.16, on the architectures that have it). */
+    /** Patches of strength CAIRN_SYNC and CAIRN_QUIESCENT are possible: the system has membarrier
+     *  with SYNC_CORE (Linux 4.16, on the architectures that have it). */
     bool can_synchronise;
 };
 
@@ -161,11 +116,14 @@ CAIRN_API void cairn_runtime_statistics(cairn_runtime *runtime,
 CAIRN_API uint64_t cairn_runtime_grace_start(cairn_runtime *runtime);
 
 /**
- * Ends the grace period with this token: frees what was retired before its start, under the
- * guarantee that is described at the top. These are modules without references
- * (cairn_module_retain), exits, closures, entries, and inline caches and their code. What was
- * retired after the start waits for a later period. Any thread may end a period, also after later
- * ones have ended.
+ * Ends the grace period with this token: frees what was retired before its start, except modules
+ * with references (cairn_module_retain). What was retired after the start waits for a later period.
+ * Any thread may end a period, also after later ones have ended.
+ *
+ * The host guarantees that every thread, including the calling one, has passed a point since the
+ * start at which neither the thread nor a signal handler on its stack executed code that was
+ * retired before the start, had a return address into such code, or held a module, record, site,
+ * cache or function name that was retired before the start.
  *
  * Returns the number of freed modules. Has no effect and returns 0 if a visitor of caches calls it,
  * or if the runtime has not returned this token.
@@ -191,10 +149,10 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_runtime_after_fork(cairn_runt
 /* ---- Lookups in all published modules ----
  *
  * They are lock-free, allocate nothing, and are async-signal-safe. They do not find retired
- * modules, which frames do (RETIRED CODE above). All else that is known about a PC is in the tables
- * of its module: return addresses in cairn_module_table, PC sections in cairn_module_pc_table,
- * fault maps in cairn_module_fault_table. The site with an ID is cairn_runtime_find_site
- * (cairn/patch.h). */
+ * modules; frames do (cairn-loading(7), Retired code). All else that is known about a PC is in the
+ * tables of its module: return addresses in cairn_module_table, PC sections in
+ * cairn_module_pc_table, fault maps in cairn_module_fault_table. The site with an ID is
+ * cairn_runtime_find_site (cairn/patch.h). */
 
 /** Returns the published module whose code or data contains `pc`, or NULL. */
 CAIRN_API cairn_module *cairn_runtime_find_module(const cairn_runtime *runtime, uint64_t pc);
@@ -220,8 +178,8 @@ CAIRN_API bool cairn_runtime_find_address(const cairn_runtime *runtime, uint64_t
 CAIRN_API bool cairn_runtime_find_function(const cairn_runtime *runtime, uint64_t pc,
                                            struct cairn_function *function);
 
-/** Finds all records with an ID in all modules: oldest module first, and those of a module in order
- * of address. Writes up to `capacity` of them to `records`, which may be NULL if `capacity` is 0.
+/** Finds all records with an ID in all modules: oldest module first, and in a module in order of
+ *  address. Writes up to `capacity` of them to `records`, which may be NULL if `capacity` is 0.
  *  Returns the number of all such records, which may be greater than `capacity`. */
 CAIRN_API size_t cairn_runtime_find_id(const cairn_runtime *runtime, uint64_t id,
                                        struct cairn_record *records, size_t capacity);

@@ -88,7 +88,7 @@ enum cairn_section_kind {
      *  sections, and bytes that do not have the form of the schema make cairn_loader_finish fail.
      */
     CAIRN_SECTION_PC_SECTION = 6,
-    /* A section `.cairn.manifest` (cairn/load.h, MANIFESTS), from which declarations are read and
+    /* A section `.cairn.manifest` (doc/architecture.md), from which declarations are read and
      *  which is then freed. The PC sections that it names are not looked for. */
     CAIRN_SECTION_MANIFEST = 7
 };
