@@ -1,7 +1,13 @@
 /*
  * cairn/llvm.h - Cairn beside LLVM's C API: builds IR, scans and checks modules, loads code.
  *
+ *     status = cairn_engine_create(runtime, module, NULL, &engine, &error);
+ *     status = cairn_engine_compile(engine, &error);
+ *     function = cairn_engine_function(engine, "f", &error);
+ *
  * Belongs to libcairn-llvm. This is the only public header that includes LLVM's headers.
+ *
+ * See cairn-llvm(7) (doc/llvm.md): engines, queues, MCJIT, ORC, errors of LLVM.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -66,30 +72,9 @@ struct cairn_patchpoint {
     const char *name; /**< of the result; NULL or "" for no name */
     /** The inline cache that the engine creates, with cairn_ic_create, for each site with this ID
      *  before it publishes the module: also for copies that LLVM has made by inlining or unrolling.
-     *  Copied. NULL: none. See BOUND SITES below. */
+     *  Copied. NULL: none. See cairn-llvm(7), Bound sites. */
     const struct cairn_ic_options *cache;
 };
-
-/*
- * BOUND SITES. Inline caches and assumptions are named when a patch point is built, and belong to
- * its ID. LLVM's passes copy and remove patch points. Engines, memory managers and ORC bind each
- * site that is left, in the order of their records, when the module is loaded and before
- * `before_publish` is called and any thread can execute it. All sites with the ID in the module are
- * bound, also those that were built without a cache. The handler gets the cache (struct
- * cairn_ic_miss); cairn_runtime_visit_ics and cairn_site_ic find it, too.
- *
- * Bindings are kept in the module's named metadata `!cairn.bindings`, as addresses of this process,
- * and the exits, assumptions and handlers must be valid as long as the code. So
- * cairn_embed_manifest refuses such modules (UNSUPPORTED). Memory managers
- * (cairn_memory_manager_declare) and ORC (cairn_orc_transform) add them to the module's ELF object,
- * which no other memory manager or process can load.
- *
- * cairn_engine_compile and the finalisations of memory managers and ORC refuse, in addition to
- * their other errors: an ID with two bindings (CONFLICT; the message names both functions); an ID
- * with a binding and two shapes; metadata of that name in another form (CORRUPT); an object that
- * was made for another memory manager (UNSUPPORTED); and what cairn_ic_create and
- * cairn_assumption_add refuse. The message names the site and its function.
- */
 
 /** The maximum size of a patch point. LLVM would fill more bytes with no-ops. */
 enum { CAIRN_PATCHPOINT_BYTES_MAX = 1 << 20 };
@@ -187,7 +172,8 @@ struct cairn_guard {
  *
  * Without a condition (NULL), and with assumptions: a patch point that does nothing, and calls the
  * exit after one of the assumptions was broken. If the exit's handler lets the thread continue, it
- * continues after the patch point. The engine registers it (BOUND SITES above).
+ * continues after the patch point. The engine registers it (cairn-llvm(7), Bound
+ * sites).
  *
  * The function gets the attributes `uwtable`, without which its frames cannot be left, and
  * `noinline`, because the frame state would not describe the function that LLVM inlines it into. A
@@ -230,8 +216,8 @@ struct cairn_pcsection_metadata {
  * load, store or branch, one or several for an atomic, and one for each copy of duplicated code.
  * LLVM 16 to 19 drop the metadata of calls, some with a warning on standard error. IR passes drop
  * the metadata of instructions that they change, so call this after the last pass. Each instruction
- * gets its own node, because LLVM writes the constants of a shared node only once (RUNS in
- * cairn/pc_table.h): it includes a constant of no bytes, which the function's attribute
+ * gets its own node, because LLVM writes the constants of a shared node only once
+ * (cairn/pc_table.h): it includes a constant of no bytes, which the function's attribute
  * "cairn-pcsections" counts.
  *
  * Errors: UNSUPPORTED (LLVM 14 or 15, an object format other than ELF, or a value that is not an
@@ -264,8 +250,8 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_make_implicit(LLVMValueRef br
 CAIRN_API void cairn_prepare_function(LLVMValueRef function);
 
 /**
- * Gives each statepoint of the module (see "Declarations") a new ID, from `*next_id` on in the
- * order of the module, and advances `*next_id`. Call this after LLVM's pass
+ * Gives each statepoint of the module (cairn-llvm(7), Declarations) a new ID, from `*next_id` on in
+ * the order of the module, and advances `*next_id`. Call this after LLVM's pass
  * rewrite-statepoints-for-gc, which gives all statepoints the same ID, so that their declarations
  * conflict. A second call numbers them again. Errors: ARGUMENT.
  */
@@ -285,36 +271,10 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_signature_of_function(
     const struct cairn_allocator *allocator, LLVMTypeRef function_type, cairn_signature **signature,
     struct cairn_error *error);
 
-/* ---- Scanning and checking modules before code generation ---- */
-
-/*
- * ---- Declarations ----
+/* ---- Scanning and checking modules before code generation ----
  *
- * Engines, memory managers and cairn_embed_manifest add a declaration (cairn/declaration.h) for
- * each call of llvm.experimental.stackmap, llvm.experimental.patchpoint.* and
- * llvm.experimental.gc.statepoint*, and for each call that LLVM compiles as a statepoint: calls
- * with a "deopt" bundle, and calls of llvm.experimental.deoptimize.*. The ID of the latter is their
- * attribute "statepoint-id", otherwise 2882400015, and the size is "statepoint-num-patch-bytes".
- * Before LLVM 19, records and so declarations of statepoints have the low 32 bits of their IDs.
- *
- * Some calls have no record and so no declaration: inline assembly and other intrinsics with a
- * "deopt" bundle; calls in functions that are available externally, for which LLVM emits no code;
- * and before LLVM 18, calls with an empty "deopt" bundle, except of llvm.experimental.deoptimize.*.
- * cairn_check_module rejects two other cases of a "deopt" bundle: calls of library functions that
- * LLVM replaces by instructions (for example sqrt that only reads memory); and, at -O0 on AArch64,
- * ordinary calls in functions without an intrinsic that makes a record or an invoke with such a
- * bundle, of which LLVM 14 to 22 make no record.
- *
- * On PPC64, an argument of each patch point is marked `inreg`, unless its calling convention is
- * anyregcc: LLVM's FastISel (at -O0, with optnone or EnableFastISel) loses the arguments of others.
- *
- * An ID may occur several times, because inlining and unrolling duplicate calls. Declarations are
- * added in the order of the module. This takes O(instructions + records) time: a few nanoseconds
- * for each instruction. Errors: CONFLICT (two shapes of an ID; the message names both functions),
- * CORRUPT (an operand that must be constant is not), UNSUPPORTED (a target that LLVM would not
- * call, see struct cairn_patchpoint; before LLVM 18, operand bundles that LLVM prints in an unknown
- * way), MEMORY.
- */
+ * Engines, memory managers and cairn_embed_manifest declare the sites of a module
+ * (cairn-llvm(7), Declarations). */
 
 /** How LLVM's liveness of patch points (which registers are live across each) is turned off. */
 enum cairn_liveness {
@@ -341,7 +301,7 @@ struct cairn_finding {
 struct cairn_check_options {
     unsigned optimisation_level; /**< 0 to 3, at which the module will be compiled */
     bool enable_fast_isel;       /**< EnableFastISel: LLVM will use FastISel above level 0, too */
-    /** Whether the host has run LLVM's verifier, and has not changed the module since. */
+    /** The host has run LLVM's verifier, and has not changed the module since. */
     bool is_verified;
     /** Called for each finding, in the order of the module. Must not change the module. May be
      *  NULL. */
@@ -373,18 +333,7 @@ struct cairn_check_options {
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_check_module(
     LLVMModuleRef module, const struct cairn_check_options *options, struct cairn_error *error);
 
-/*
- * ---- Memory managers: for hosts that create MCJIT engines themselves ----
- *
- *     cairn_memory_manager_create(runtime, NULL, &manager, &error)
- *     cairn_check_module(module, NULL, &error)
- *     cairn_memory_manager_declare(manager, module, &error)
- *     options.MCJMM = cairn_memory_manager_llvm(manager)
- *     LLVMCreateMCJITCompilerForModule(&engine, module, &options, sizeof options, &message)
- *     cairn_memory_manager_set_engine(manager, engine)
- *     address = LLVMGetFunctionAddress(engine, "f")
- *     cairn_memory_manager_status(manager, &error)
- */
+/* ---- Memory managers: for hosts that create MCJIT engines (cairn-llvm(7), MCJIT) ---- */
 
 /** PC sections to keep with their module, for cairn_module_pc_table. */
 struct cairn_pc_section {
@@ -396,16 +345,9 @@ struct cairn_pc_section {
     struct cairn_pcsection_schema schema;
 };
 
-/**
- * How to treat an ID with two shapes: two calls with the same ID whose kinds, bytes or types
- * differ, in one module or in modules that are loaded together. A record leads to its declaration
- * only by its ID, so that both cannot be declared.
- *
- * RENUMBERED suits hosts that look statepoints up by address, because LLVM's passes give all of
- * them one ID. With REFUSED, hosts that look records up by ID notice an ID that was used twice by
- * mistake. Only calls with LLVM's default ID (2882400015) are renumbered with REFUSED, too,
- * because the host did not choose that ID.
- */
+/** How to treat an ID with two shapes: two calls with the same ID have different kinds, bytes or
+ *  types, in one module or in modules that are loaded together (cairn-llvm(7), Two shapes of an
+ *  ID). */
 enum cairn_id_conflicts {
     CAIRN_ID_CONFLICTS_REFUSED = 0, /**< reject the module: CONFLICT */
     /** Give each call whose ID has two shapes a new ID in the IR, from 2^31 on. So does a later
@@ -423,7 +365,7 @@ struct cairn_module_options {
     /** Called for each loaded module before it is published, when any site with space for a branch
      *  may still be changed. Must not call the engine. May be NULL. */
     void (*before_publish)(cairn_module *module, void *user);
-    /** Called after a module is published, with the same restriction. May be NULL. */
+    /** Called after a module is published. Must not call the engine. May be NULL. */
     void (*after_publish)(cairn_module *module, void *user);
     void *user;
     /** The PC sections to keep. The first match of a name counts. Copied. LLVM 14 and 15 emit none.
@@ -478,7 +420,7 @@ CAIRN_API void cairn_memory_manager_set_engine(cairn_memory_manager *manager,
  * when it is loaded. Undeclared records can be looked up, but have no sites. An ID may have another
  * shape in a module that is loaded later. Errors, after which calls may have new IDs: CONFLICT (two
  * shapes of an ID among modules that are not loaded yet, enum cairn_id_conflicts), MEMORY, CORRUPT,
- * UNSUPPORTED (BOUND SITES in an object that is not ELF).
+ * UNSUPPORTED (bound sites in an object that is not ELF).
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_memory_manager_declare(
     cairn_memory_manager *manager, LLVMModuleRef module, struct cairn_error *error);
@@ -505,10 +447,10 @@ struct cairn_embed_options {
 };
 
 /**
- * Adds to the module what its object's loader must know (cairn/load.h, MANIFESTS): declarations, PC
- * sections, and a fingerprint of the CPU that the code needs. The object can then be loaded by
- * cairn_loader_add_object in any process on such a machine, without LLVM. It is a private constant
- * in the section `.cairn.manifest`.
+ * Adds to the module what its object's loader must know (cairn-loading(7), Manifests):
+ * declarations, PC sections, and a fingerprint of the CPU that the code needs. The object can then
+ * be loaded by cairn_loader_add_object in any process on such a machine, without LLVM. It is a
+ * private constant in the section `.cairn.manifest`.
  *
  * Call this once for each module, after the last IR pass and before code generation, for example by
  * LLVMTargetMachineEmitToMemoryBuffer. Engines need no such call. The module is not checked
@@ -525,42 +467,10 @@ struct cairn_embed_options {
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_embed_manifest(
     LLVMModuleRef module, const struct cairn_embed_options *options, struct cairn_error *error);
 
-/*
- * ---- ORC: for hosts with a JIT of LLVM's LLJIT ----
+/* ---- ORC: for hosts with a JIT of LLVM's LLJIT, with LLVM 16 and later (cairn-llvm(7), ORC) ----
  *
- * For LLVM 16 and later, whose ORC can link objects into the host's memory:
- *
- *     cairn_orc_create(runtime, NULL, &orc, &error)
- *     LLVMOrcLLJITBuilderSetObjectLinkingLayerCreator(builder, cairn_orc_layer, orc)
- *     failure = LLVMOrcCreateLLJIT(&jit, builder)
- *     layer = LLVMOrcLLJITGetIRTransformLayer(jit)
- *     LLVMOrcIRTransformLayerSetTransform(layer, cairn_orc_transform, orc)
- *     failure = LLVMOrcLLJITAddLLVMIRModule(jit, library, module)
- *     failure = LLVMOrcLLJITLookup(jit, &address, "f")
- *     status = cairn_orc_status(orc, failure, &error)
- *
- * Each object that the JIT links becomes a module, which is published before the lookup of its
- * symbols returns. Removing its resource tracker, or disposing of the JIT, retires it; it is freed
- * as cairn_module_retire says. LLVM registers its unwind tables with the system's unwinder until
- * the tracker is removed.
- *
- * All functions are thread-safe, except creating and destroying. A JIT made by the C API has one
- * target machine, and compiles in the threads that look symbols up. So concurrent lookups are
- * allowed only if their modules share an LLVM context, which they lock, or are compiled already.
- * For concurrent compilation, use several JITs with one `orc`, or compile in threads that have
- * target machines of their own, and add objects (LLVMOrcLLJITAddObjectFile).
- *
- * A tracker may be removed while other threads look its functions up; such a lookup fails, or
- * returns code that is freed after the next grace period. Not so with LLVM 16, and perhaps 17 and
- * 18: they write to the memory of an object whose tracker is removed before its code is relocated.
- *
- * A child of a fork has all code that was published, and may call, patch and retire it, and load
- * objects (cairn/load.h). It must not use the JITs if other threads may have used them during the
- * fork, because LLVM's locks then have no owner in the child.
- *
- * For llvm.experimental.deoptimize, define the symbol __llvm_deoptimize as the address of an exit's
- * target (LLVMOrcAbsoluteSymbols; see `deoptimize_target` in struct cairn_engine_options).
- */
+ * Each object that the JIT links becomes a module. Removing its resource tracker, or disposing of
+ * the JIT, retires it. All functions are thread-safe, except creating and destroying. */
 
 typedef struct cairn_orc cairn_orc;
 
@@ -615,37 +525,11 @@ CAIRN_API LLVMErrorRef cairn_orc_transform(void *orc, LLVMOrcThreadSafeModuleRef
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_orc_status(cairn_orc *orc, LLVMErrorRef failure,
                                                               struct cairn_error *error);
 
-/*
- * ---- Engines: LLVM's code generator, checks, declarations and a loader in one ----
- *
- * An engine compiles modules to objects in memory, and loads them into the code memory of a runtime
- * (cairn/load.h). Each cairn_engine_compile makes one cairn_module of all LLVM modules that were
- * added since the last one, so a host that retires functions one by one compiles one by one
- * (cairn_module_retire). The LLVM modules are disposed of as soon as they are compiled, and the
- * engine keeps no reference to what it has loaded.
+/* ---- Engines: LLVM's code generator, checks, declarations and a loader in one ----
  *
  * An engine must be used by one thread at a time. Any number of engines may compile and load into
- * one runtime concurrently, if each has its own LLVM context.
- *
- * Symbols, constructors, and exceptions that pass through the code: as in cairn/load.h. Modules of
- * other engines do not find the engine's definitions.
- *
- * ERRORS OF LLVM. While an engine compiles (cairn_engine_compile), and while it runs passes, it
- * handles the diagnostics of its modules' contexts. An error, for example inline assembly that
- * cannot be assembled or needs too many registers, makes the call fail, with LLVM's text. All
- * diagnostics are passed on to the handler that the host has set for the context
- * (LLVMContextSetDiagnosticHandler); it is restored afterwards. Without a handler nothing is
- * printed, and LLVM does not end the process, as it does at unhandled errors. (If a C++ handler
- * object does not call that function, it handles the errors itself.)
- *
- * Cairn cannot intercept report_fatal_error, which LLVM calls for constructs that it cannot
- * compile, many of which cairn_check_module knows. LLVM then calls the process's handler
- * (LLVMInstallFatalErrorHandler), which is global, so Cairn does not set it, and exits or aborts.
- * The same happens when LLVM's own allocations fail. So compile unchecked IR in another process.
- *
- * Engines and JITs that the host creates itself compile when the host calls LLVM, so the host
- * handles diagnostics. Code that LLVM emits after such an error is wrong.
- */
+ * one runtime concurrently, if each has its own LLVM context. An error that LLVM reports makes a
+ * call fail; a fatal error of LLVM ends the process (cairn-llvm(7), Errors of LLVM). */
 
 struct cairn_engine_options {
     unsigned optimisation_level; /**< of the code generator: 0 to 3 */
@@ -737,9 +621,9 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_engine_add_module(cairn_engin
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_engine_compile(cairn_engine *engine,
                                                                   struct cairn_error *error);
 
-/** Returns the address of a function or variable that the engine has compiled, that of the newest
- *  module if several define it. Errors: returns NULL. NOT_FOUND: not defined, or hidden, or only in
- * a module that was retired, could not be loaded or is not compiled yet. */
+/** Returns the address of a function or variable that the engine has compiled, in the newest module
+ *  if several define it. Errors: returns NULL. NOT_FOUND: not defined, or hidden, or only in a
+ *  module that was retired, could not be loaded or is not compiled yet. */
 CAIRN_API void *cairn_engine_function(cairn_engine *engine, const char *name,
                                       struct cairn_error *error);
 
@@ -747,53 +631,14 @@ CAIRN_API void *cairn_engine_function(cairn_engine *engine, const char *name,
 CAIRN_API cairn_site *cairn_engine_site(cairn_engine *engine, uint64_t id,
                                         struct cairn_error *error);
 
-/*
- * ---- Queues: compilation in other threads ----
+/* ---- Queues: compilation in other threads (cairn-llvm(7), Queues) ----
  *
  * A queue has threads, each with an engine. A job is a function to compile: the queue calls the
  * host to build its module, compiles, loads and publishes it, and installs the function as the
- * version of an entry (cairn/entry.h):
+ * version of an entry (cairn/entry.h). Jobs are begun in the order in which they were added.
  *
- *     const struct cairn_queue_options options = {.engine = {.optimisation_level = 2}};
- *     cairn_queue_create(runtime, &options, &queue, &error)
- *     const struct cairn_queue_job job = {
- *         .build = build_f, .function = "f.1", .entry = f, .done = note_result, .user = vm};
- *     cairn_queue_add(queue, &job, &ticket, &error)
- *     ...
- *     cairn_queue_destroy(queue)
- *
- * CONTEXTS. LLVM's contexts belong to one thread at a time. A context of the queue's is created for
- * each batch, and disposed of after it. `build` is called in the thread that compiles, creates its
- * module in the context that it is given, and must not use LLVM objects of other threads. So the
- * host's own contexts are never used, and `build` reads what it compiles from the host's data,
- * which must be safe to read there.
- *
- * BATCHES. LLVM takes 2 ms for a module of one function, and 0.5 ms for each function of a module
- * of many. So a thread takes what waits, divided by the number of threads and at most `batch_limit`
- * jobs, links their modules into one, and compiles that. It becomes one cairn_module, which is
- * retired only with its last version. Jobs of a batch are compiled separately if one defines a name
- * that another one defines or uses, so that each finds the same symbols whatever the batch. If a
- * batch cannot be compiled, its modules are built again and compiled one by one, so that an error
- * affects only its own job. IDs that two jobs use for sites of two shapes are such an error, so IDs
- * should differ.
- *
- * SYMBOLS that a job's module does not define are looked up by `load.find_symbol` and in the
- * process, not in other modules. (`load.ignores_modules` is set.)
- *
- * ORDER. Jobs are begun in the order in which they were added. With several threads, they may end
- * in any order; so a host that has two jobs for one entry adds the second one when the first is
- * done, or cancels the first.
- *
- * FORK. A child of fork() has no threads of the queue. There, cairn_queue_add returns STATE,
- * cairn_queue_cancel returns false, and cairn_queue_destroy does nothing: the child's copy of the
- * queue's memory is lost. Everything that was installed before the fork works. LLVM itself may be
- * used in the child, for example by another queue, only if no job was being compiled at the fork,
- * because LLVM's locks have no owner in the child.
- *
- * Threads. All functions are thread-safe, except that destroying must not overlap another call.
- * They take locks, so signal handlers must not call them. The queue's threads block all signals
- * except those of faults and SIGPROF.
- */
+ * All functions are thread-safe, except that destroying must not overlap another call. They take
+ * locks, so signal handlers must not call them. A forked child has no threads of the queue. */
 
 struct cairn_queue_options {
     /** Of the threads' engines. What it points to must be valid as long as the queue. Its callbacks
@@ -810,11 +655,11 @@ struct cairn_queue_result {
     uint64_t ticket;
     /** Status OK: the code is published, and installed if there is an entry. */
     const struct cairn_error *error;
-    /** Whether the job was cancelled, or its `build` did not want it any more; the status is STATE.
-     */
+    /** The job was cancelled, or its `build` has returned NULL without an error; the status is
+     *  STATE. */
     bool is_cancelled;
-    /** The function's, if it is published; otherwise NULL. With status SYSTEM it is that of
-     *  cairn_entry_install: the host installs it again. */
+    /** The function's address, if it is published; otherwise NULL. With an address, status SYSTEM
+     *  is an error of cairn_entry_install: the host installs the function again. */
     void *address;
 };
 
@@ -822,19 +667,19 @@ struct cairn_queue_job {
     /**
      * Builds a module in `context` that defines the function, and returns it; the queue owns it.
      * Returns NULL with an error in `*error`, which is the job's result, or without one if the job
-     * is not wanted any more. May be called again for the same job (BATCHES above). Called by a
-     * thread of the queue. It may call all functions of this queue except cairn_queue_destroy.
+     * is no longer wanted. May be called again for the same job, if its batch cannot be compiled.
+     * Called by a thread of the queue. It must not call cairn_queue_destroy.
      */
     LLVMModuleRef (*build)(LLVMContextRef context, void *user, struct cairn_error *error);
     /** Called once, when the job has ended or was cancelled, by a thread of the queue or the thread
-     * that cancels or destroys, with no lock held. With the same restriction. Until then, `entry`
-     * and `user` must be valid. May be NULL. */
+     *  that cancels or destroys, with no lock held. It must not call cairn_queue_destroy. Until
+     *  then, `entry` and `user` must be valid. May be NULL. */
     void (*done)(const struct cairn_queue_result *result, void *user);
     void *user;
     const char *function; /**< name of the function, with external linkage; copied */
     cairn_entry *entry;   /**< NULL: the function is published only */
-    /** The version to install; `code` is ignored. If `signature` is NULL, it is that of the
-     *  function's type (cairn_signature_of_function), if there is one. */
+    /** The version to install; `code` is ignored. If `signature` is NULL, it is made of the
+     *  function's type (cairn_signature_of_function), if that is possible. */
     struct cairn_entry_version version;
     enum cairn_strength strength; /**< for cairn_entry_install */
     size_t bytes; /**< what the job counts towards `byte_limit`: the host's estimate */
