@@ -1,41 +1,20 @@
 /*
  * cairn/log.h - an event log: what runtimes do, with time, thread, site and reason, in a file.
  *
- *     cairn_log *log;
  *     status = cairn_log_create("vm.log", NULL, &log, &error);
  *     if (status == CAIRN_OK)
  *         status = cairn_log_attach(log, runtime, &error);
  *     cairn_log_destroy(log);             the runtime goes on recording
  *
- * `cairn report vm.log -o report.html` makes a page of it. A runtime without a log does not record
- * anything: an event then takes a load and a branch, in addition to the no-op of its USDT probe
- * (doc/events.md). An event in the log takes 17 to 46 ns (doc/performance.md).
+ * `cairn report vm.log -o report.html` makes a page of it. The file has a fixed size: when it is
+ * full, events are counted and not recorded. It must not be made shorter while its process runs
+ * (SIGBUS).
  *
- * BOUNDED. The file has the size that was chosen when the log was created, and its blocks are
- * allocated then. When it is full, recording stops, and the log counts the events that are lost.
- * Nobody may make the file shorter while its process runs: the next event would raise SIGBUS.
- * Deleting or replacing it is safe.
+ * Events are recorded without locks and without allocating, in any number of threads, in signal
+ * handlers and in handlers of exits. cairn_log_write is async-signal-safe. What a forked child does
+ * is not recorded in its parent's log.
  *
- * CRASHES. The file is mapped and shared, so what was recorded is in the file as soon as it is
- * written, however the process ends (SIGKILL too; not if the machine itself stops). A slot that a
- * thread had begun and not finished has the kind 0.
- *
- * THREADS AND SIGNALS. Events are recorded without locks and without allocating, in any number of
- * threads, in signal handlers and in handlers of exits. cairn_log_write is async-signal-safe.
- *
- * FORK. A log belongs to the process that has created it. What a forked child does is not recorded,
- * neither by its copies of runtimes nor by cairn_log_write. The child may create another log and
- * attach it to them. It may destroy its copy of the parent's log, which leaves the file unchanged.
- * On systems that cannot wipe pages in children (MADV_WIPEONFORK, Linux 4.14), each event takes a
- * call of getpid.
- *
- * FORMAT of the file, version 1, in the byte order of the process. It begins with struct
- * cairn_log_header, followed by `slot_count` slots of 64 bytes, which are used in their order. Each
- * is a struct cairn_log_event, or begins a struct cairn_log_string, which continues in the slots
- * after it. A slot is complete if its kind is not 0; `kind` is stored last. Readers skip kinds that
- * they do not know. Events of several threads are not sorted by time. The string that an event
- * refers to is in the file before the event, possibly after a slot that another thread is still
- * filling.
+ * See cairn-events(7) (doc/events.md): the form of the file, crashes, forked children.
  *
  * SPDX-License-Identifier: MIT
  */
