@@ -2,10 +2,6 @@
  * cairn/bbmap.h - decodes LLVM's basic-block address maps: the addresses of the blocks of each
  * function, and how each block ends.
  *
- * clang writes the maps with -fbasic-block-sections=labels (14 to 18) or -fbasic-block-address-map
- * (19 and later), to ELF sections of a separate type. The section of a linked program holds the
- * maps of all its object files, one after the other.
- *
  *     struct cairn_bbmap_function function;
  *     size_t offset = 0;
  *     while (offset < section.size) {
@@ -16,12 +12,6 @@
  *             use(&function, &block);
  *     }
  *
- * If the map of a function is invalid, the functions before it have already been returned.
- *
- * A function has one or more ranges of addresses; the blocks of a range follow each other in
- * memory. A map may contain the profile of a function: how often it was entered, and the
- * frequencies and successors of its blocks.
- *
  * Blocks, ranges, calls and successors are their own cursors: if one is all zero, it is before the
  * first one, and its `next` function advances it. After the last one, the function returns false,
  * and the element is unchanged.
@@ -29,10 +19,7 @@
  * The decoded structs point into the caller's bytes; nothing is allocated. All functions are
  * thread-safe and async-signal-safe: they access only their arguments.
  *
- * Sources: LLVM's reviews D85408 (the format), D88199 (the section's type), D121346 (versions,
- * offsets as differences); for IDs, ranges, calls, hashes and profiles llvm/Object/ELFTypes.h of
- * LLVM 22, struct BBAddrMap and struct PGOAnalysisMap, and "Extensions" in LLVM's documents,
- * section "SHT_LLVM_BB_ADDR_MAP".
+ * See cairn-metadata(7) (doc/metadata.md).
  *
  * SPDX-License-Identifier: MIT
  */

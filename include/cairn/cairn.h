@@ -1,31 +1,7 @@
 /*
- * cairn/cairn.h - all headers of libcairn. (libcairn-llvm has cairn/llvm.h.)
+ * cairn/cairn.h - all headers of libcairn, and its version. (libcairn-llvm has cairn/llvm.h.)
  *
- * HANDLES. What …_create, …_open or …_attach returns ends with …_destroy. The host must not use the
- * handle after that call. The memory is freed when nobody can be in it any more: at once, if only
- * the caller has used it (tables, files, loaders); at the end of a grace period (cairn/runtime.h),
- * if threads may execute it (exits, closures, entries, caches); with its last user, if other
- * handles refer to it (runtimes, logs). A module has no owner: it is retired (cairn_module_retire),
- * and is valid until a grace period has ended.
- *
- * There is one idiom for what can be iterated:
- *
- *   - The items of a table have numbers from 0. One function returns item number `index`, and false
- *     after the last one:
- *
- *         for (uint32_t i = 0; cairn_fault_table_entry(table, i, &entry); i++)
- *
- *   - The items of a section have different sizes. An item is its own cursor: if it is all zero, it
- *     is before the first one, and the function …_next advances it:
- *
- *         struct cairn_stackmap_record record = {0};
- *         while (cairn_stackmap_next(&map, &record))
- *
- *   - What is checked while it is read has a cursor `size_t *offset`, and its function returns a
- *     status:
- *
- *         while (offset < section.size)
- *             status = cairn_stackmap_read(&section, &offset, &map, &error);
+ * See cairn-conventions(7) (doc/conventions.md): errors, handles, and iteration.
  *
  * SPDX-License-Identifier: MIT
  */

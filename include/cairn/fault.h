@@ -1,39 +1,20 @@
 /*
  * cairn/fault.h - implicit null checks: a SIGSEGV handler that continues at the code for null.
  *
- * LLVM can omit a null check whose branch has the metadata make.implicit (cairn_make_implicit), if
- * a following memory access would fault on null. The fault map holds the address at which execution
- * must continue after the fault. The host's signal handler changes the program counter to it:
- *
  *     static void handle(int signal, siginfo_t *info, void *ucontext)
  *     {
  *         if (cairn_fault_continue(runtime, info, ucontext, 0, NULL))
  *             return;
- *         previous handler, or: sigaction(signal, &default_action, NULL), which ends the process
- *                               when the instruction faults again
+ *         …                                               another fault: the previous handler
  *     }
  *
- * Cairn does not install a handler: a process has one handler for each signal, and its data would
- * be global state. examples/implicit_null.c is a complete example, which passes other faults to the
- * previous handler.
- *
- * ACCEPTED FAULTS. The address of the instruction is not sufficient to accept a fault, because the
- * pointer may also be an invalid one that is not null. LLVM makes a check implicit only if the
- * access's distance from null, in either direction, is less than a page (its option
- * -imp-null-check-page-size, 4096 bytes). So a fault is an access through null if
- *
- * - it is a SIGSEGV that the kernel sent because of a memory access (SEGV_MAPERR, SEGV_ACCERR).
- *   This excludes signals that a process sent, and those that x86-64 raises for non-canonical
- *   addresses, for which si_addr is 0 (SI_KERNEL);
- * - and the inaccessible address (si_addr) is in the pages directly below or above address 0.
- *
- * An invalid pointer whose value is less than two pages from 0 cannot be distinguished from null.
- *
- * These pages must be inaccessible. On Linux they are: vm.mmap_min_addr protects the lowest page,
- * and the highest page belongs to the kernel. The host must not block SIGSEGV: if it is blocked,
- * the kernel ends the process.
+ * Cairn does not install a handler. The host must not block SIGSEGV. A fault is accepted if the
+ * kernel sent the signal because of an access in the pages next to address 0. An invalid pointer
+ * with a value less than two pages from 0 cannot be distinguished from null.
  *
  * All functions are thread-safe, lock-free and async-signal-safe.
+ *
+ * See cairn-metadata(7) (doc/metadata.md). examples/implicit_null.c is a complete program.
  *
  * Source: LLVM, "FaultMaps and implicit checks"; lib/CodeGen/ImplicitNullChecks.cpp; sigaction(2).
  *
@@ -56,9 +37,9 @@ extern "C" {
 enum { CAIRN_FAULT_NULL_BYTES = 4096 };
 
 /**
- * Whether the signal reports an access less than `null_bytes` bytes from address 0, in either
- * direction. If `null_bytes` is 0, CAIRN_FAULT_NULL_BYTES is used. `siginfo` is the handler's
- * second argument (SA_SIGINFO).
+ * Returns whether the signal reports an access less than `null_bytes` bytes from address 0, in
+ * either direction. If `null_bytes` is 0, CAIRN_FAULT_NULL_BYTES is used. `siginfo` is the
+ * handler's second argument (SA_SIGINFO).
  */
 CAIRN_API bool cairn_fault_is_null(const void *siginfo, uint64_t null_bytes);
 

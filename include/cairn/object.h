@@ -1,14 +1,6 @@
 /*
  * cairn/object.h - reads sections, symbols and code from ELF files.
  *
- * Reads objects, executables, shared libraries and separate debug files for 64-bit machines, in
- * either byte order. For members of archives see cairn/archive.h.
- *
- * A part of a file is read when it is first used. The bytes of a section are those of the file,
- * except that compressed sections are decompressed, and that relocations are applied (in
- * relocatable objects, and in position-independent programs with text relocations). The input is
- * never written to.
- *
  *     const struct cairn_object_filter filter = {.name = CAIRN_OBJECT_STACKMAPS};
  *     struct cairn_object_section section = {0};
  *     while (cairn_object_next_section(object, &filter, &section, &error) == CAIRN_OK)
@@ -16,17 +8,15 @@
  *     if (error.status != CAIRN_ERROR_NOT_FOUND)
  *         return complain(&error);
  *
- * Addresses: in linked files, an address is that of the program headers. In relocatable objects,
- * sections have no address yet, so an address is the number of a section and an offset from its
- * start. Functions with an address as parameter ignore the number of the section in linked files.
+ * Reads objects, executables, shared libraries and separate debug files for 64-bit machines, in
+ * either byte order. In linked files, an address is that of the program headers. In relocatable
+ * objects, it is the number of a section and an offset from its start.
  *
- * Threads: an object must be used by one thread at a time; different objects may be used by
- * different threads at the same time. No function is async-signal-safe.
+ * An object must be used by one thread at a time; different objects may be used by different
+ * threads at the same time. No function is async-signal-safe. Bytes that were returned never
+ * change.
  *
- * Files that change: Cairn copies what it reads and does not map files. If another process changes
- * or truncates an open file, functions return old or new bytes, or TRUNCATED, but there is no
- * SIGBUS, and bytes that were returned never change. The file stays open (one descriptor) until the
- * object is destroyed.
+ * See cairn-metadata(7) (doc/metadata.md). For members of archives see cairn/archive.h.
  *
  * Source: System V ABI, chapter Object Files, and the processor supplements for the relocations.
  *

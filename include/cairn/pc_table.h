@@ -2,31 +2,16 @@
  * cairn/pc_table.h - a lookup table from an address (PC) to the entries of PC sections about its
  * instruction and its function.
  *
- * A table is built once, from any number of sections, each with its schema, and never changes. It
- * does not copy the sections: their bytes must stay valid as long as the table.
- *
  *     struct cairn_pc_table_entry found[8];
  *     size_t count = cairn_pc_table_find(table, pc, found, 8);
  *     for (size_t i = 0; i < count && i < 8; i++)
  *         use(found[i].section->name, found[i].value.constants);
  *
- * For code that is loaded into a runtime, cairn_loader_finish builds the table
- * (cairn_module_pc_table).
+ * A table is built once, from any number of sections, each with its schema, and never changes. It
+ * does not copy the sections: their bytes must stay valid as long as the table. For code that is
+ * loaded into a runtime, cairn_loader_finish builds the table (cairn_module_pc_table).
  *
- * RUNS. LLVM writes one entry for each instruction with the metadata, with one exception:
- * instructions of a function that share a metadata node, and machine instructions that were
- * generated from one instruction, share one entry. It has all their addresses, followed by the
- * constants once. The section does not mark such runs. A table can recognise them if the caller can
- * tell which addresses are code (`is_code` below): a run continues while the next word refers to
- * code. A constant is mistaken for an address only if, read as a relative address, it refers to
- * code at a higher address than the entry's last address. cairn_attach_pcsections (cairn/llvm.h)
- * gives each instruction a separate node, so that runs occur only where the code generator
- * duplicates an instruction.
- *
- * Cost: 10 to 12 bytes for each entry, 20 more for the entry of a function, and 8 for each run.
- * Building a table takes O(n log n) time for sections of n bytes. A lookup of instructions takes
- * one or two steps in a directory, or O(log n) at worst; a lookup of functions takes O(log n). Both
- * take O(log n) more for each entry that they write, but no time for entries that they only count.
+ * See cairn-metadata(7) (doc/metadata.md): runs of addresses with one entry, memory and times.
  *
  * SPDX-License-Identifier: MIT
  */

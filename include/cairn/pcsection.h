@@ -2,33 +2,17 @@
  * cairn/pcsection.h - decoding of LLVM's PC sections: addresses of instructions and functions, each
  * with constants from the metadata !pcsections.
  *
- * The entries of a section do not describe their form, so the reader needs a schema: the width of
- * addresses, whether the entries are for functions or for instructions, and the constants that
- * follow. A schema can be written as text:
+ *     status = cairn_pcsection_parse_schema("function 8 u32 u8", &schema, &error);
+ *     for (size_t offset = 0; status == CAIRN_OK && offset < section.size; use(&entry))
+ *         status = cairn_pcsection_read(&section, address, &schema, &offset, &entry, &error);
  *
- *     instruction 4                   addresses of 4 bytes and nothing else
- *     function 8 u32 u8               addresses of 8 bytes, the function's size, two constants
- *     function 4 u64 u16 !C           with !C: the size, and constants of 2 to 8 bytes, as ULEB128
- *
- *     struct cairn_pcsection_entry entry;
- *     size_t offset = 0;
- *     while (offset < section.size) {
- *         if (cairn_pcsection_read(&section, address, &schema, &offset, &entry, &error))
- *             return complain(&error);
- *         use(&entry);
- *     }
- *
- * An address is stored relative to its own place in the section. LLVM uses 4 bytes for it with the
- * small code model, and 8 bytes with the medium and large code models. If the metadata has several
- * tuples of constants, the entry is the same as for one tuple with all of them. LLVM 16 does not
- * support !C: it writes constants uncompressed, to a section with !C in its name.
- *
- * If several instructions share a metadata node, LLVM writes one entry with all their addresses,
- * followed by the constants once. The section does not mark such runs. The functions of this header
- * expect constants after each address; cairn/pc_table.h can read runs if it knows the addresses of
- * code.
+ * The entries of a section do not describe their form, so the reader needs a schema. The functions
+ * of this header expect constants after each address; cairn/pc_table.h can read runs of addresses
+ * that share their constants.
  *
  * All functions are thread-safe and async-signal-safe: they access only their arguments.
+ *
+ * See cairn-metadata(7) (doc/metadata.md): schemas, widths of addresses, runs.
  *
  * Source: LLVM, "PC Sections Metadata", sections "Binary Encoding" and "Encoding Options".
  *
@@ -57,17 +41,22 @@ enum {
 /** The form of a section's entries. */
 struct cairn_pcsection_schema {
     uint8_t address_bytes; /**< 4 or 8 */
-    /** Whether the entries are for functions, and have the function's size after the address. If
-     *  not, they are for instructions. */
+    /** The entries are for functions, and have the function's size after the address. Otherwise
+     *  they are for instructions. */
     bool has_size;
-    /** Whether the size, and constants of 2 to 8 bytes, are ULEB128 numbers. */
+    /** The size, and constants of 2 to 8 bytes, are ULEB128 numbers. */
     bool is_compressed;
     uint8_t constant_count;
     uint8_t constant_bytes[CAIRN_PCSECTION_CONSTANTS_MAX]; /**< sizes in bytes, 1 to 8 each */
 };
 
-/** Parses the text of a schema, as described above. Errors: ARGUMENT; the message names the invalid
- *  word, and `error->offset` is its offset in the text. `*schema` is then unchanged. */
+/** Parses the text of a schema. Errors: ARGUMENT; the message names the invalid word, and
+ *  `error->offset` is its offset in the text. `*schema` is then unchanged.
+ *
+ *      instruction 4                   addresses of 4 bytes and nothing else
+ *      function 8 u32 u8               addresses of 8 bytes, the function's size, two constants
+ *      function 4 u64 u16 !C           with !C: the size, and constants of 2 to 8 bytes, as ULEB128
+ */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_pcsection_parse_schema(
     const char *text, struct cairn_pcsection_schema *schema, struct cairn_error *error);
 

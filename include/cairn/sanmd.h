@@ -3,26 +3,9 @@
  * program: the functions that were compiled with the option, and the instructions that are atomic
  * accesses.
  *
- * A section of "covered" functions has an entry for each function that was compiled with the
- * option. A section of "atomics" has an entry for each instruction that was generated from an
- * atomic access. Both are PC sections (cairn/pcsection.h). The encoding of the entries depends on a
- * version, which is a number with flags in its upper half:
- *
- *     version       from        sections                     numbers           address
- *     1             clang 16    sanmd_covered, _atomics      4 bytes           4 bytes
- *     1 | 1 << 16   clang 16    sanmd_covered, _atomics      4 bytes           8 bytes
- *     2             clang 19    sanmd_covered2, _atomics2    ULEB128           4 bytes
- *     2 | 1 << 16   clang 19    sanmd_covered65538, …        ULEB128           8 bytes
- *
- * Addresses have 8 bytes in the medium and large code models. A running program passes the version
- * to callbacks (cairn/sanmd_runtime.h); in a file, the version is part of the sections' names. But
- * addresses may have 8 bytes even if the flag is missing: clang 16 uses the same names for both
- * widths, and for PPC64, where the medium code model is the default, clang sets the flag only with
- * -mcmodel=medium. cairn_sanmd_parse_name detects this.
- *
  *     struct cairn_sanmd_format format;
  *     struct cairn_sanmd_entry entry;
- *     if (!cairn_sanmd_parse_name(name, &format))
+ *     if (!cairn_sanmd_parse_name(name, &section, address, &format))
  *         return;
  *     for (size_t offset = 0; offset < section.size; use(&entry))
  *         if (cairn_sanmd_read(&section, address, format, &offset, &entry, &error) != CAIRN_OK)
@@ -30,8 +13,7 @@
  *
  * All functions are thread-safe and async-signal-safe: they access only their arguments.
  *
- * Source: LLVM, "PC Sections Metadata"; versions and features, which are not documented, are those
- * that clang 16 and 19 write.
+ * See cairn-metadata(7) (doc/metadata.md): versions, and sources.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -1,51 +1,17 @@
 /*
  * cairn/sanmd_runtime.h - queries in a running program that was compiled with clang's
  * -fexperimental-sanitize-metadata: whether an instruction is an atomic access, and whether a
- * function was compiled with the option. It is a separate library, libcairn-sanmd, which depends on
- * neither LLVM, nor libelf, nor libcairn.
+ * function was compiled with the option. It is a separate library, libcairn-sanmd.
  *
- *     clang -fexperimental-sanitize-metadata=covered,atomics,uar host.c \
- *         $(pkg-config --cflags --libs cairn-sanmd)
- *
- *     struct cairn_sanmd_entry function;
  *     if (cairn_sanmd_find_function(pc, &function) &&
  *         (function.features & CAIRN_SANMD_FEATURE_ATOMICS) != 0 && !cairn_sanmd_is_atomic(pc))
  *         … clang's metadata shows that the instruction at `pc` is a plain access …
  *
- * LINKING. The compiler adds constructors to each program and each shared library, which pass the
- * metadata to the library's callbacks (__sanitizer_metadata_covered_add and others), and
- * destructors, which remove it. Their references to the callbacks are weak: they do nothing if the
- * library is not in the process. So
+ * All functions may be called by any number of threads, while other threads open and close
+ * libraries. Queries take no locks, do not wait, do not allocate, and are async-signal-safe.
+ * Functions and accesses of a library are found until it is closed.
  *
- * - code that calls the query functions must link the library, as above. If only a plug-in calls
- *   them, the program must still link the library: -Wl,--no-as-needed -lcairn-sanmd;
- * - shared libraries, linked or opened with dlopen, use the program's library. Only if the program
- *   does not link it, and a plug-in opened with RTLD_LOCAL does, each plug-in must link it;
- * - a program that links a static libcairn-sanmd.a and does not call the query functions needs
- *   -Wl,-u,__sanitizer_metadata_covered_add. Its shared libraries find its callbacks if it is
- *   linked with -rdynamic.
- *
- * GLOBAL STATE. The callbacks have no argument for a context. So this library has state that is
- * global to the process, unlike the other parts of Cairn. It is initialised statically, because
- * callbacks may be called before main and before any constructor of the library. The library does
- * not use malloc, and stays until the process ends, even if it was loaded by dlopen.
- *
- * LIFETIME OF METADATA. A callback copies the metadata into tables of the library. Its functions
- * and accesses are found until its destructor runs, at dlclose or at the end of the process.
- *
- * THREADS. All functions may be called by any number of threads, while other threads open and close
- * libraries. Queries take no locks, do not wait, do not allocate, and are async-signal-safe. If a
- * query runs while a library is opened or closed, it returns, for each of the library's sections of
- * metadata, the result of before or after that. Callbacks take a lock and must not be called from a
- * signal handler, like dlopen and dlclose.
- *
- * MEMORY. The tables of a closed library are freed at the first callback at which no query is
- * running that began before it was closed. So a thread may close a library while a query of its own
- * is interrupted, or inside a visitor. If a thread never finishes a query, because of a longjmp out
- * of a visitor or of a signal handler that interrupted the query, or because of a fork in another
- * thread (in the child), some tables are never freed; there is no other effect.
- *
- * Source: callbacks and versions, which are not documented, are those that clang 16 and 19 emit.
+ * See cairn-metadata(7) (doc/metadata.md): linking, global state, memory.
  *
  * SPDX-License-Identifier: MIT
  */
