@@ -3,11 +3,8 @@
  *
  *     status = cairn_engine_create(runtime, module, NULL, &engine, &error);
  *     status = cairn_engine_compile(engine, &error);
- *     function = cairn_engine_function(engine, "f", &error);
  *
- * Belongs to libcairn-llvm. This is the only public header that includes LLVM's headers.
- *
- * See cairn-llvm(7) (doc/llvm.md): engines, queues, MCJIT, ORC, errors of LLVM.
+ * See cairn-llvm(7) (doc/llvm.md). No other public header includes LLVM's headers.
  *
  * SPDX-License-Identifier: MIT
  */
