@@ -145,7 +145,7 @@ START_TEST(unknown_architecture_is_unsupported)
         disassembler_create(CAIRN_ARCHITECTURE_UNKNOWN, CAIRN_LITTLE_ENDIAN, &disassembler, &error),
         CAIRN_ERROR_UNSUPPORTED);
     ck_assert_ptr_null(disassembler);
-    ck_assert_str_eq(error.message, "there is no disassembler for the architecture 'unknown'");
+    ck_assert_str_eq(error.message, "disassembling is not supported for architecture 'unknown'");
 }
 END_TEST
 

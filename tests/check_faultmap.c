@@ -219,8 +219,8 @@ static const struct {
      36,
      CAIRN_ERROR_CORRUPT,
      24,
-     "function 0 at 0x40, fault 0: there is no kind of fault number 4"},
-    {{0}, 0, CAIRN_ERROR_ARGUMENT, 0, "no byte 0 in a section of 0 bytes"},
+     "function 0 at 0x40, fault 0: unknown kind of fault 4"},
+    {{0}, 0, CAIRN_ERROR_ARGUMENT, 0, "offset 0 is out of range: the section has 0 bytes"},
 };
 
 START_TEST(errors_are_explained_with_their_place)

@@ -400,12 +400,13 @@ START_TEST(frames_and_slots_that_there_are_not_are_refused)
     put_two_frames();
     ck_assert_ok(read_all());
     ck_assert_int_eq(cairn_frame_state_frame(&state, 2, &found, &error), CAIRN_ERROR_RANGE);
-    ck_assert_str_eq(error.message, "the frame state has 2 frames, so there is no number 2");
+    ck_assert_str_eq(error.message, "frame 2 is out of range: the frame state has 2 frames");
     ck_assert_uint_eq(found.function, 99);
     found = frame_of(0);
     ck_assert_int_eq(cairn_frame_state_value(&state, &found, 3, &value, &error), CAIRN_ERROR_RANGE);
-    ck_assert_str_eq(error.message, "the interpreter frame has 2 locals and 1 stack entries, so "
-                                    "there is no slot number 3");
+    ck_assert_str_eq(error.message,
+                     "slot 3 is out of range: the interpreter frame has 2 locals and 1 "
+                     "stack entries");
     ck_assert_uint_eq(value.size, 99);
 }
 END_TEST

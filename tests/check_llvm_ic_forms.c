@@ -286,7 +286,7 @@ static const struct refusal {
      "shifted left by 64 bits"},
     {{.action = CAIRN_IC_STORE, .operand = 1, .field = {.width = 8}, .barrier = {.kind = 2}},
      true,
-     "there is no barrier number 2"},
+     "unknown kind of barrier 2"},
 };
 
 START_TEST(impossible_forms_are_refused)

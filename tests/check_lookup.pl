@@ -670,7 +670,7 @@ subtest 'several fault maps in a section, and an invalid one' => sub {
     # The kind of the last fault: 12 bytes before the end.
     substr($damaged, $offset + length($bytes) - 12, 1) = "\x09";
     my ($before, $out, $err) = json_of(1, 'faultmap', spit('damaged.so', $damaged), '--json');
-    like $err, qr/\.llvm_faultmaps, byte \d+: function 1 at 0x\w+, fault 0: there is no kind/, 'the place and the reason';
+    like $err, qr/\.llvm_faultmaps, byte \d+: function 1 at 0x\w+, fault 0: unknown kind/, 'the place and the reason';
     pop @{$maps->[-1]{functions}};
     is_deeply $before, $maps, 'the faults before it are printed';
     my ($status, $text) = run($cairn, 'faultmap', $path);

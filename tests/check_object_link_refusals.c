@@ -136,7 +136,7 @@ static const struct {
     enum cairn_status status;
     const char *message;
 } changes[] = {
-    {is_empty, CAIRN_ERROR_TRUNCATED, "an object of 0 bytes"},
+    {is_empty, CAIRN_ERROR_TRUNCATED, "the object is empty"},
     {has_no_header, CAIRN_ERROR_TRUNCATED, "an ELF object of 63 bytes has no header (64 bytes)"},
     {is_no_elf, CAIRN_ERROR_UNSUPPORTED, "not an ELF object"},
     {has_32_bits, CAIRN_ERROR_UNSUPPORTED,

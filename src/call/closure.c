@@ -79,7 +79,7 @@ static enum cairn_status refuse(const char *what, uint32_t index, struct cairn_t
     char name[TYPE_NAME_BYTES];
     cairn_type_format(type, name, sizeof name);
     return error_set(error, CAIRN_ERROR_UNSUPPORTED, index,
-                     "%s %u is %s, which libffi makes no closures of", what, index, name);
+                     "%s %u: libffi closures do not support %s", what, index, name);
 }
 
 static enum cairn_status add_arguments(struct description *made, struct cairn_error *error)
@@ -244,7 +244,7 @@ static enum cairn_status describe(struct description *made, struct cairn_error *
         return status;
     if (ffi_prep_cif(&made->cif, FFI_DEFAULT_ABI, made->type_count, result, made->types) != FFI_OK)
         return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
-                         "libffi knows no functions of these types");
+                         "libffi does not support functions of these types");
     return CAIRN_OK;
 }
 
@@ -294,7 +294,7 @@ static enum cairn_status encode(struct code_stub *stub, void *user, uint8_t *byt
     void *address = (void *)(uintptr_t)stub->address;
     if (ffi_prep_closure_loc(&code.closure, &contents->type->cif, forward, stub, address) != FFI_OK)
         return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
-                         "libffi makes no closures of these types");
+                         "libffi does not support closures of these types");
     memcpy(bytes, &code, sizeof code);
     *size = sizeof code;
     return CAIRN_OK;

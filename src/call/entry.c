@@ -304,7 +304,9 @@ enum cairn_status cairn_entry_create(cairn_runtime *runtime, const char *name,
                          : code == NULL  ? "code"
                                          : "entry");
     if (arch == NULL)
-        return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0, "Cairn has no stubs for this machine");
+        return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
+                         "cairn_entry_create: unsupported host architecture %s",
+                         cairn_architecture_name(cairn_architecture_host()));
     if (name == NULL)
         name = "";
     size_t length = strnlen(name, CAIRN_ERROR_MESSAGE_SIZE);

@@ -273,7 +273,9 @@ enum cairn_status cairn_signature_create(const struct cairn_allocator *allocator
                          : results == NULL && result_count > 0 ? "results"
                                                                : "arguments");
     if (arch_host() == NULL)
-        return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0, "Cairn has no calls for this machine");
+        return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
+                         "cairn_signature_create: unsupported host architecture %s",
+                         cairn_architecture_name(cairn_architecture_host()));
     enum cairn_status status = check(results, result_count, arguments, argument_count, error);
     if (status != CAIRN_OK)
         return status;

@@ -626,7 +626,7 @@ enum cairn_status code_block_add_veneer(struct code_block *block, enum code_vene
 {
     if (block->slab == NULL)
         return error_set(error, CAIRN_ERROR_STATE, 0,
-                         "a module without code has no place for a veneer");
+                         "no veneer can be created: the module has no code");
     enum cairn_status status = space_enter(block->space, error);
     if (status != CAIRN_OK)
         return status;

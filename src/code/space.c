@@ -25,11 +25,11 @@ static enum cairn_status check_options(const struct code_space_options *options,
 {
     const struct cairn_arch *arch = options->arch;
     if (arch == NULL)
-        return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
-                         "Cairn cannot hold code for this architecture");
+        return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0, "unsupported host architecture %s",
+                         cairn_architecture_name(cairn_architecture_host()));
     if ((unsigned)options->mode > CAIRN_CODE_MODE_SINGLE)
         return error_set(error, CAIRN_ERROR_ARGUMENT, (uint64_t)options->mode,
-                         "there is no code mode number %d", (int)options->mode);
+                         "`code_mode` is invalid: %d", (int)options->mode);
     size_t size = options->slab_size == 0 ? arch->slab_bytes_default : options->slab_size;
     if (size > arch->reach_bytes)
         return error_set(error, CAIRN_ERROR_ARGUMENT, size,

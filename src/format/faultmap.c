@@ -47,8 +47,8 @@ static enum cairn_status check_function(struct cairn_faultmap *map, size_t avail
         struct cairn_fault fault = cairn_faultmap_fault(map, &function, i);
         if (fault.kind < CAIRN_FAULT_LOAD || fault.kind > CAIRN_FAULT_STORE)
             return error_set(error, CAIRN_ERROR_CORRUPT, map->section_offset + at,
-                             "function %u at 0x%llx, fault %u: there is no kind of fault number %u",
-                             index, (unsigned long long)function.address, i, (unsigned)fault.kind);
+                             "function %u at 0x%llx, fault %u: unknown kind of fault %u", index,
+                             (unsigned long long)function.address, i, (unsigned)fault.kind);
     }
     map->size = at;
     return CAIRN_OK;
@@ -59,7 +59,8 @@ enum cairn_status cairn_faultmap_read(const struct cairn_section *section, size_
 {
     if (*offset >= section->size)
         return error_set(error, CAIRN_ERROR_ARGUMENT, *offset,
-                         "there is no byte %zu in a section of %zu bytes", *offset, section->size);
+                         "offset %zu is out of range: the section has %zu bytes", *offset,
+                         section->size);
     const uint8_t *bytes = section->bytes + *offset;
     size_t left = section->size - *offset;
     *map = (struct cairn_faultmap){0};

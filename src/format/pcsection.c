@@ -233,7 +233,8 @@ enum cairn_status cairn_pcsection_read(const struct cairn_section *section,
         return say(schema, 0, 0, NULL, false, 0, error);
     if (*offset >= section->size)
         return error_set(error, CAIRN_ERROR_ARGUMENT, *offset,
-                         "there is no byte %zu in a section of %zu bytes", *offset, section->size);
+                         "offset %zu is out of range: the section has %zu bytes", *offset,
+                         section->size);
     entry->offset = *offset;
     entry->size = 0;
     if (!pcsection_read_address(section, section_address, schema->address_bytes, *offset,

@@ -20,7 +20,8 @@ static inline enum cairn_status pointer_check(const struct cairn_section *sectio
                          address_bytes);
     if (offset >= section->size)
         return error_set(error, CAIRN_ERROR_ARGUMENT, offset,
-                         "there is no byte %zu in a section of %zu bytes", offset, section->size);
+                         "offset %zu is out of range: the section has %zu bytes", offset,
+                         section->size);
     return CAIRN_OK;
 }
 

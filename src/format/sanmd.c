@@ -148,7 +148,8 @@ enum cairn_status cairn_sanmd_read(const struct cairn_section *section, uint64_t
     uint32_t version = format.version;
     if (*offset >= section->size)
         return error_set(error, CAIRN_ERROR_ARGUMENT, *offset,
-                         "there is no byte %zu in a section of %zu bytes", *offset, section->size);
+                         "offset %zu is out of range: the section has %zu bytes", *offset,
+                         section->size);
     const uint32_t flags = version & ~(uint32_t)CAIRN_SANMD_VERSION_MASK;
     if (number_of(version) < FIRST_VERSION || number_of(version) > LAST_VERSION ||
         (flags & ~(uint32_t)CAIRN_SANMD_WIDE_ADDRESSES) != 0)

@@ -118,7 +118,7 @@ enum cairn_status cairn_context_write(struct cairn_context *context, uint16_t nu
     struct arch_register place;
     if (!find_place(context, &number, &place))
         return error_set(error, CAIRN_ERROR_NOT_FOUND, number,
-                         "the context has no place for register %u", number);
+                         "the context cannot hold register %u", number);
     enum cairn_status status = check_size(&place, number, size, error);
     if (status != CAIRN_OK)
         return status;

@@ -340,7 +340,8 @@ static enum cairn_status create(cairn_runtime *runtime, cairn_exit_handler *hand
                                            : "exit");
     if (arch == NULL)
         return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
-                         "Cairn has no contexts for this machine");
+                         "cairn_exit_create: unsupported host architecture %s",
+                         cairn_architecture_name(cairn_architecture_host()));
     const struct code_stub_request request = {.encode = encode,
                                               .user = runtime,
                                               .code_bytes = arch->exit_bytes + data_bytes(arch),

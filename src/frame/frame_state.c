@@ -317,8 +317,8 @@ enum cairn_status cairn_frame_state_frame(const struct cairn_frame_state *state,
 {
     if (index >= state->frame_count)
         return error_set(error, CAIRN_ERROR_RANGE, index,
-                         "the frame state has %u frames, so there is no number %u",
-                         state->frame_count, index);
+                         "frame %u is out of range: the frame state has %u frames", index,
+                         state->frame_count);
     const struct record_values values = record_values_of(state->record);
     uint32_t location = state->first_word + FRAME_STATE_HEADER_WORDS;
     struct cairn_interpreter_frame frame = frame_at(&values, location);
@@ -379,9 +379,9 @@ enum cairn_status cairn_frame_state_value(const struct cairn_frame_state *state,
     if (index < in->local_count + in->stack_count)
         return read_slot(state, in->first_slot + index, value, error);
     return error_set(error, CAIRN_ERROR_RANGE, index,
-                     "the interpreter frame has %u locals and %u stack entries, so there is no "
-                     "slot number %u",
-                     in->local_count, in->stack_count, index);
+                     "slot %u is out of range: the interpreter frame has %u locals and %u stack "
+                     "entries",
+                     index, in->local_count, in->stack_count);
 }
 
 /* ---- Filling frames ---- */

@@ -121,9 +121,9 @@ static inline enum cairn_status find_live_values(struct cairn_record record, uin
     if (first >= known || count > known - first) {
         uint32_t missing = first < known ? known : first;
         return error_set(error, CAIRN_ERROR_RANGE, missing,
-                         "record %llu at 0x%llx has %u live values, so there is no number %u",
-                         (unsigned long long)cairn_record_id(record),
-                         (unsigned long long)cairn_record_address(record), recorded, missing);
+                         "live value %u is out of range: record %llu at 0x%llx has %u live values",
+                         missing, (unsigned long long)cairn_record_id(record),
+                         (unsigned long long)cairn_record_address(record), recorded);
     }
     range->first_location += first;
     range->types = declaration->types + declaration->argument_count + first;

@@ -179,8 +179,7 @@ static enum cairn_status ask_hook(struct cairn_walk *walk, struct cairn_error *e
     case CAIRN_WALK_SWITCHED:
         return switch_stack(walk, error);
     }
-    return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "the walk's hook has answered %d",
-                     (int)answer);
+    return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "the walk hook returned %d", (int)answer);
 }
 
 /* ---- Walking ---- */

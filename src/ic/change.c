@@ -245,7 +245,7 @@ static enum cairn_status alter(struct ic_change *change, const struct cairn_ic_c
         change->resets_counts = true;
         return CAIRN_OK;
     }
-    return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "site %llu: there is no change number %u",
+    return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "site %llu: unknown kind of change %u",
                      (unsigned long long)site_id(change->ic->site), (unsigned)wanted->kind);
 }
 

@@ -195,7 +195,7 @@ static enum cairn_status check_barrier(const cairn_ic *ic, const struct cairn_ic
                          "than 2^63",
                          id_of(ic), (unsigned long long)barrier->cards, barrier->card_shift);
     }
-    return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "site %llu: there is no barrier number %u",
+    return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "site %llu: unknown kind of barrier %u",
                      id_of(ic), (unsigned)barrier->kind);
 }
 
@@ -255,8 +255,8 @@ enum cairn_status ic_check_case(const cairn_ic *ic, struct cairn_ic_case *checke
                                 struct cairn_error *error)
 {
     if ((unsigned)checked->action > CAIRN_IC_CALL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "site %llu: there is no action number %u",
-                         id_of(ic), (unsigned)checked->action);
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "site %llu: unknown action %u", id_of(ic),
+                         (unsigned)checked->action);
     enum cairn_status status = ic_check_guard(ic, &checked->guard, error);
     if (status == CAIRN_OK)
         status = check_extensions(ic, checked, error);

@@ -122,7 +122,7 @@ enum cairn_status disassembler_create(enum cairn_architecture architecture,
         triple = description->big_endian_triple;
     if (triple == NULL)
         return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
-                         "there is no disassembler for the architecture '%s'",
+                         "disassembling is not supported for architecture '%s'",
                          cairn_architecture_name(architecture));
     struct disassembler *created = calloc(1, sizeof *created);
     if (created == NULL)

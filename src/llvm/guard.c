@@ -122,7 +122,7 @@ static enum cairn_status check_guard(const struct building *building, LLVMValueR
                                            : "has both a condition and assumptions");
     for (uint32_t i = 0; i < guard->assumption_count; i++)
         if (guard->assumptions[i] == NULL)
-            return error_set(error, CAIRN_ERROR_ARGUMENT, i, "there is no assumption number %u", i);
+            return error_set(error, CAIRN_ERROR_ARGUMENT, i, "`assumptions[%u]` is NULL", i);
     if (ir_attribute(building->function, IR_FUNCTION, "alwaysinline") != NULL)
         return error_set(
             error, CAIRN_ERROR_ARGUMENT, guard->id,

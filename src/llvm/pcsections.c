@@ -87,7 +87,7 @@ static enum cairn_status check_section(const struct cairn_pcsection_metadata *se
             char type[41];
             if (value == NULL)
                 return error_set(error, CAIRN_ERROR_ARGUMENT, number,
-                                 "PC section '%.60s': there is no constant %u", name, number);
+                                 "PC section '%.60s': constant %u is NULL", name, number);
             bool is_number = LLVMIsAConstantInt(value) != NULL;
             if (!is_number || !ir_is_integer(LLVMTypeOf(value), 64))
                 return error_set(error, CAIRN_ERROR_UNSUPPORTED, number,

@@ -126,7 +126,7 @@ void types_read_declared(LLVMValueRef call, struct cairn_type *types, unsigned c
 /* ---- Types that fit into a register ---- */
 
 /* What to write instead of a type without a value. */
-static const char nothing[] = "nothing: there is no value in it";
+static const char nothing[] = "nothing: it contains no value";
 
 /* Returns the type of the first value in a structure or an array, or the type itself. A record
  * holds only that value. NULL if there is no value. */

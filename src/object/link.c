@@ -156,7 +156,7 @@ enum cairn_status object_link_add(struct object_link *link, const void *bytes, s
      * someone tries to make the comparison of names slow. */
     enum { NAME_BYTES_PER_BYTE = 8 };
     if (size == 0)
-        return error_set(error, CAIRN_ERROR_TRUNCATED, 0, "an object of 0 bytes");
+        return error_set(error, CAIRN_ERROR_TRUNCATED, 0, "the object is empty");
     struct object_image *image = add_image(link, bytes, size, name == NULL ? "" : name);
     if (image == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for an object of %zu bytes",

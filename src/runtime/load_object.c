@@ -262,8 +262,7 @@ enum cairn_status cairn_loader_add_object(cairn_loader *loader, const void *byte
                          loader == NULL ? "loader" : "bytes");
     if (loader->incomplete)
         return error_set(error, CAIRN_ERROR_STATE, 0,
-                         "an object is added to a loader in which an allocation or an object has "
-                         "failed");
+                         "the loader has failed earlier and can only be destroyed");
     enum cairn_status status =
         add_object(loader, bytes, size, options == NULL ? &none : options, error);
     if (status != CAIRN_OK)

@@ -230,7 +230,7 @@ static enum cairn_status publish_locked(cairn_module *module, struct id_entry *i
 enum cairn_status cairn_module_publish(cairn_module *module, struct cairn_error *error)
 {
     if (module == NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "there is no module to publish");
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_module_publish: `module` is NULL");
     struct id_entry *ids;
     enum cairn_status status = create_ids(module, &ids, error);
     if (status != CAIRN_OK)

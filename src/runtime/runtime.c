@@ -29,9 +29,8 @@ enum cairn_status cairn_runtime_create(const struct cairn_runtime_options *optio
         options = &defaults;
     const struct cairn_arch *arch = arch_host();
     if (arch == NULL)
-        return error_set(
-            error, CAIRN_ERROR_UNSUPPORTED, 0,
-            "code cannot be loaded on this architecture: Cairn has no patching for it");
+        return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0, "unsupported host architecture %s",
+                         cairn_architecture_name(cairn_architecture_host()));
 
     struct cairn_allocator allocator = memory_allocator(&options->allocator);
     cairn_runtime *created = memory_new(&allocator, 1, sizeof *created);

@@ -40,7 +40,7 @@ enum cairn_status veneers_take(cairn_site *site, enum cairn_site_state branch,
         !sites->arch->encode_branch(sites->arch, branch, word_instruction_address(site),
                                     taken->code.address, site->instruction_length, &taken->bits))
         status = error_set(error, CAIRN_ERROR_RANGE, site->address,
-                           "the veneer of the site at 0x%llx is out of its reach",
+                           "site at 0x%llx: the veneer is out of branch range",
                            (unsigned long long)site->address);
     if (status != CAIRN_OK) {
         memory_free(&sites->allocator, taken, sizeof *taken);

@@ -142,7 +142,7 @@ static enum cairn_status read_known_common(const struct eh_frame *frame, const s
 static enum cairn_status say_no_common(size_t offset, struct cairn_error *error)
 {
     return error_set(error, CAIRN_ERROR_CORRUPT, offset,
-                     "there is no common information at offset %zu of the unwind table", offset);
+                     "offset %zu of the unwind table: expected common information (a CIE)", offset);
 }
 
 static enum cairn_status read_common(const struct eh_frame *frame, size_t offset,
