@@ -14,7 +14,7 @@
  *
  * Threads: an archive must be used by one thread at a time. No function is async-signal-safe.
  *
- * Source: the manual page ar(5), and for thin archives that of GNU binutils' ar(1).
+ * Source: the manual page ar(5), and for thin archives the manual page of GNU binutils' ar(1).
  *
  * SPDX-License-Identifier: MIT
  */

@@ -135,7 +135,7 @@ CAIRN_API struct cairn_block_table_counts cairn_block_table_counts(const cairn_b
 CAIRN_API bool cairn_block_table_find(const cairn_block_table *table, uint64_t pc,
                                       struct cairn_block *block);
 
-/** Returns function number `index` in `*function`; false if there is no such function. */
+/** Returns function number `index` in `*function`; false if `index` is too large. */
 CAIRN_API bool cairn_block_table_function(const cairn_block_table *table, uint32_t index,
                                           struct cairn_block_function *function);
 /** Returns block number `index` of function number `function`, in the order of its map, in

@@ -66,8 +66,8 @@ CAIRN_API void cairn_signature_destroy(cairn_signature *signature);
  * `results` as the signature has results. Allocates nothing. Thread-safe; async-signal-safe if the
  * function is.
  *
- * Errors: ARGUMENT if the number or the types of the arguments are not those of the signature (the
- * message names both); UNSUPPORTED if there is no register for a result (the message names it). The
+ * Errors: ARGUMENT if the number or the types of the arguments differ from the signature's (the
+ * message names both); UNSUPPORTED if a result has no register (the message names it). The
  * function is not called after an error.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_call(
@@ -77,8 +77,8 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_call(
 /* ---- Closures ---- */
 
 /**
- * The handler of a closure. `arguments` are those of the call. `results` are initially zero, with
- * the types of the signature; the closure returns what the handler writes to them. A result of
+ * The handler of a closure. `arguments` are the call's arguments. `results` are initially zero,
+ * with the types of the signature; the closure returns what the handler writes to them. A result of
  * another type is returned as zero. Both are valid until the handler returns.
  */
 typedef void cairn_closure_handler(const struct cairn_value *arguments, struct cairn_value *results,
@@ -97,7 +97,7 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_closure_create(
     cairn_runtime *runtime, const cairn_signature *signature, cairn_closure_handler *handler,
     void *user, cairn_closure **closure, struct cairn_error *error);
 
-/** Destroys a closure, which may be NULL. No thread may call it any more. It must be destroyed
+/** Destroys a closure, which may be NULL. No thread may call it after that. It must be destroyed
  * before its runtime and its signature. Its code is freed by a grace period (cairn/runtime.h). */
 CAIRN_API void cairn_closure_destroy(cairn_closure *closure);
 

@@ -103,8 +103,8 @@ CAIRN_API int cairn_context_save(struct cairn_context *context)
  * up to 128 bytes below them are written. On other architectures nothing is written.
  *
  * Frames are not unwound, and signal masks are not changed. The stack pointer must be in the
- * thread's own stack or in one that is not in use. If the processor checks return addresses against
- * a shadow stack, the program counter must be the one that the context was made with.
+ * thread's own stack or in a stack that is not in use. If the processor checks return addresses
+ * against a shadow stack, the program counter must not have changed since the context was made.
  */
 CAIRN_API void cairn_context_resume(const struct cairn_context *context)
     __attribute__((noreturn, nonnull));

@@ -38,7 +38,7 @@ enum { CAIRN_FUNCTION_RESULTS_MAX = 4 };
 struct cairn_results {
     /** If false, the other members are unspecified. */
     bool is_known;
-    /** Whether a narrow integer is sign-extended to its register, as C's signed types are on
+    /** A narrow integer is sign-extended to its register, as C's signed types are on
      *  architectures whose ABI requires it (LLVM's attribute signext). */
     bool extends_sign;
     uint8_t count;
@@ -53,7 +53,7 @@ struct cairn_declaration {
     uint32_t byte_count;
     /** LLVM's number of the calling convention. */
     uint32_t calling_convention;
-    /** Whether the patch point's target is not the constant null, so that LLVM emitted a call. */
+    /** The patch point's target is not the constant null, so that LLVM emitted a call. */
     bool has_target;
     struct cairn_type result;
     /** The types of the call arguments of a patch point or statepoint, followed by those of the

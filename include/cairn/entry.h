@@ -40,8 +40,8 @@ struct cairn_entry_version {
     /** A function pointer: of a function in a published module of the entry's runtime, or of code
      * that is not in a module, such as a C function or a closure. */
     const void *code;
-    /** The function's type, read only during the call; NULL if the entry has none. Whether integers
-     *  are sign-extended is not compared, because LLVM's types do not tell. */
+    /** The function's type, read only during the call; NULL if the entry has none. The sign
+     *  extension of integers is not compared, because LLVM's types do not contain it. */
     const cairn_signature *signature;
     /** What the sites of the function call when another version is installed: cairn_exit_target of
      *  an exit, valid as long as the code. Only for code of a module. NULL: they stay unchanged. */
@@ -73,11 +73,11 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_entry_create(
 CAIRN_API const void *cairn_entry_target(const cairn_entry *entry);
 
 /**
- * Replaces the version of the entry. `version` is copied. `strength` is that of the change of the
- * old version's sites, if it has `leave`. If the old version has no site that can be changed, or
- * all of them call or jump already, there is nothing to change, which is not an error. If the same
- * code is installed already, only its options are replaced, and the barrier of `strength` is
- * executed.
+ * Replaces the version of the entry. `version` is copied. `strength` is the strength of the change
+ * of the old version's sites, if it has `leave`. If the old version has no site that can be
+ * changed, or all of them call or jump already, there is nothing to change, which is not an error.
+ * If the same code is installed already, only its options are replaced, and the barrier of
+ * `strength` is executed.
  *
  * Errors, after which nothing has changed:
  * ARGUMENT: `code` is NULL or the entry's own target; `leave` is set and `code` is not in a module;
@@ -95,7 +95,7 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_entry_install(
     cairn_entry *entry, const struct cairn_entry_version *version, enum cairn_strength strength,
     struct cairn_error *error);
 
-/** Destroys the entry. No call of it may start any more. Its version is released as if it were
+/** Destroys the entry. No further call of it may start. Its version is released as if it were
  *  replaced, except that its frames do not leave. Its code is freed by a grace period
  *  (cairn/runtime.h). It must be destroyed before its runtime. NULL is allowed. */
 CAIRN_API void cairn_entry_destroy(cairn_entry *entry);

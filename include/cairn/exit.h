@@ -66,7 +66,7 @@ typedef struct cairn_exit cairn_exit;
 
 /**
  * Creates an exit that calls `handler`, in the runtime of the site, and makes the site call it. The
- * caller owns `*exit`. Errors: those of cairn_exit_create and cairn_site_call. Thread-safe.
+ * caller owns `*exit`. Errors: as cairn_exit_create and cairn_site_call. Thread-safe.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_site_leave(
     cairn_site *site, cairn_exit_handler *handler, void *user, enum cairn_strength strength,

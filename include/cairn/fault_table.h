@@ -61,7 +61,7 @@ CAIRN_API void cairn_fault_table_destroy(cairn_fault_table *table);
 /* The following functions treat NULL as an empty table. They are thread-safe, take no locks,
  * allocate nothing, and are async-signal-safe. */
 
-/** Sets `*entry` to entry number `index`, in order of address; false if there are no more. */
+/** Sets `*entry` to entry number `index`, in order of address; false after the last one. */
 CAIRN_API bool cairn_fault_table_entry(const cairn_fault_table *table, uint32_t index,
                                        struct cairn_fault_entry *entry);
 

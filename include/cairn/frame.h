@@ -116,7 +116,7 @@ CAIRN_API uint32_t cairn_record_live_value_count(struct cairn_record record);
 /**
  * Reads live value number `index` of the frame's record, with its declared type.
  *
- * Errors: RANGE if there is no such value; NOT_FOUND if the record has no declaration, or if the
+ * Errors: RANGE if `index` is too large; NOT_FOUND if the record has no declaration, or if the
  * value is in a register whose value in this frame is not known; CORRUPT if the record does not
  * have the number of locations that its declaration needs; UNSUPPORTED if the location cannot hold
  * a value of this type (the message names both). `value` is unchanged after an error.

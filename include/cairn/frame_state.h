@@ -69,9 +69,9 @@ struct cairn_interpreter_frame {
  * checks all of its words. If the record has no declaration, `first_live_value` is the number of a
  * location.
  *
- * Errors: CORRUPT (there is no state, or an invalid one), VERSION (this Cairn does not support its
- * version), RANGE (there are no live values from that number on). The message names the live value
- * and what was expected. `*state` is unchanged after an error.
+ * Errors: CORRUPT (no state begins there, or it is invalid), VERSION (this Cairn does not support
+ * its version), RANGE (`first_live_value` is too large). The message names the live value and what
+ * was expected. `*state` is unchanged after an error.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_frame_state_read(const struct cairn_frame *frame,
                                                                     struct cairn_record record,
@@ -79,8 +79,8 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_frame_state_read(const struct
                                                                     struct cairn_frame_state *state,
                                                                     struct cairn_error *error);
 
-/** Returns interpreter frame number `index`; the outermost one is 0. Errors: RANGE if there is no
- *  such frame. */
+/** Returns interpreter frame number `index`; the outermost one is 0. Errors: RANGE if `index` is
+ *  too large. */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_frame_state_frame(
     const struct cairn_frame_state *state, uint32_t index, struct cairn_interpreter_frame *found,
     struct cairn_error *error);
@@ -90,7 +90,7 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_frame_state_frame(
  * from 0, and the entries of its operand stack the numbers from `local_count`, the lowest entry
  * first. A dead local has the type void (`value->type.kind` is CAIRN_TYPE_VOID).
  *
- * Errors: RANGE if there is no such slot; NOT_FOUND if the value is in a register that is not known
+ * Errors: RANGE if `index` is too large; NOT_FOUND if the value is in a register that is not known
  * in this frame; UNSUPPORTED if the value cannot be read from its place. The last two are as for
  * cairn_frame_value. `*value` is unchanged after an error.
  */

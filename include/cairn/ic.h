@@ -172,7 +172,7 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_ic_return(struct cairn_ic_mis
 struct cairn_ic_options {
     cairn_ic_handler *handler;
     void *user; /**< argument of the handlers */
-    /** Called before `handler` and `megamorphic_handler`; NULL if there is none. */
+    /** Called before `handler` and `megamorphic_handler`; NULL: none. */
     cairn_ic_light_handler *light_handler;
     /** Called while the cache is megamorphic; NULL for `handler`. */
     cairn_ic_handler *megamorphic_handler;
@@ -194,9 +194,9 @@ struct cairn_ic_options {
  * Creates an empty cache for the site. From now on, executions of the site call the handler.
  *
  * No other change of the site, by the functions of cairn/patch.h, may overlap this call. Live
- * changes take no lock, so one that began earlier may store its instruction after the cache's. The
- * cache then exists, but the site does not branch to it until the cache is changed or destroyed.
- * Invalidations may overlap this call: they leave the site unchanged, or come first.
+ * changes take no lock, so a change that began earlier may store its instruction after the cache's.
+ * The cache then exists, but the site does not branch to it until the cache is changed or
+ * destroyed. Invalidations may overlap this call: they leave the site unchanged, or come first.
  *
  * Errors, after which the site is unchanged:
  * UNMANAGED: the site is not a live patch point. The message gives the reason.
@@ -216,13 +216,14 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_ic_create(cairn_site *site,
                                                              struct cairn_error *error);
 
 /** Restores what the site did when its module was published (cairn_site_restore), and destroys the
- *  cache. The host must not use it any more. Other threads may be in its handlers, so its memory is
- *  freed when a grace period ends that began later. A handler may destroy the cache that called it,
- *  but its thread must not end such a grace period before the handler returns. NULL is allowed.
+ *  cache. The host must not use it after this call. Other threads may be in its handlers, so its
+ *  memory is freed when a grace period ends that began later. A handler may destroy the cache that
+ *  called it, but its thread must not end such a grace period before the handler returns. NULL is
+ *  allowed.
  *
- *  Errors: STATE: it was destroyed before. After other errors, those of cairn_site_restore, the
- *  cache is unchanged. SYSTEM after the change: the barrier was refused, and cairn_site_ic returns
- *  NULL. cairn_site_restore requests the barrier again. */
+ *  Errors: STATE: it was destroyed before. After the errors of cairn_site_restore, the cache is
+ *  unchanged. SYSTEM after the change: the barrier was refused, and cairn_site_ic returns NULL.
+ *  cairn_site_restore requests the barrier again. */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_ic_destroy(cairn_ic *ic,
                                                               enum cairn_strength strength,
                                                               struct cairn_error *error);
@@ -257,19 +258,18 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_ic_add(cairn_ic *ic,
 
 enum cairn_ic_change_kind {
     CAIRN_IC_CHANGE_ADD = 0, /**< as cairn_ic_add */
-    /** Removes the case with the guard of `entry`. NOT_FOUND if there is no such case, and the
-     * cache is not a megamorphic one with a table. */
+    /** Removes the case with the guard of `entry`. NOT_FOUND if the cache has no such case, unless
+     *  it is megamorphic and has a table. */
     CAIRN_IC_CHANGE_REMOVE = 1,
-    /** Removes all cases, also makes a megamorphic cache empty, and sets the count of misses to 0.
-     */
+    /** Removes all cases, makes a megamorphic cache empty, and sets the count of misses to 0. */
     CAIRN_IC_CHANGE_RESET = 2
 };
 
 struct cairn_ic_change {
     cairn_ic *ic;
     enum cairn_ic_change_kind kind;
-    /** The case to add; or a case with the guard to remove, whose other members are ignored.
-     * Ignored by RESET. */
+    /** The case to add, or a case with the guard to remove: its other members are ignored. Ignored
+     *  by RESET. */
     struct cairn_ic_case entry;
 };
 
@@ -283,8 +283,8 @@ struct cairn_ic_change {
  * A list that a visitor has collected may be out of date: other threads may have changed caches
  * since. If this returns NOT_FOUND or STATE, collect the changes again.
  *
- * Errors, after which every cache is unchanged: those of cairn_ic_add and of the kinds of changes.
- * Their messages name the site. ARGUMENT also for caches of two runtimes.
+ * Errors, after which every cache is unchanged: the errors of cairn_ic_add and of the kinds of
+ * changes. Their messages name the site. ARGUMENT also for caches of two runtimes.
  *
  * SYSTEM after the changes: the barrier was refused. Any later change with a barrier requests it
  * again. (With a single mapping, only some caches may have been changed: see cairn_ic_describe.)

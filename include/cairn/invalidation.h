@@ -89,8 +89,8 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_invalidate(
     enum cairn_strength strength, cairn_invalidation **invalidation, struct cairn_error *error);
 
 /**
- * Makes each site do again what it did before: nothing, or the shadow's instruction. Sites that do
- * not call the target any more stay unchanged. Frames whose calls return from now on continue in
+ * Makes each site do again what it did before: nothing, or the shadow's instruction. Sites that
+ * no longer call the target stay unchanged. Frames whose calls return from now on continue in
  * the compiled code. Frames that are in the exit do what its handler decides. Afterwards the
  * invalidation has no sites, and undoing it again only executes the barrier. Allocates nothing.
  *

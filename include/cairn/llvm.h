@@ -95,11 +95,11 @@ CAIRN_API LLVMValueRef cairn_build_patchpoint(LLVMBuilderRef builder,
  * executed, at any alignment. 0 if the architecture is unknown. */
 CAIRN_API uint32_t cairn_patchpoint_minimum_bytes(LLVMModuleRef module, bool has_target);
 
-/** Returns the size in bytes of a patch point without a target whose inline cache can keep its
- *  first case in the patch point's own bytes, at any alignment: a load, a store or a constant, with
- *  a key of 4 bytes and offsets of at most 120 (cairn/ic.h). Other cases may need more: 8 bytes for
- *  a key of 8 bytes, and as many for a field that is out of line, a large offset, or a counter. 0
- *  if the architecture has no inline caches. */
+/** Returns the size in bytes that a patch point without a target needs so that its inline cache can
+ *  keep the first case in the patch point's own bytes, at any alignment: a load, a store or a
+ *  constant, with a key of 4 bytes and offsets of at most 120 (cairn/ic.h). Other cases may need
+ *  more: 8 bytes for a key of 8 bytes, and as many for a field that is out of line, a large offset,
+ *  or a counter. 0 if the architecture has no inline caches. */
 CAIRN_API uint32_t cairn_patchpoint_inline_bytes(LLVMModuleRef module);
 
 /* ---- Frame states ---- */
@@ -128,8 +128,8 @@ struct cairn_encoded_frame {
  * them.
  *
  * Constants take no register and no instruction, except addresses of globals, which LLVM knows only
- * when it links. A value that occurs several times is passed to LLVM once. Whether LLVM can keep a
- * value of its type live is checked by cairn_build_patchpoint and cairn_check_module. Takes
+ * when it links. A value that occurs several times is passed to LLVM once. cairn_build_patchpoint
+ * and cairn_check_module check that LLVM can keep a value of its type live. Takes
  * O(slots × different values) time.
  *
  * Errors: UNSUPPORTED (a type that a struct cairn_value cannot hold; the message names it), RANGE
@@ -179,7 +179,7 @@ struct cairn_guard {
  * Returns the call of the patch point, or NULL; then no instruction or block of the guard was
  * built. Errors: ARGUMENT (no exit; neither a condition nor assumptions, or both; a value of
  * another function or a global of another module, where the message names both; a function that is
- * `alwaysinline`; the builder's position), those of cairn_frame_state_encode and
+ * `alwaysinline`; the builder's position), and the errors of cairn_frame_state_encode and
  * cairn_build_patchpoint.
  */
 CAIRN_API LLVMValueRef cairn_build_guard(LLVMBuilderRef builder, LLVMValueRef condition,
@@ -458,7 +458,7 @@ struct cairn_embed_options {
  * name features instead of a CPU. Functions that the code calls only after it has checked the CPU
  * itself count as well.
  *
- * Errors: those of cairn_memory_manager_declare; UNSUPPORTED (the features of the CPU are not
+ * Errors: as cairn_memory_manager_declare; UNSUPPORTED (the features of the CPU are not
  * known; the object's format is not ELF), LLVM, RANGE, ARGUMENT.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_embed_manifest(
@@ -503,7 +503,7 @@ CAIRN_API LLVMOrcObjectLayerRef cairn_orc_layer(void *orc, LLVMOrcExecutionSessi
 /**
  * Checks a module (cairn_check_module) and declares its sites, by a manifest in its object
  * (cairn/load.h). Hosts pass this function and a `cairn_orc` to
- * LLVMOrcIRTransformLayerSetTransform, or call it at the end of a transformation of their own,
+ * LLVMOrcIRTransformLayerSetTransform, or call it at the end of their own transformation,
  * after the last pass. A host that compiles by itself calls it before; `responsibility` is not
  * used. Records of modules without a manifest can be looked up, but have no sites. Fails with the
  * message of the check or of the declarations; cairn_orc_status then returns its status. Then it
@@ -600,7 +600,7 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_engine_create(
  *  NULL is allowed. */
 CAIRN_API void cairn_engine_destroy(cairn_engine *engine);
 
-/** Scans, checks and adds another module, which the engine owns on success only. Errors: those of
+/** Scans, checks and adds another module, which the engine owns on success only. Errors: as
  *  cairn_engine_create. */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_engine_add_module(cairn_engine *engine,
                                                                      LLVMModuleRef module,
@@ -608,7 +608,7 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_engine_add_module(cairn_engin
 
 /**
  * Compiles, loads and publishes all modules that were added since the last call, as one module, and
- * disposes of them. If no module was added, the result is that of the last call.
+ * disposes of them. If no module was added, returns the result of the last call.
  *
  * Errors: LLVM (an error that LLVM reported, with its text), and all errors of
  * cairn_loader_add_object, cairn_loader_finish and cairn_module_publish, among them NOT_FOUND
@@ -686,7 +686,7 @@ typedef struct cairn_queue cairn_queue;
 
 /**
  * Creates a queue and starts its threads. `options` NULL means all zero. The queue has a reference
- * to the runtime. Errors: those of cairn_engine_create; SYSTEM (no thread can be started).
+ * to the runtime. Errors: as cairn_engine_create; SYSTEM (no thread can be started).
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_queue_create(
     cairn_runtime *runtime, const struct cairn_queue_options *options, cairn_queue **queue,
@@ -709,7 +709,7 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_queue_add(cairn_queue *queue,
  */
 CAIRN_API bool cairn_queue_cancel(cairn_queue *queue, uint64_t ticket);
 
-/** Cancels all jobs that wait, waits for those that are being compiled, and frees the queue. What
+/** Cancels all waiting jobs, waits for jobs that are being compiled, and frees the queue. What
  *  was published and installed stays. Must not be called by the queue's callbacks. NULL is
  *  allowed. */
 CAIRN_API void cairn_queue_destroy(cairn_queue *queue);

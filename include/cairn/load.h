@@ -47,8 +47,8 @@ struct cairn_load_options {
      *  NULL. */
     void (*note_undefined)(void *user, const char *name);
     /** Called if the object's code needs features of the CPU that this machine does not have: with
-     *  the features that it needs, and those that the machine has, by LLVM's names, with commas
-     *  between them. May be NULL. */
+     *  the features that it needs, and the features that the machine has, by LLVM's names, with
+     *  commas between them. May be NULL. */
     void (*note_features)(void *user, const char *needed, const char *available);
     /** LLVM's names of the features that the object's code may use and the architecture's oldest
      *  CPU does not have, with commas between them, such as "avx,avx2,fma"; on PPC64 also "-vsx",
@@ -106,7 +106,7 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_module_run_constructors(
 /**
  * Runs the destructors of a module whose constructors have been run, once: first the functions that
  * its code has registered with `__cxa_atexit` (C++ does that for objects), then `.fini_array` and
- * `.dtors`. NULL is allowed. No other thread may use the module's static objects any more.
+ * `.dtors`. NULL is allowed. No other thread may use the module's static objects after that.
  *
  * If this function is not called, the C library calls the registered functions when the process
  * exits, or Cairn when the module is freed, also if the constructors were not run.

@@ -166,8 +166,8 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_log_create(
  * Records the events of a runtime from now on, until the runtime is destroyed. Its present modules
  * are recorded first. Several runtimes may have one log.
  *
- * Errors: ARGUMENT; STATE if the runtime has a log already (that of a forked child's parent is
- * replaced), or the log belongs to another process. Thread-safe.
+ * Errors: ARGUMENT; STATE if the runtime has a log already (in a forked child, the parent's log
+ * is replaced), or the log belongs to another process. Thread-safe.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_log_attach(cairn_log *log,
                                                               cairn_runtime *runtime,

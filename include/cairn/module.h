@@ -104,7 +104,7 @@ CAIRN_API const cairn_table *cairn_module_table(const cairn_module *module);
 CAIRN_API const cairn_pc_table *cairn_module_pc_table(const cairn_module *module);
 CAIRN_API const cairn_fault_table *cairn_module_fault_table(const cairn_module *module);
 
-/** Returns site number `index`, in order of address; NULL if there are no more. */
+/** Returns site number `index`, in order of address; NULL after the last one. */
 CAIRN_API cairn_site *cairn_module_site(const cairn_module *module, uint32_t index);
 
 /** Returns the declaration of a record, in O(1) time; NULL if its ID was not declared. */

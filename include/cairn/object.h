@@ -108,7 +108,7 @@ struct cairn_object_header {
     /** CAIRN_ARCHITECTURE_UNKNOWN for others, in which case stack maps can still be decoded. */
     enum cairn_architecture architecture;
     enum cairn_byte_order byte_order; /**< of the file and of its sections */
-    bool is_relocatable;              /**< whether the file is a relocatable object */
+    bool is_relocatable;              /**< the file is a relocatable object */
 };
 
 /** Returns what the ELF header says. */

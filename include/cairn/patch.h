@@ -125,8 +125,8 @@ enum cairn_strength {
  * STATE: the site has an inline cache (only the cache changes it, until cairn_ic_destroy); or the
  * site is to be a call, and threads may still be in code that a destroyed cache has left in it
  * (until a grace period ends that began later).
- * RANGE: there is no space for a branch, or, in the region of a patch point or statepoint on PPC64,
- * for a call with what it needs around it (12 bytes in all).
+ * RANGE: the region has no space for a branch, or, in the region of a patch point or statepoint on
+ * PPC64, for a call with what it needs around it (12 bytes in all).
  * UNSUPPORTED: SYNC or QUIESCENT on a system without a barrier (cairn_runtime_statistics).
  * FULL, MEMORY, SYSTEM: no veneer could be made, or with a single mapping the page could not be
  * replaced; or the process is a child that shares its code with its parent (cairn/runtime.h).

@@ -40,7 +40,7 @@ struct cairn_pc_table_section {
     struct cairn_section section;
     /** The address at which the section is loaded. */
     uint64_t address;
-    /** The form of the entries. If `address_bytes` is 0, there is no schema: the section is part of
+    /** The form of the entries. If `address_bytes` is 0, it has no schema: the section is part of
      *  the table, but its entries are not read. */
     struct cairn_pcsection_schema schema;
 };
@@ -49,8 +49,8 @@ struct cairn_pc_table_section {
 struct cairn_pc_table_options {
     /** The allocator; a NULL function means malloc. */
     struct cairn_allocator allocator;
-    /** Whether `address` is an address of code that entries may refer to; called only while the
-     *  table is built. If it is not NULL, runs are recognised; entries that refer to other
+    /** Returns whether `address` is an address of code that entries may refer to; called only while
+     *  the table is built. If it is not NULL, runs are recognised; entries that refer to other
      *  addresses are CORRUPT; and zeros up to the end of the section, which LLVM's RuntimeDyld may
      *  leave there, are ignored. If it is NULL, entries are read as by cairn_pcsection_read. */
     bool (*is_code)(uint64_t address, void *user);
@@ -78,7 +78,7 @@ CAIRN_API void cairn_pc_table_destroy(cairn_pc_table *table);
  * allocate nothing, and are async-signal-safe. */
 
 /** Returns section number `index`, in the order in which they were passed, with or without a
- * schema; NULL if there are no more. Valid as long as the table. */
+ * schema; NULL after the last one. Valid as long as the table. */
 CAIRN_API const struct cairn_pc_table_section *cairn_pc_table_section(const cairn_pc_table *table,
                                                                       uint32_t index);
 
@@ -88,7 +88,7 @@ struct cairn_pc_table_entry {
     struct cairn_pcsection_entry value;
 };
 
-/** Sets `*entry` to entry number `index`, in order of address; false if there are no more. Entries
+/** Sets `*entry` to entry number `index`, in order of address; false after the last one. Entries
  *  at the same address are in the order of the sections, and in the order of each section. */
 CAIRN_API bool cairn_pc_table_entry(const cairn_pc_table *table, uint32_t index,
                                     struct cairn_pc_table_entry *entry);

@@ -92,7 +92,7 @@ CAIRN_API void cairn_walk_begin(struct cairn_walk *walk, const struct cairn_fram
  * Errors: NOT_FOUND, UNSUPPORTED, CORRUPT as cairn_frame_caller; also CORRUPT if the frame would
  * end outside of the stack, if the hook has moved the frame inwards, or if the walk has changed
  * stacks more than 64 times; ARGUMENT if the hook's answer is unknown. After an error,
- * `walk->frame` is the frame whose caller was not found, and another call tries again.
+ * `walk->frame` is the last frame that was found, and another call searches its caller again.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_walk_next(struct cairn_walk *walk,
                                                              struct cairn_error *error);
