@@ -12,7 +12,7 @@
  * All functions are thread-safe and take a lock of the runtime; only cairn_ic_return is
  * async-signal-safe. While a site has a cache, its other changes are refused (STATE). After
  * cairn_ic_destroy, and after the module was retired, functions that return a status return STATE
- * for the cache.
+ * for the cache; only destroying a cache of a retired module is possible.
  *
  * See cairn-inline-caches(7) (doc/inline-caches.md): cases, calling conventions, registers, times.
  * examples/inline_cache.c is a complete program.
