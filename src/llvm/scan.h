@@ -17,7 +17,7 @@ enum cairn_status scan_declare(cairn_declarations *declarations,
                                const struct cairn_declaration *declaration, bool undeclares,
                                struct cairn_error *error);
 
-/* Adds the declarations of a module (cairn/llvm.h), and treats conflicts as scan_declare does.
+/* Adds the declarations of a module (doc/llvm.md), and treats conflicts as scan_declare does.
  * After an error, IDs that were in the set before may have lost the results of their functions. */
 enum cairn_status scan_module(LLVMModuleRef module, bool undeclares,
                               cairn_declarations *declarations, struct cairn_error *error);
