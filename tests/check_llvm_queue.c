@@ -299,6 +299,18 @@ START_TEST(a_job_does_not_use_what_another_one_defines)
 }
 END_TEST
 
+START_TEST(a_job_fills_an_entry_without_a_type)
+{
+    create_queue(NULL);
+    cairn_entry_destroy(items[0].entry);
+    ck_assert_ok(cairn_entry_create(runtime, "f", NULL, (const void *)(uintptr_t)interpret,
+                                    &items[0].entry, NULL));
+    add_batch(1);
+    expect_installed(&items[0]);
+    destroy_queue();
+}
+END_TEST
+
 /* ---- Errors ---- */
 
 START_TEST(an_error_affects_only_its_own_job)
@@ -603,6 +615,7 @@ static void add_tests(TCase *tests)
     tcase_add_test(tests, jobs_that_wait_are_compiled_together);
     tcase_add_test(tests, a_later_version_replaces_and_retires_an_earlier_one);
     tcase_add_test(tests, a_job_does_not_use_what_another_one_defines);
+    tcase_add_test(tests, a_job_fills_an_entry_without_a_type);
     tcase_add_test(tests, an_error_affects_only_its_own_job);
     tcase_add_test(tests, misuse_is_refused);
     tcase_add_test(tests, a_module_in_another_context_is_refused);

@@ -254,16 +254,24 @@ START_TEST(misuse_is_refused)
 }
 END_TEST
 
-START_TEST(an_entry_without_type_takes_any_version_without_type)
+START_TEST(an_entry_without_a_type_takes_versions_with_and_without_one)
 {
     cairn_entry *entry;
     ck_assert_ok(cairn_entry_create(runtime, NULL, NULL, versions[5], &entry, NULL));
-    const struct cairn_entry_version version = {.code = versions[1]};
-    expect_refused(entry,
-                   &(struct cairn_entry_version){.code = versions[1], .signature = signature},
-                   "entry '' has the type unknown");
-    ck_assert_ok(cairn_entry_install(entry, &version, CAIRN_RELAXED, NULL));
+    const struct cairn_entry_version without = {.code = versions[1]};
+    const struct cairn_entry_version with = {.code = versions[2], .signature = signature};
+    ck_assert_ok(cairn_entry_install(entry, &without, CAIRN_RELAXED, NULL));
     ck_assert_int_eq(call(entry, 1), 2);
+    ck_assert_ok(cairn_entry_install(entry, &with, CAIRN_RELAXED, NULL));
+    ck_assert_int_eq(call(entry, 1), 3);
+    cairn_entry_destroy(entry);
+}
+END_TEST
+
+START_TEST(an_entry_with_a_type_takes_no_version_without_one)
+{
+    cairn_entry *entry = create_entry(5);
+    expect_refused(entry, &(struct cairn_entry_version){.code = versions[1]}, "the type unknown");
     cairn_entry_destroy(entry);
 }
 END_TEST
@@ -491,7 +499,8 @@ int main(void)
     tcase_add_test(tests, a_long_type_does_not_overflow_the_message);
     tcase_add_test(tests, long_types_are_named_from_the_first_difference);
     tcase_add_test(tests, misuse_is_refused);
-    tcase_add_test(tests, an_entry_without_type_takes_any_version_without_type);
+    tcase_add_test(tests, an_entry_without_a_type_takes_versions_with_and_without_one);
+    tcase_add_test(tests, an_entry_with_a_type_takes_no_version_without_one);
     tcase_add_test(tests, an_entry_that_cannot_be_allocated_leaves_nothing);
     tcase_add_test(tests, the_memory_of_destroyed_entries_is_used_again);
     tcase_add_test(tests, a_slab_without_space_is_reported);

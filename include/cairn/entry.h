@@ -40,8 +40,9 @@ struct cairn_entry_version {
     /** A function pointer: of a function in a published module of the entry's runtime, or of code
      * that is not in a module, such as a C function or a closure. */
     const void *code;
-    /** The function's type, read only during the call; NULL if the entry has none. The sign
-     *  extension of integers is not compared, because LLVM's types do not contain it. */
+    /** The function's type, read only during the call. Required if the entry has one, otherwise
+     *  ignored. The sign extension of integers is not compared, because LLVM's types do not contain
+     *  it. */
     const cairn_signature *signature;
     /** What the sites of the function call when another version is installed: cairn_exit_target of
      *  an exit, valid as long as the code. Only for code of a module. NULL: they stay unchanged. */

@@ -55,8 +55,8 @@ struct cairn_entry {
 
 static bool is_equal(const cairn_signature *left, const cairn_signature *right)
 {
-    if (left == NULL || right == NULL)
-        return left == right;
+    if (right == NULL)
+        return false;
     if (left->argument_count != right->argument_count ||
         left->results.count != right->results.count)
         return false;
@@ -168,7 +168,7 @@ static enum cairn_status check(const cairn_entry *entry, const struct installed 
     if (new->version.code == cairn_entry_target(entry))
         return error_set(error, CAIRN_ERROR_ARGUMENT, (uintptr_t) new->version.code,
                          "entry '%.40s' cannot have itself as a version", entry->name);
-    if (!is_equal(entry->signature, new->version.signature))
+    if (entry->signature != NULL && !is_equal(entry->signature, new->version.signature))
         return say_types(entry, new, error);
     if (new->version.leave != NULL &&new->module == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, (uintptr_t) new->version.code,
