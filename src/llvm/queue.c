@@ -385,12 +385,12 @@ enum cairn_status cairn_queue_add(cairn_queue *queue, const struct cairn_queue_j
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a job");
     pthread_mutex_lock(&queue->lock);
     enum cairn_status status = add_locked(queue, added, error);
-    uint64_t number = added->ticket; /* the job may end at any time after this */
+    /* With the lock held: the job's `done` may read it as soon as a thread has taken the job. */
+    if (status == CAIRN_OK && ticket != NULL)
+        *ticket = added->ticket;
     pthread_mutex_unlock(&queue->lock);
     if (status != CAIRN_OK)
         free_job(queue, added);
-    else if (ticket != NULL)
-        *ticket = number;
     return status;
 }
 
