@@ -21,6 +21,9 @@ static const struct cairn_type types[] = {
     {.kind = CAIRN_TYPE_DOUBLE, .bits = 64},
 };
 
+/* A location of the live value. */
+static const struct cairn_location live_value = {.kind = CAIRN_LOCATION_CONSTANT, .size = 8};
+
 static struct cairn_declaration declaration_of(uint64_t id)
 {
     return (struct cairn_declaration){
@@ -208,6 +211,27 @@ START_TEST(each_allocation_may_fail)
 }
 END_TEST
 
+START_TEST(a_record_with_another_number_of_locations_is_refused)
+{
+    struct section_writer writer;
+    struct cairn_error error;
+    cairn_table *table;
+    writer_begin(&writer, 3, CAIRN_BYTE_ORDER_NATIVE);
+    writer_header(&writer, 1, 0, 1);
+    writer_function(&writer, 4096, 8, 1);
+    writer_record(&writer, 7, 16, NULL, 0, NULL, 0);
+    const struct cairn_section section = writer_section(&writer);
+    ck_assert_ok(cairn_table_create(&section, 1, NULL, &table, NULL));
+    add(7);
+    ck_assert_int_eq(declarations_bind(set, table, &error), CAIRN_ERROR_CORRUPT);
+    ck_assert_uint_eq(error.offset, 4096 + 16);
+    ck_assert_ptr_nonnull(
+        strstr(error.message, "record 7 at 0x1010 has 0 locations and its declaration needs 1"));
+    cairn_table_destroy(table);
+    writer_end(&writer);
+}
+END_TEST
+
 /* Records in, before, after and outside the order of the declarations, several with one ID. */
 START_TEST(records_find_their_declarations_by_number)
 {
@@ -224,7 +248,7 @@ START_TEST(records_find_their_declarations_by_number)
         uint64_t choices[] = {last + 1, last, sample_random_id(&random) % (2 * DECLARATIONS)};
         last = choices[sample_random_id(&random) % 3];
         ids[i] = last;
-        writer_record(&writer, ids[i], STEP * i, NULL, 0, NULL, 0);
+        writer_record(&writer, ids[i], STEP * i, &live_value, 1, NULL, 0);
     }
     for (uint64_t id = 0; id < DECLARATIONS; id++)
         add(id % 2 == 0 ? id : DECLARATIONS - id);
@@ -273,6 +297,7 @@ int main(void)
     tcase_add_loop_test(tests, another_shape_is_a_conflict_that_names_both_functions, 0, 7);
     tcase_add_loop_test(tests, an_undeclared_id_has_no_declaration, 0, 2);
     tcase_add_test(tests, each_allocation_may_fail);
+    tcase_add_test(tests, a_record_with_another_number_of_locations_is_refused);
     tcase_add_test(tests, records_find_their_declarations_by_number);
     tcase_add_test(tests, bad_arguments_are_refused);
     suite_add_tcase(suite, tests);

@@ -15,9 +15,8 @@
 /* ---- Live values ---- */
 
 /* Finds the locations of the record's live values, from `*first` up to, but not including, `*end`.
- * `declaration` is the record's; if it is NULL, all locations are live values. LLVM does not record
- * values in x87 registers, which shifts the values after them. So a patch point or stack map with
- * another number of locations than its declaration needs is CORRUPT. */
+ * `declaration` is the record's; if it is NULL, all locations are live values. Errors: those of
+ * cairn_record_statepoint. */
 enum cairn_status frame_find_live_locations(struct cairn_record record,
                                             const struct cairn_declaration *declaration,
                                             uint32_t *first, uint32_t *end,

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/type.h"
 #include "frame/frame.h"
+#include "record/declarations.h"
 #include "record/record_values.h"
 #include "value/representation.h"
 
@@ -19,16 +20,6 @@
 enum { TYPE_NAME_BYTES = 64, BITS_IN_BYTE = 8 };
 
 /* ---- Locations of live values ---- */
-
-static __attribute__((noinline)) enum cairn_status say_missing(struct cairn_record record,
-                                                               uint32_t count, uint32_t needed,
-                                                               struct cairn_error *error)
-{
-    return error_set(error, CAIRN_ERROR_CORRUPT, cairn_record_address(record),
-                     "record %llu at 0x%llx has %u locations; its declaration needs %u",
-                     (unsigned long long)cairn_record_id(record),
-                     (unsigned long long)cairn_record_address(record), count, needed);
-}
 
 /* Does the same as frame_find_live_locations, if there is a declaration, for a record with `*end`
  * locations. */
@@ -47,12 +38,8 @@ static inline enum cairn_status find_live_locations(struct cairn_record record,
         }
         return status;
     }
-    /* With anyregcc, the locations of the result and of the arguments precede the live values. */
-    if (declaration->kind == CAIRN_RECORD_PATCHPOINT &&
-        declaration->calling_convention == CAIRN_CALLING_CONVENTION_ANYREG)
-        *first = (declaration->result.kind != CAIRN_TYPE_VOID) + declaration->argument_count;
-    uint32_t needed = *first + declaration->live_value_count;
-    return needed == *end ? CAIRN_OK : say_missing(record, *end, needed, error);
+    *first = declaration_first_live_value(declaration);
+    return CAIRN_OK;
 }
 
 enum cairn_status frame_find_live_locations(struct cairn_record record,

@@ -5,7 +5,7 @@
 #include "base/array.h"
 #include "base/error.h"
 #include "base/type.h"
-#include "record/layout.h"
+#include "record/record_values.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -132,6 +132,26 @@ static bool free_what_adding_needs(cairn_declarations *declarations)
     return true;
 }
 
+/* LLVM records nothing of a value in an x87 register, so that all values after it would be read
+ * from the wrong places. */
+static enum cairn_status check_locations(const struct declaration_entry *entry,
+                                         struct cairn_record record, struct cairn_error *error)
+{
+    if (entry->kind != CAIRN_RECORD_PATCHPOINT && entry->kind != CAIRN_RECORD_STACKMAP)
+        return CAIRN_OK;
+    struct record_values values = record_values_of(record);
+    uint32_t count = record_values_location_count(&values);
+    const struct cairn_declaration *declaration = entry->declaration;
+    uint32_t needed = declaration_first_live_value(declaration) + declaration->live_value_count;
+    if (count == needed)
+        return CAIRN_OK;
+    return error_set(error, CAIRN_ERROR_CORRUPT, cairn_record_address(record),
+                     "record %llu at 0x%llx has %u locations and its declaration needs %u: LLVM "
+                     "does not record live values of some types, such as x86_fp80",
+                     (unsigned long long)entry->id,
+                     (unsigned long long)cairn_record_address(record), count, needed);
+}
+
 enum cairn_status declarations_bind(cairn_declarations *declarations, const cairn_table *table,
                                     struct cairn_error *error)
 {
@@ -145,7 +165,8 @@ enum cairn_status declarations_bind(cairn_declarations *declarations, const cair
     /* LLVM emits most calls in the order of the IR, so that most records have the declaration after
      * the last record's, or the same. Only the others are looked up. */
     uint32_t number = 0;
-    for (uint32_t i = 0; i < table->record_count; i++) {
+    enum cairn_status status = CAIRN_OK;
+    for (uint32_t i = 0; i < table->record_count && status == CAIRN_OK; i++) {
         uint64_t id = table_id(table, i);
         if (number < declarations->count && declarations->entries[number].id == id)
             number++;
@@ -157,9 +178,12 @@ enum cairn_status declarations_bind(cairn_declarations *declarations, const cair
         const struct declaration_entry *entry = &declarations->entries[number - 1];
         declarations->kinds |= UINT32_C(1) << entry->kind;
         declarations->have_sites |= entry->has_site;
+        status = check_locations(entry, (struct cairn_record){table, i}, error);
     }
     declarations->record_numbers = numbers;
     declarations->record_count = table->record_count;
+    if (status != CAIRN_OK)
+        return status;
     return free_what_adding_needs(declarations)
                ? CAIRN_OK
                : error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for %u declarations",

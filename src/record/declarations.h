@@ -36,10 +36,21 @@ struct cairn_declarations {
 
 /* Finds the entry of each record of the table, once, and notes its number. Then frees what only
  * cairn_declarations_add and _find need, so neither may be called afterwards. NULL is a set without
- * declarations. Errors: MEMORY. */
+ * declarations. Errors: MEMORY; CORRUPT (a patch point or stack map has another number of locations
+ * than its declaration). */
 CAIRN_MUST_CHECK enum cairn_status declarations_bind(cairn_declarations *declarations,
                                                      const cairn_table *table,
                                                      struct cairn_error *error);
+
+/* Returns the index of the first live value among the locations of a patch point or stack map. With
+ * anyregcc, the locations of the result and of the arguments precede the live values. */
+static inline uint32_t declaration_first_live_value(const struct cairn_declaration *declaration)
+{
+    bool is_anyreg = declaration->kind == CAIRN_RECORD_PATCHPOINT &&
+                     declaration->calling_convention == CAIRN_CALLING_CONVENTION_ANYREG;
+    return is_anyreg ? (declaration->result.kind != CAIRN_TYPE_VOID) + declaration->argument_count
+                     : 0;
+}
 
 /* Returns the entry of record `record` of the table that the set was bound to; NULL if its ID has
  * no declaration, or if there is no set. Takes O(1) time, without hashing. Async-signal-safe. */
