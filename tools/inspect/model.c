@@ -328,7 +328,7 @@ static void read_branch(const struct walk *walk, uint64_t address,
         site->state = CAIRN_SITE_NOP;
         return;
     }
-    site->state = branch;
+    site->state = (uint8_t)branch;
     site->uses_veneer = slot != 0;
     site->target = slot != 0 ? target : direct;
 }
