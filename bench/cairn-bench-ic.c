@@ -63,9 +63,9 @@ static void missed(struct cairn_ic_miss *miss, void *user)
     check(cairn_ic_return(miss, &value, &error), &error);
 }
 
-static bool missed_lightly(const uint64_t *operands, uint64_t *result, void *user)
+static bool missed_lightly(cairn_ic *ic, const uint64_t *operands, uint64_t *result, void *user)
 {
-    (void)user;
+    (void)ic, (void)user;
     *result = (uint64_t)ic_look_up((const struct ic_object *)(uintptr_t)operands[0]);
     return true;
 }

@@ -199,10 +199,10 @@ static void write_missed(struct cairn_ic_miss *miss, void *unused)
 /* Reads the property of an object that inherits it, which no table can have as a case. All other
  * objects are left to the handler, which adds a case. A light handler takes the fifth part of the
  * time of a handler, because no frame is made for it. */
-static bool read_lightly(const uint64_t *operands, uint64_t *result, void *unused)
+static bool read_lightly(cairn_ic *cache, const uint64_t *operands, uint64_t *result, void *unused)
 {
     const struct object *object = (const struct object *)(uintptr_t)operands[0];
-    (void)unused;
+    (void)cache, (void)unused;
     if (object->shape != &bare)
         return false;
     *result = (uint64_t)read_property(object);

@@ -11,6 +11,7 @@
 #include "value/representation.h"
 
 #include <inttypes.h>
+#include <setjmp.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -18,6 +19,7 @@ static unsigned light_misses;
 static uint64_t operands_seen[CAIRN_IC_OPERANDS_MAX];
 static uint32_t operands_wanted;
 static bool makes_accesses;
+static cairn_ic *cache_seen;
 static void (*also)(void);
 
 /* Changes registers that a C function may change. */
@@ -46,9 +48,10 @@ static void clobber(void)
 #endif
 }
 
-static bool missed_lightly(const uint64_t *operands, uint64_t *result, void *user)
+static bool missed_lightly(cairn_ic *cache, const uint64_t *operands, uint64_t *result, void *user)
 {
     ck_assert_ptr_eq(user, &seen);
+    cache_seen = cache;
     memcpy(operands_seen, operands, operands_wanted * sizeof *operands);
     light_misses++;
     if (also != NULL)
@@ -339,6 +342,53 @@ START_TEST(a_light_handler_may_destroy_its_cache)
 }
 END_TEST
 
+START_TEST(a_light_handler_gets_its_cache)
+{
+    load_one(getters[_i], lightly);
+    answer(ANSWER);
+    ck_assert_uint_eq(run_shape(1), ANSWER);
+    ck_assert_ptr_eq(cache_seen, ic);
+}
+END_TEST
+
+static jmp_buf outside;
+
+static void jump_outside(void) { longjmp(outside, 1); }
+
+START_TEST(a_light_handler_may_longjmp_over_compiled_frames)
+{
+    load_one(getters[_i], lightly);
+    also = jump_outside;
+    answer(ANSWER);
+    for (volatile unsigned i = 1; i <= 3; i++) {
+        if (setjmp(outside) == 0)
+            ck_assert_uint_eq(run_shape(1), 0); /* does not return */
+        ck_assert_uint_eq(light_misses, i);
+    }
+    also = NULL;
+    ck_assert_uint_eq(run_shape(1), ANSWER);
+}
+END_TEST
+
+static struct cairn_context saved;
+
+static void resume_saved(void) { cairn_context_resume(&saved); }
+
+START_TEST(a_light_handler_may_resume_a_context)
+{
+    load_one(getters[_i], lightly);
+    also = resume_saved;
+    answer(ANSWER);
+    for (volatile unsigned i = 1; i <= 3; i++) {
+        if (cairn_context_save(&saved) == 0)
+            ck_assert_uint_eq(run_shape(1), 0); /* does not return */
+        ck_assert_uint_eq(light_misses, i);
+    }
+    also = NULL;
+    ck_assert_uint_eq(run_shape(1), ANSWER);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("light handlers of inline caches");
@@ -357,6 +407,9 @@ int main(void)
     tcase_add_loop_test(tests, a_light_handler_may_reach_the_same_site, 0, 2);
     tcase_add_loop_test(tests, the_stack_can_be_walked_from_a_light_handler, 0, 2);
     tcase_add_loop_test(tests, a_light_handler_may_destroy_its_cache, 0, 2);
+    tcase_add_loop_test(tests, a_light_handler_gets_its_cache, 0, 2);
+    tcase_add_loop_test(tests, a_light_handler_may_longjmp_over_compiled_frames, 0, 2);
+    tcase_add_loop_test(tests, a_light_handler_may_resume_a_context, 0, 2);
     suite_add_tcase(suite, tests);
     return support_main(suite);
 }

@@ -303,9 +303,10 @@ static void missed(struct cairn_ic_miss *miss, void *user)
 }
 
 /* Makes half of the accesses. */
-static bool missed_lightly(const uint64_t *operands, uint64_t *result, void *user)
+static bool missed_lightly(cairn_ic *cache, const uint64_t *operands, uint64_t *result, void *user)
 {
     const struct ic_function *function = user;
+    (void)cache;
     for (uint32_t i = 0; i < function->operand_count; i++)
         ck_assert_msg(memcmp(&operands[i], access_0.operands[i], 8) == 0,
                       "operand %u has not arrived", i);

@@ -148,11 +148,13 @@ struct cairn_ic_miss {
  * accesses that it cannot make.
  *
  * It is an ordinary function for the compiled code: it may call anything, also code that reaches
- * the same site, and the thread's stack can be walked. It is called only if all operands and the
+ * the same site, the thread's stack can be walked, and it may leave by longjmp or
+ * cairn_context_resume instead of returning. It is called only if all operands and the
  * result are integers, pointers, doubles or, except on PPC64, floats, in registers. Otherwise only
  * the other handler is called.
  */
-typedef bool cairn_ic_light_handler(const uint64_t *operands, uint64_t *result, void *user);
+typedef bool cairn_ic_light_handler(cairn_ic *ic, const uint64_t *operands, uint64_t *result,
+                                    void *user);
 
 /** Handles a miss, on the thread's own stack. It may call anything, also code that reaches the same
  *  site, and must return. `user` is the pointer from the options. */

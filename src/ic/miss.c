@@ -111,7 +111,7 @@ static bool handle_lightly(struct cairn_context *context, void *user)
         memcpy(&operands[i], context->bytes + slow->offsets[i], sizeof operands[i]);
         operands[i] = truncate(operands[i], ic->operands[i].type);
     }
-    if (!ic->options.light_handler(operands, &result, ic->options.user))
+    if (!ic->options.light_handler(ic, operands, &result, ic->options.user))
         return false;
     if (ic->result.type.kind != CAIRN_TYPE_VOID) {
         result = truncate(result, ic->result.type);
