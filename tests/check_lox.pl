@@ -271,6 +271,9 @@ subtest 'the command' => sub {
         is $status, 64, "@$options";
         like $err, qr/^usage: lox/m, "usage: @$options";
     }
+    ($status, $out, $err) = run_with('/dev/null', @lox, '--help');
+    is $status, 0, '--help';
+    like $out, qr/\Ausage: lox.*^  --jit=MODE /ms, '--help lists the options on standard output';
     my $input = spit('input', join "\n", 'var a = "kept";', 'print', 'fun f() { return a; }', 'print nil();', 'missing;',
         'var b = f() + "!"; print b;', 'class C { m() { return this.x; } } var c = C(); c.x = 3;', 'print c.m() + 1;',
         'c.y;', '{ var x = "local"; print x + a; }', 'print "no line feed";');

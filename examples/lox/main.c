@@ -21,11 +21,13 @@ struct options {
     bool prints_statistics;
     bool names_code;
     const char *log_path; /* NULL: no log */
+    bool wants_help;
 };
 
 static const char usage[] =
     "usage: lox [OPTION]... [FILE]\n"
     "  --gc-stress        collect garbage at each allocation\n"
+    "  --help             print this\n"
     "  --heap-limit=MIB   memory for objects, at most\n"
     "  --young=KIB        size of the young generation\n"
     "  --jit=MODE         off, on, always (at the first call), loops (at the first back edge)\n"
@@ -58,10 +60,15 @@ static bool parse_mode(const char *name, enum jit_mode *mode)
 static bool parse_options(struct options *options, int argc, char **argv)
 {
     static const struct option long_options[] = {
-        {"gc-stress", no_argument, NULL, 's'},   {"heap-limit", required_argument, NULL, 'l'},
-        {"young", required_argument, NULL, 'y'}, {"perf", no_argument, NULL, 'p'},
-        {"statistics", no_argument, NULL, 't'},  {"jit", required_argument, NULL, 'j'},
-        {"log", required_argument, NULL, 'g'},   {NULL, 0, NULL, 0},
+        {"gc-stress", no_argument, NULL, 's'},
+        {"heap-limit", required_argument, NULL, 'l'},
+        {"young", required_argument, NULL, 'y'},
+        {"perf", no_argument, NULL, 'p'},
+        {"statistics", no_argument, NULL, 't'},
+        {"jit", required_argument, NULL, 'j'},
+        {"log", required_argument, NULL, 'g'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
     };
     bool is_right = true;
     for (int option;
@@ -70,6 +77,7 @@ static bool parse_options(struct options *options, int argc, char **argv)
         options->heap.is_stressed |= option == 's';
         options->prints_statistics |= option == 't';
         options->names_code |= option == 'p';
+        options->wants_help |= option == 'h';
         if (option == 'g')
             options->log_path = optarg;
         else if (option == 'l')
@@ -159,6 +167,8 @@ int main(int argc, char **argv)
         fputs(usage, stderr);
         return EXIT_USAGE;
     }
+    if (options.wants_help)
+        return fputs(usage, stdout) == EOF ? EXIT_FAILURE : EXIT_SUCCESS;
     options.path = optind < argc ? argv[optind] : NULL;
     pthread_t thread;
     pthread_attr_t attributes;
