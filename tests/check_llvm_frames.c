@@ -10,6 +10,7 @@
 #include "value/representation.h"
 #include "llvm/version.h"
 
+#include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -311,6 +312,33 @@ START_TEST(a_module_with_a_record_that_lacks_a_value_is_refused)
     ck_assert_ok(cairn_engine_create(runtime, module, &options, &engine, NULL));
     ck_assert_int_eq(cairn_engine_compile(engine, &error), CAIRN_ERROR_CORRUPT);
     ck_assert_ptr_nonnull(strstr(error.message, "has 1 locations and its declaration needs 2"));
+}
+END_TEST
+
+/* ---- Skipping frames ---- */
+
+static const char calls_site[] =
+    SUPPORT_INTRINSICS "define i64 @f(i64 %a) uwtable {\n"
+                       "  call void (i64, i32, ptr, i32, ...)\n"
+                       "      @llvm.experimental.patchpoint.void(i64 1, i32 16, ptr null, i32 0)\n"
+                       "  ret i64 %a\n"
+                       "}\n";
+
+static jmp_buf outside;
+
+static void jump_outside(void) { longjmp(outside, 1); }
+
+START_TEST(a_called_function_may_longjmp_over_compiled_frames)
+{
+    load(calls_site);
+    integer_function *f = (integer_function *)(uintptr_t)find("f");
+    cairn_site *site = cairn_runtime_find_site(runtime, 1, NULL);
+    ck_assert_ok(cairn_site_call(site, (const void *)(uintptr_t)jump_outside, CAIRN_RELAXED, NULL));
+    for (volatile int i = 0; i < 3; i++)
+        if (setjmp(outside) == 0)
+            ck_assert_int_eq(f(7), 0); /* does not return */
+    ck_assert_ok(cairn_site_restore(site, CAIRN_RELAXED, NULL));
+    ck_assert_int_eq(f(7), 7);
 }
 END_TEST
 
@@ -895,6 +923,7 @@ int main(void)
     tcase_add_test(actions, the_code_continues_after_a_shadow);
     tcase_add_test(actions, a_function_returns_from_a_shadow);
     tcase_add_test(actions, a_walk_goes_past_a_shadow_s_call);
+    tcase_add_test(actions, a_called_function_may_longjmp_over_compiled_frames);
     tcase_add_test(actions, a_walk_begins_in_a_signal_handler);
     tcase_add_test(actions, a_function_without_unwind_rules_can_go_on_but_not_return);
     suite_add_tcase(suite, actions);

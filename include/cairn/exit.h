@@ -16,7 +16,8 @@
  * The handler runs on the thread's own stack, below the frame. It may call any function, including
  * compiled code, but it must return: not leave by longjmp or an exception. It selects what happens
  * then by the functions under "Actions": the last accepted action is carried out after the handler
- * has returned. Without an action, the code continues after the site.
+ * has returned. Without an action, the code continues after the site. Other C functions that
+ * compiled code calls may longjmp over its frames.
  *
  * See cairn-exits-and-frames(7) (doc/exits-and-frames.md): deoptimisation, throwing, registers,
  * times.

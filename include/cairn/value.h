@@ -7,6 +7,9 @@
  *
  *     value = cairn_value_of_double(0.5);
  *
+ * Values that compiled code keeps only in registers can be read only at sites that record them: the
+ * VM's own debugger, which reads the VM's stack and heap, does not find them elsewhere.
+ *
  * A value is plain data without an owner. All functions are thread-safe and async-signal-safe; they
  * access only their arguments.
  *
