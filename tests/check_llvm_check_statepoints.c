@@ -76,6 +76,117 @@ START_TEST(statepoints_store_no_types_of_other_machines)
 }
 END_TEST
 
+/* Results of a statepoint on x86-64: whether LLVM returns them in registers, and, if it does not,
+ * whether it then crashes. Otherwise it emits a call of address 0. */
+static const struct returned {
+    const char *type;
+    bool is_in_registers;
+    bool crashes;
+} returned[] = {
+    {"void", true, false},
+    {"i1", true, false},
+    {"i192", true, false},
+    {"i256", false, false},
+    {"{ i64, i64, i64 }", true, false},
+    {"{ i1, i1, i1, i1 }", false, true},
+    {"{ i128, i128 }", false, true},
+    {"[2 x double]", true, false},
+    {"{ double, i64, float, i64, i64 }", true, false},
+    {"[2 x fp128]", true, false},
+    {"[3 x fp128]", false, true},
+    {"<4 x i64>", true, false},
+    {"<16 x float>", true, false},
+    {"<32 x float>", false, false},
+    {"[4 x <4 x i32>]", true, false},
+    {"[5 x <4 x i32>]", false, true},
+    {"<3 x i64>", true, false},
+    {"<5 x i64>", false, false},
+    {"<3 x float>", true, false},
+    {"<6 x float>", false, false},
+    {"<7 x i8>", false, false},
+    {"<64 x i1>", false, false},
+    {"x86_fp80", LLVM_RETURNS_X87_OF_STATEPOINTS, false},
+    {"[2 x x86_fp80]", LLVM_RETURNS_X87_OF_STATEPOINTS, true},
+};
+enum { RETURNED = sizeof returned / sizeof *returned };
+
+static const char *with_result(const char *type)
+{
+    static char text[1024];
+    bool is_void = strcmp(type, "void") == 0;
+    snprintf(text, sizeof text,
+             "declare %s @callee()\n"
+             "define %s @culprit() gc \"statepoint-example\" {\n"
+             "  %scall %s @callee() [\"deopt\"(i32 1)]\n  ret %s%s\n}\n",
+             type, type, is_void ? "" : "%r = ", type, type, is_void ? "" : " %r");
+    return text;
+}
+
+START_TEST(statepoints_return_in_registers)
+{
+    const struct returned *result = &returned[_i];
+    const char *text = with_result(result->type);
+    for (unsigned i = 0; i < 2; i++) {
+        const struct judgement *judgement = i == 0 ? &level_0 : &optimised;
+        if (result->is_in_registers)
+            assert_compiles(text, judgement);
+        else
+            assert_says(text, judgement, "in memory", "a pointer");
+        if (!result->is_in_registers && result->crashes)
+            assert_crashes(text, judgement);
+    }
+}
+END_TEST
+
+START_TEST(statepoints_of_other_architectures_have_other_registers_for_results)
+{
+    const struct judgement aarch64_at_level_2 = {.triple = "aarch64-linux-gnu",
+                                                 .optimisation_level = 2};
+    assert_compiles(with_result("[8 x i64]"), &aarch64_at_level_2);
+    assert_says(with_result("[9 x i64]"), &aarch64_at_level_2, "in memory", "a pointer");
+    if (!LLVM_HAS_RISCV_STACKMAPS)
+        return;
+    assert_compiles(with_result("[2 x i64]"), &riscv64);
+    assert_says(with_result("[3 x i64]"), &riscv64, "in memory", "a pointer");
+}
+END_TEST
+
+#if LLVM_PATCHPOINT_RETURNS_ANY_TYPE
+static const char *patchpoint_with_result(const char *type, const char *signature)
+{
+    static char text[1024];
+    snprintf(
+        text, sizeof text,
+        "declare %s @llvm.experimental.patchpoint.%s(i64, i32, ptr, i32, ...)\n"
+        "define %s @culprit() {\n"
+        "  %%r = call %s (i64, i32, ptr, i32, ...) @llvm.experimental.patchpoint.%s(i64 1, i32 "
+        "16, ptr null, i32 0)\n"
+        "  ret %s %%r\n}\n",
+        type, signature, type, type, signature, type);
+    return text;
+}
+
+START_TEST(patch_points_return_in_one_register)
+{
+    static const char *const one[][2] = {
+        {"i64", "i64"},           {"ptr", "p0"},     {"double", "f64"}, {"half", "f16"},
+        {"<4 x float>", "v4f32"}, {"fp128", "f128"},
+    };
+    static const char *const several[][2] = {
+        {"i128", "i128"},       {"i256", "i256"},         {"{ i64, i64 }", "sl_i64i64s"},
+        {"[9 x i64]", "a9i64"}, {"<8 x float>", "v8f32"}, {"x86_fp80", "f80"},
+    };
+    for (size_t i = 0; i < sizeof one / sizeof *one; i++) {
+        assert_compiles(patchpoint_with_result(one[i][0], one[i][1]), &level_0);
+        assert_compiles(patchpoint_with_result(one[i][0], one[i][1]), &optimised);
+    }
+    for (size_t i = 0; i < sizeof several / sizeof *several; i++)
+        assert_says(patchpoint_with_result(several[i][0], several[i][1]), &optimised, "result",
+                    "a pointer");
+}
+END_TEST
+#endif
+
 static const char *with_transition(const char *type)
 {
     static char text[4096];
@@ -440,6 +551,11 @@ static void add_tests(TCase *tests)
     tcase_add_test(tests, statepoints_store_what_registers_cannot_keep);
     tcase_add_loop_test(tests, statepoints_cannot_store_nothing, 0, 4);
     tcase_add_test(tests, statepoints_store_no_types_of_other_machines);
+    tcase_add_loop_test(tests, statepoints_return_in_registers, 0, RETURNED);
+    tcase_add_test(tests, statepoints_of_other_architectures_have_other_registers_for_results);
+#if LLVM_PATCHPOINT_RETURNS_ANY_TYPE
+    tcase_add_test(tests, patch_points_return_in_one_register);
+#endif
     tcase_add_test(tests, transitions_are_refused_that_llvm_cannot_select);
     tcase_add_test(tests, statepoints_that_keep_values_in_registers_are_judged_like_live_values);
 #if LLVM_HAS_OPAQUE_POINTERS

@@ -283,7 +283,7 @@ static enum cairn_status check_patchpoint(LLVMModuleRef module,
     LLVMTypeRef type = patchpoint->result_type;
     if (type == NULL || LLVMGetTypeKind(type) == LLVMVoidTypeKind || is_pointer(type) ||
         ir_is_integer(type, 64) ||
-        (LLVM_PATCHPOINT_RETURNS_ANY_TYPE && types_fits_register(type, CAIRN_ARCHITECTURE_X86_64)))
+        (LLVM_PATCHPOINT_RETURNS_ANY_TYPE && types_fits_register(type, CAIRN_ARCHITECTURE_AARCH64)))
         return CAIRN_OK;
     char text[61];
     return error_set(

@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "llvm/ir.h"
+#include "llvm/results.h"
 #include "llvm/site_call.h"
 #include "llvm/types.h"
 #include "llvm/version.h"
@@ -356,7 +357,29 @@ static bool is_result_in_any_register(const struct checker *checker, LLVMTypeRef
     return types_live_value(type, architecture, checker->function) == NULL;
 }
 
-static void check_result(struct checker *checker)
+/* Checks that LLVM takes the result of a call from the registers in which it is returned. */
+static void check_returned(struct checker *checker)
+{
+    const struct site_call *call = &checker->call;
+    char why[120];
+    char name[25];
+    if (call->result == NULL || checker->is_anyreg)
+        return;
+    if (call->kind == CAIRN_RECORD_STATEPOINT &&
+        !results_fit_statepoint(call->result, checker->architecture, checker->function))
+        snprintf(why, sizeof why,
+                 "LLVM returns %s in memory, and then crashes on a statepoint, or calls address 0",
+                 ir_print_type(call->result, name, sizeof name));
+    else if (call->kind == CAIRN_RECORD_PATCHPOINT &&
+             !results_fit_patchpoint(call->result, checker->architecture, checker->function))
+        snprintf(why, sizeof why, "LLVM has no patch points with a result of type %s",
+                 ir_print_type(call->result, name, sizeof name));
+    else
+        return;
+    report(checker, why, "a pointer as argument, to where the callee puts the result");
+}
+
+static void check_any_register_result(struct checker *checker)
 {
     LLVMTypeRef type = LLVMTypeOf(checker->call.call);
     if (!checker->is_anyreg || checker->architecture == CAIRN_ARCHITECTURE_UNKNOWN ||
@@ -453,7 +476,8 @@ static enum cairn_status check_instruction(struct checker *checker, LLVMValueRef
         check_transition(checker);
         check_live_values(checker);
         check_registers(checker);
-        check_result(checker);
+        check_returned(checker);
+        check_any_register_result(checker);
         check_bundles(checker);
         status = check_deopt_call(checker);
     } else {

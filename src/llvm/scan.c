@@ -11,6 +11,7 @@
 #include "llvm/bindings.h"
 #include "llvm/check.h"
 #include "llvm/ir.h"
+#include "llvm/repair.h"
 #include "llvm/site_call.h"
 #include "llvm/types.h"
 
@@ -42,29 +43,6 @@ static enum cairn_status read_call(LLVMValueRef instruction, struct site_call *c
                      "in '%.40s': patch point with ID %llu: %s; write %s",
                      ir_function_name(instruction), (unsigned long long)call->id, problem->why,
                      problem->instead);
-}
-
-/* Keeps the arguments of patch points on PPC64. There, FastISel of LLVM 14 to 22 loads them into
- * registers, and does not list these among those that the patch point reads (PPCFastISel.cpp,
- * fastLowerCall, does not set OutRegs). So the loads are removed, or other values take the
- * registers. It leaves a call to SelectionDAG if an argument is `inreg`, which has no other effect
- * on PPC64. With anyregcc, it lists the arguments. This is part of scanning, because engines and
- * adapters scan every module before it is compiled. */
-static void keep_arguments(const struct site_call *call)
-{
-    enum { FIRST_PARAMETER = 1 }; /* in the C API's numbers; 0 is the result */
-    static const char name[] = "inreg";
-    enum cairn_architecture architecture =
-        types_architecture(LLVMGetGlobalParent(ir_function_of(call->call)));
-    bool is_ppc64 = architecture == CAIRN_ARCHITECTURE_PPC64_ELFV2 ||
-                    architecture == CAIRN_ARCHITECTURE_PPC64_ELFV1;
-    if (!is_ppc64 || call->kind != CAIRN_RECORD_PATCHPOINT || call->argument_count == 0 ||
-        call->calling_convention == CAIRN_CALLING_CONVENTION_ANYREG)
-        return;
-    unsigned kind = LLVMGetEnumAttributeKindForName(name, sizeof name - 1);
-    LLVMContextRef context = LLVMGetTypeContext(LLVMTypeOf(call->call));
-    LLVMAddCallSiteAttribute(call->call, FIRST_PARAMETER + call->first_argument,
-                             LLVMCreateEnumAttribute(context, kind, 0));
 }
 
 enum cairn_status scan_declare(cairn_declarations *declarations,
@@ -115,11 +93,12 @@ enum cairn_status scan_module(LLVMModuleRef module, bool undeclares,
     size_t known = cairn_declarations_count(declarations);
     enum cairn_status status = CAIRN_OK;
     LLVMValueRef next = NULL;
+    repair_module(module); /* engines and adapters scan every module before it is compiled */
     while (status == CAIRN_OK && (next = next_call(module, next)) != NULL) {
         status = read_call(next, &call, error);
         if (status != CAIRN_OK)
             break;
-        keep_arguments(&call);
+        repair_call(&call);
         status = declare_call(&call, undeclares, declarations, error);
     }
     if (status != CAIRN_OK)

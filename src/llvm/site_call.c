@@ -180,6 +180,7 @@ static enum cairn_status read_intrinsic(struct site_call *call, struct cairn_err
         call->result = LLVMTypeOf(call->call);
     } else if (is_statepoint) {
         LLVMTypeRef callee = version_statepoint_callee_type(call->call, target);
+        call->callee_operand = OPERAND_TARGET;
         call->result = callee == NULL ? NULL : LLVMGetReturnType(callee);
         call->has_target = call->byte_count == 0;
         call->is_transition = (flags & FLAG_TRANSITION) != 0;
@@ -215,6 +216,7 @@ enum cairn_status site_call_read(LLVMValueRef instruction, struct site_call *cal
         if (ir_is_intrinsic(ir_called_function(instruction), deoptimize))
             call->result = LLVMVoidTypeInContext(LLVMGetTypeContext(call->result));
         call->argument_count = LLVMGetNumArgOperands(instruction);
+        call->callee_operand = (unsigned)LLVMGetNumOperands(instruction) - 1;
         call->live_values = bundles.deopt;
     } else {
         status = read_intrinsic(call, error);

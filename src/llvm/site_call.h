@@ -61,6 +61,7 @@ struct site_call {
     unsigned live_value_count;
     /* Operand numbers of the call; see site_call_value. */
     unsigned first_argument;
+    unsigned callee_operand; /* of a statepoint; 0 for other kinds */
     struct bundle live_values;
     /* Properties of statepoints; 0 for other kinds. */
     struct bundle gc_live_values; /* follow the other live values */

@@ -54,6 +54,9 @@
 /* Whether statepoints have IDs of 64 bits. Before 19, a record holds the low 32 bits (llvm-project
  * #85908). */
 #define LLVM_HAS_WIDE_STATEPOINT_IDS (LLVM_VERSION_MAJOR >= 19)
+/* Whether statepoints may call functions that return on the x87 stack. Later, LLVM emits a call of
+ * address 0, or crashes. 20 and 21 have not been tried. */
+#define LLVM_RETURNS_X87_OF_STATEPOINTS (LLVM_VERSION_MAJOR < 20)
 /* Whether the code generator compiles !pcsections metadata. */
 #define LLVM_HAS_PC_SECTIONS (LLVM_VERSION_MAJOR >= 16)
 
