@@ -5,6 +5,7 @@
  */
 #include "llvm/repair.h"
 
+#include "llvm/implicit_checks.h"
 #include "llvm/ir.h"
 #include "llvm/types.h"
 #include "llvm/version.h"
@@ -69,16 +70,21 @@ static bool is_element(LLVMValueRef callee)
     return LLVMIsAExtractValueInst(callee) != NULL;
 }
 
-#endif
-
 /* Before LLVM 18, a "deopt" bundle without operands, which makes a statepoint, is not found. So the
  * callees of all calls are separated if they are elements of aggregates. */
-void repair_module(LLVMModuleRef module)
+static void separate_callees(LLVMModuleRef module)
 {
-    (void)module;
-#if !LLVM_TELLS_BUNDLES
     for (LLVMValueRef call = NULL; (call = ir_next_in_module(module, call)) != NULL;)
         if (ir_is_call(call) && is_element(LLVMGetCalledValue(call)))
             freeze_callee(call, (unsigned)LLVMGetNumOperands(call) - 1);
+}
+
 #endif
+
+void repair_module(LLVMModuleRef module)
+{
+#if !LLVM_TELLS_BUNDLES
+    separate_callees(module);
+#endif
+    implicit_checks_restrict(module);
 }

@@ -13,8 +13,8 @@
  * must be done after all passes over the IR, because they may remove what it adds. */
 void repair_call(const struct site_call *call);
 
-/* Does so with calls of which the C API of the LLVM in use does not tell whether they make a
- * record. */
+/* Does so with what makes no record, or a record that the C API of the LLVM in use does not tell.
+ * */
 void repair_module(LLVMModuleRef module);
 
 #endif
