@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "llvm/compile.h"
+#include "llvm/gc_passes.h"
 #include "llvm/modules.h"
 #include "llvm/types.h"
 #include "llvm/version.h"
@@ -193,13 +194,12 @@ void machine_set_target(const struct machine *machine, LLVMModuleRef module)
     LLVMDisposeMessage(triple);
 }
 
-enum cairn_status machine_run_passes(const struct machine *machine, LLVMModuleRef module,
-                                     const char *passes, struct cairn_error *error)
+static enum cairn_status run(const struct machine *machine, LLVMModuleRef module,
+                             const char *passes, struct cairn_error *error)
 {
     struct cairn_error reported = {0};
     struct diagnostics diagnostics;
     enum cairn_status status = CAIRN_OK;
-    machine_set_target(machine, module);
     diagnostics_begin(&diagnostics, LLVMGetModuleContext(module), &reported);
     LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
     LLVMErrorRef failure = LLVMRunPasses(module, passes, machine->llvm, options);
@@ -213,6 +213,43 @@ enum cairn_status machine_run_passes(const struct machine *machine, LLVMModuleRe
     } else if (reported.status != CAIRN_OK) {
         status = fail(error, &reported);
     }
+    return status;
+}
+
+/* Runs the passes before `rest`, which the comma before it separates from them. */
+static enum cairn_status run_first(const struct machine *machine, LLVMModuleRef module,
+                                   const char *passes, const char *rest, struct cairn_error *error)
+{
+    size_t length = (size_t)(rest - passes);
+    while (length > 0 && passes[length - 1] != ',')
+        length--;
+    if (length <= 1)
+        return CAIRN_OK;
+    char *first = memory_copy_string(&machine->allocator, passes, length - 1);
+    if (first == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a list of passes");
+    enum cairn_status status = run(machine, module, first, error);
+    memory_free_string(&machine->allocator, first);
+    return status;
+}
+
+/* The pass rewrite-statepoints-for-gc crashes on some code, which the passes before it may remove
+ * or make. So the module is checked between them. */
+enum cairn_status machine_run_passes(const struct machine *machine, LLVMModuleRef module,
+                                     const char *passes, struct cairn_error *error)
+{
+    size_t start;
+    bool rewrites = gc_passes_rewrite(passes, &start);
+    machine_set_target(machine, module);
+    enum cairn_status status = gc_passes_check_poll(module, passes, error);
+    if (status == CAIRN_OK)
+        status = run_first(machine, module, passes, passes + start, error);
+    if (status == CAIRN_OK && rewrites)
+        status = gc_passes_check(module, error);
+    if (status == CAIRN_OK)
+        status = run(machine, module, passes + start, error);
+    if (status == CAIRN_OK && rewrites)
+        status = gc_passes_verify(module, error);
     return status;
 }
 

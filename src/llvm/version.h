@@ -60,6 +60,10 @@
 /* Whether the code generator compiles !pcsections metadata. */
 #define LLVM_HAS_PC_SECTIONS (LLVM_VERSION_MAJOR >= 16)
 
+/* Whether rewrite-statepoints-for-gc finds the base of a pointer that atomicrmw returns. 17 and 18
+ * have not been tried. */
+#define LLVM_REWRITES_EXCHANGES (LLVM_VERSION_MAJOR >= 19)
+
 /* ---- The C API ---- */
 
 /* Whether it supports operand bundles, and distinguishes the kinds of tail calls. */
