@@ -33,6 +33,27 @@ enum {
 
 /* Missing in some versions of <elf.h>. */
 enum { RISCV_SET_ULEB128 = 60, RISCV_SUB_ULEB128 = 61 };
+enum {
+    MACHINE_LOONGARCH = 258,
+    LARCH_NONE = 0,
+    LARCH_32 = 1,
+    LARCH_64 = 2,
+    LARCH_RELATIVE = 3,
+    LARCH_ADD8 = 47,
+    LARCH_ADD16 = 48,
+    LARCH_ADD32 = 50,
+    LARCH_ADD64 = 51,
+    LARCH_SUB8 = 52,
+    LARCH_SUB16 = 53,
+    LARCH_SUB32 = 55,
+    LARCH_SUB64 = 56,
+    LARCH_32_PCREL = 99,
+    LARCH_ADD6 = 105,
+    LARCH_SUB6 = 106,
+    LARCH_ADD_ULEB128 = 107,
+    LARCH_SUB_ULEB128 = 108,
+    LARCH_64_PCREL = 109
+};
 
 struct rule {
     uint16_t machine;
@@ -90,6 +111,24 @@ static const struct rule rules[] = {
     {EM_RISCV, R_RISCV_SUB32, OPERATION_SUBTRACT, 4},
     {EM_RISCV, R_RISCV_SUB64, OPERATION_SUBTRACT, 8},
     {EM_RISCV, RISCV_SUB_ULEB128, OPERATION_SUBTRACT, WIDTH_ULEB128},
+    {MACHINE_LOONGARCH, LARCH_NONE, OPERATION_NONE, 0},
+    {MACHINE_LOONGARCH, LARCH_32, OPERATION_SET, 4},
+    {MACHINE_LOONGARCH, LARCH_64, OPERATION_SET, 8},
+    {MACHINE_LOONGARCH, LARCH_RELATIVE, OPERATION_RELATIVE, 8},
+    {MACHINE_LOONGARCH, LARCH_32_PCREL, OPERATION_DISTANCE, 4},
+    {MACHINE_LOONGARCH, LARCH_64_PCREL, OPERATION_DISTANCE, 8},
+    {MACHINE_LOONGARCH, LARCH_ADD6, OPERATION_ADD, WIDTH_SIX_BITS},
+    {MACHINE_LOONGARCH, LARCH_ADD8, OPERATION_ADD, 1},
+    {MACHINE_LOONGARCH, LARCH_ADD16, OPERATION_ADD, 2},
+    {MACHINE_LOONGARCH, LARCH_ADD32, OPERATION_ADD, 4},
+    {MACHINE_LOONGARCH, LARCH_ADD64, OPERATION_ADD, 8},
+    {MACHINE_LOONGARCH, LARCH_ADD_ULEB128, OPERATION_ADD, WIDTH_ULEB128},
+    {MACHINE_LOONGARCH, LARCH_SUB6, OPERATION_SUBTRACT, WIDTH_SIX_BITS},
+    {MACHINE_LOONGARCH, LARCH_SUB8, OPERATION_SUBTRACT, 1},
+    {MACHINE_LOONGARCH, LARCH_SUB16, OPERATION_SUBTRACT, 2},
+    {MACHINE_LOONGARCH, LARCH_SUB32, OPERATION_SUBTRACT, 4},
+    {MACHINE_LOONGARCH, LARCH_SUB64, OPERATION_SUBTRACT, 8},
+    {MACHINE_LOONGARCH, LARCH_SUB_ULEB128, OPERATION_SUBTRACT, WIDTH_ULEB128},
 };
 
 static struct rule find_rule(uint16_t machine, uint32_t type)
@@ -272,6 +311,18 @@ static enum cairn_status note_applied(const struct relocation_target *target, st
     return append(target, relocation, list, error);
 }
 
+/* The linker applies the relocations of relocatable files. Those of linked files are applied by the
+ * system, except in files that are linked for a fixed address. */
+static enum cairn_status refuse_type(const struct file *file, const struct relocation *relocation,
+                                     const struct rule *rule, struct cairn_error *error)
+{
+    return error_set(error, CAIRN_ERROR_UNSUPPORTED, relocation->offset,
+                     "the relocation at byte %llu of the section is of type %u of ELF machine %u, "
+                     "which cannot be applied: link the file %s",
+                     (unsigned long long)relocation->offset, rule->type, rule->machine,
+                     file->header.e_type == ET_REL ? "first" : "for a fixed address (-no-pie)");
+}
+
 static enum cairn_status apply_entry(const struct relocation_target *target,
                                      const struct source *source, const GElf_Rela *entry,
                                      struct relocation_list *list, struct cairn_error *error)
@@ -280,10 +331,7 @@ static enum cairn_status apply_entry(const struct relocation_target *target,
     struct rule rule =
         find_rule(source->file->header.e_machine, (uint32_t)GELF_R_TYPE(entry->r_info));
     if (rule.operation == OPERATION_UNKNOWN)
-        return error_set(error, CAIRN_ERROR_UNSUPPORTED, relocation.offset,
-                         "the relocation at byte %llu of the section is of type %u, which cannot "
-                         "be applied: link the file first",
-                         (unsigned long long)relocation.offset, rule.type);
+        return refuse_type(source->file, &relocation, &rule, error);
     if (rule.operation == OPERATION_NONE)
         return CAIRN_OK;
     struct place place = find_place(target, relocation.offset, rule.width);

@@ -257,6 +257,24 @@ subtest 'objects' => sub {
     done_testing;
 };
 
+# LLVM has no stack maps and patch points for LoongArch. It has statepoints from 20 on. Cairn has no names for
+# its registers.
+subtest 'statepoints of LoongArch' => sub {
+    plan skip_all => 'no llc and llvm-readobj' if !@compilers || !@readers;
+    my $count = 0;
+    for my $version (grep { $_ >= 20 } @compilers) {
+        for my $options (['-O0'], ['-O2'], ['-O2', '-mattr=+relax']) {
+            my $object = compile('statepoint', $version, 'loongarch64-linux-gnu', @$options) // next;
+            my $maps = json_of($object);
+            compare_with_readobj($object, $maps->[0], 0);
+            is_deeply [map { $_->{symbol} } @{$maps->[0]{functions}}], [qw(f g)], 'symbols';
+            $count++;
+        }
+    }
+    plan skip_all => 'no llc compiles them' if $count == 0;
+    done_testing;
+};
+
 subtest 'live-outs' => sub {
     plan skip_all => 'no llc' if !@compilers;
     my $maps = json_of(compile('patchpoints', $compilers[-1], $triples[0], '-O2'));

@@ -55,6 +55,19 @@ static enum cairn_status try_section(void)
 
 /* ---- Addresses, and the names of their functions ---- */
 
+/* Missing in some versions of <elf.h>. */
+enum {
+    MACHINE_LOONGARCH = 258,
+    LARCH_64 = 2,
+    LARCH_RELATIVE = 3,
+    LARCH_ADD32 = 50,
+    LARCH_SUB32 = 55,
+    LARCH_ADD64 = 51,
+    LARCH_SUB64 = 56,
+    LARCH_ADD_ULEB128 = 107,
+    LARCH_SUB_ULEB128 = 108
+};
+
 static const struct {
     uint16_t machine;
     enum cairn_byte_order byte_order;
@@ -67,6 +80,8 @@ static const struct {
     {EM_PPC64, CAIRN_BIG_ENDIAN, R_PPC64_ADDR64, R_PPC64_RELATIVE},
     {EM_S390, CAIRN_BIG_ENDIAN, R_390_64, R_390_RELATIVE},
     {EM_RISCV, CAIRN_LITTLE_ENDIAN, R_RISCV_64, R_RISCV_RELATIVE},
+    {EM_RISCV, CAIRN_BIG_ENDIAN, R_RISCV_64, R_RISCV_RELATIVE},
+    {MACHINE_LOONGARCH, CAIRN_LITTLE_ENDIAN, LARCH_64, LARCH_RELATIVE},
 };
 enum { ADDRESS_RELOCATION_COUNT = sizeof address_relocations / sizeof *address_relocations };
 
@@ -105,6 +120,27 @@ START_TEST(sections_are_relocated_once)
         ck_assert_uint_eq(word(0), 100 + 0x32 - 0x10);
         ck_assert_uint_eq(word(1), 0x20);
     }
+}
+END_TEST
+
+START_TEST(differences_on_loongarch_are_added_and_subtracted)
+{
+    sample_begin(&sample, MACHINE_LOONGARCH, ET_REL, CAIRN_LITTLE_ENDIAN);
+    sample_set_word(&sample, 0, 100);
+    sample_set_word(&sample, 2, 0x8080); /* a ULEB128 of three bytes */
+    sample_add_symbol(&sample, NAME_FIRST, STB_LOCAL, STT_NOTYPE, sample.text, 0x130);
+    sample_add_symbol(&sample, NAME_SECOND, STB_LOCAL, STT_NOTYPE, sample.text, 0x10);
+    sample_add_rela(&sample, 0, 1, LARCH_ADD32, 2);
+    sample_add_rela(&sample, 0, 2, LARCH_SUB32, 0);
+    sample_add_rela(&sample, 8, 1, LARCH_ADD64, 0);
+    sample_add_rela(&sample, 8, 2, LARCH_SUB64, 0);
+    sample_add_rela(&sample, 16, 1, LARCH_ADD_ULEB128, 0);
+    sample_add_rela(&sample, 16, 2, LARCH_SUB_ULEB128, 0);
+    sample_finish_relocated(&sample, sample.stackmaps);
+    open_section();
+    ck_assert_uint_eq(word(0), 100 + 0x132 - 0x10);
+    ck_assert_uint_eq(word(1), 0x120);
+    ck_assert_uint_eq(word(2), 0x0082a0); /* 0x120 in three bytes */
 }
 END_TEST
 
@@ -549,6 +585,7 @@ int main(void)
     tcase_add_loop_test(names, relocatable_addresses_are_named_by_their_symbols, 0,
                         ADDRESS_RELOCATION_COUNT);
     tcase_add_test(names, sections_are_relocated_once);
+    tcase_add_test(names, differences_on_loongarch_are_added_and_subtracted);
     tcase_add_test(names, relocations_without_addends_use_the_stored_value);
     tcase_add_test(names, overlapping_relocations_change_the_address);
     tcase_add_test(names, undefined_symbols_name_their_address);
