@@ -93,6 +93,12 @@ static const struct sample {
      "  %p = extractvalue { ptr addrspace(1), i64 } %s, 0\n  call void @g()\n"
      "  store i8 1, ptr addrspace(1) %p\n  ret void\n",
      FATE_REWRITTEN, ""},
+    {"an invoke that returns a structure", "",
+     "  %s = invoke { ptr addrspace(1), i64 } @pair() to label %normal unwind label %pad\n"
+     "normal:\n  %p = extractvalue { ptr addrspace(1), i64 } %s, 0\n  call void @g()\n"
+     "  store i8 1, ptr addrspace(1) %p\n  ret void\n"
+     "pad:\n  %l = landingpad token cleanup\n  ret void\n",
+     FATE_REWRITTEN, ""},
     {"a landing pad that is not a token", "ptr addrspace(1) %x",
      "  invoke void @g() to label %normal unwind label %pad\n"
      "normal:\n  store i8 1, ptr addrspace(1) %x\n  ret void\n"

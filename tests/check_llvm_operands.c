@@ -17,6 +17,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#if LLVM_HAS_OPAQUE_POINTERS
+#define RELOCATE "@llvm.experimental.gc.relocate.p1"
+#else
+#define RELOCATE "@llvm.experimental.gc.relocate.p1i8"
+#endif
+
 /* ---- Random numbers ---- */
 
 static uint64_t random_state;
@@ -153,6 +159,7 @@ enum use {
     USE_ARGUMENT,
     USE_STACK_ARGUMENTS,
     USE_LARGE_ARGUMENT,
+    USE_ROOT, /* only of GC pointers */
     USES
 };
 static const char *const uses[USES] = {
@@ -181,6 +188,11 @@ static const char *const uses[USES] = {
     [USE_LARGE_ARGUMENT] =
         "  %big = alloca [9 x i64]\n"
         "  call void @leave_large(G byval([9 x i64]) %big) #0 [\"deopt\"(T %v)]\n",
+    [USE_ROOT] = "  %t = call token (i64, i32, F, i32, i32, ...) "
+                 "@llvm.experimental.gc.statepoint.N(i64 7, i32 0, F E @leave, i32 0, i32 0, "
+                 "i32 0, i32 0) [\"gc-live\"(T %v)]\n"
+                 "  %s9 = call T " RELOCATE "(token %t, i32 0, i32 0)\n"
+                 "  store volatile T %s9, P @passed\n",
 };
 
 /* ---- A function ---- */
@@ -272,6 +284,7 @@ static LLVMModuleRef build(const struct sample *sample)
              "declare token @llvm.experimental.gc.statepoint.N(i64, i32, F , i32, i32, ...)\n"
              "%s"
              "declare void @leave()\n"
+             "declare ptr addrspace(1) " RELOCATE "(token, i32, i32)\n"
              "declare void @leave_many(i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64)\n"
              "declare void @leave_large(G byval([9 x i64]))\n"
              "define { T, T } @make(T %%x, T %%y) noinline {\n"
@@ -434,6 +447,8 @@ static bool is_right(const struct sample *sample)
     /* The call after a stack map need not preserve the register. */
     if (sample->use == USE_STACKMAP && read_value.status == CAIRN_ERROR_NOT_FOUND)
         return read_value.calls == 1;
+    if (sample->use == USE_ROOT) /* check_llvm_roots.c reads and moves roots */
+        return read_value.calls == 1 && memcmp(seen, passed, sizeof(void *)) == 0;
     if (read_value.calls != 1 || read_value.status != CAIRN_OK || size == 0)
         return false;
     if (memcmp(seen, read_value.value.bytes, size) != 0 || memcmp(seen, after, size) != 0)
@@ -482,6 +497,8 @@ static bool fits(const struct sample *sample)
     const struct operand_type *type = sample->type;
     bool is_statepoint = sample->use >= USE_DEOPT;
     if (type->is_wide && !is_statepoint)
+        return false;
+    if (sample->use == USE_ROOT && strcmp(type->signature, "p1") != 0)
         return false;
     /* It would return a pair of them in memory. */
     if (type->is_wide &&

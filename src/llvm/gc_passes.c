@@ -129,26 +129,38 @@ static bool is_before(LLVMValueRef instruction, LLVMValueRef other)
     return instruction != NULL && other != NULL;
 }
 
-/* Whether the value may be live at a safepoint. A use in another block counts, because the pass
- * would have to be repeated to know it, and so does a pointer that is computed from the value.
- * `passes` tells whether being an argument of the safepoint counts, too. */
-static bool may_be_live(LLVMValueRef value, bool passes, unsigned depth)
+/* Returns the block in which the value is first available. `*start` is the instruction before it,
+ * or NULL for the start of the block. */
+static LLVMBasicBlockRef find_start(LLVMValueRef value, LLVMValueRef *start)
+{
+    *start = NULL;
+    if (LLVMIsAArgument(value) != NULL)
+        return LLVMGetEntryBasicBlock(LLVMGetParamParent(value));
+    if (LLVMIsAInvokeInst(value) != NULL)
+        return LLVMGetNormalDest(value);
+    *start = value;
+    return LLVMGetInstructionParent(value);
+}
+
+/* Whether the value may be live at a safepoint. Uses in other blocks count, without a search for
+ * safepoints between the blocks, and so do uses of pointers that are computed from the value.
+ * `is_passed` tells whether an argument of the safepoint counts, too. */
+static bool may_be_live(LLVMValueRef value, bool is_passed, unsigned depth)
 {
     enum { DEPTH_MAX = 3 };
-    bool is_argument = LLVMIsAArgument(value) != NULL;
-    LLVMBasicBlockRef block = is_argument ? LLVMGetEntryBasicBlock(LLVMGetParamParent(value))
-                                          : LLVMGetInstructionParent(value);
-    LLVMValueRef safepoint = next_safepoint(block, is_argument ? NULL : value);
+    LLVMValueRef start;
+    LLVMBasicBlockRef block = find_start(value, &start);
+    LLVMValueRef safepoint = next_safepoint(block, start);
     for (LLVMUseRef use = LLVMGetFirstUse(value); use != NULL; use = LLVMGetNextUse(use)) {
         LLVMValueRef user = LLVMGetUser(use);
         if (depth == DEPTH_MAX || LLVMGetInstructionParent(user) != block ||
             LLVMIsAPHINode(user) != NULL)
             return true;
-        if (user == safepoint ? passes : safepoint != NULL && is_before(safepoint, user))
+        if (user == safepoint ? is_passed : safepoint != NULL && is_before(safepoint, user))
             return true;
         bool is_derived = is_pointer(LLVMTypeOf(value)) && is_pointer(LLVMTypeOf(user)) &&
                           !ir_is_call(user) && LLVMIsALoadInst(user) == NULL;
-        if (is_derived && may_be_live(user, passes, depth + 1))
+        if (is_derived && may_be_live(user, is_passed, depth + 1))
             return true;
     }
     return false;
