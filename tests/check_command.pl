@@ -1137,6 +1137,43 @@ END
     done_testing;
 };
 
+# The pass makes statepoints whose callee is the second element of a closure.
+subtest 'run: statepoints call closures' => sub {
+    plan skip_all => 'built without LLVM, or with typed pointers' if !defined $run_version || $run_version < 15;
+    my $file = spit('closure.ll', <<'END');
+define i64 @right(ptr addrspace(1) %env, i64 %x) gc "statepoint-example" {
+  %r = add i64 %x, 1000
+  ret i64 %r
+}
+define i64 @call({ ptr addrspace(1), ptr } %closure, i64 %x) noinline gc "statepoint-example" {
+  %env = extractvalue { ptr addrspace(1), ptr } %closure, 0
+  %code = extractvalue { ptr addrspace(1), ptr } %closure, 1
+  %r = call i64 %code(ptr addrspace(1) %env, i64 %x)
+  ret i64 %r
+}
+define i64 @main(i64 %x) gc "statepoint-example" {
+  %a = insertvalue { ptr addrspace(1), ptr } undef, ptr addrspace(1) null, 0
+  %b = insertvalue { ptr addrspace(1), ptr } %a, ptr @right, 1
+  %r = call i64 @call({ ptr addrspace(1), ptr } %b, i64 %x)
+  ret i64 %r
+}
+define i64 @bad() gc "statepoint-example" {
+  %p = alloca i64, addrspace(1)
+  call i64 @main(i64 1)
+  %r = load i64, ptr addrspace(1) %p
+  ret i64 %r
+}
+END
+    my @passes = ('--passes', 'rewrite-statepoints-for-gc', '--id-conflicts', 'renumber', '--call', 'main', 5);
+    for my $level (0 .. 3) {
+        my ($status, $out, $err) = cairn('run', spit('good.ll', slurp($file) =~ s/define i64 \@bad.*//sr), "-O$level",
+            @passes);
+        is "$status$out$err", "01005\n", "-O$level";
+    }
+    fails(1, qr/in 'bad': %p = alloca .* write alloca in address space 0/, 'run', $file, @passes);
+    done_testing;
+};
+
 subtest 'run: sites of statepoints and calls' => sub {
     plan skip_all => 'built without LLVM' if !defined $run_version;
     my ($mangled, $pointer, $target) = $run_version < 15

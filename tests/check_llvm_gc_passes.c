@@ -149,7 +149,8 @@ static bool crashes(LLVMModuleRef module, const char *passes)
     int status = 0;
     pid_t child = fork();
     if (child == 0) {
-        freopen("/dev/null", "w", stderr);
+        if (freopen("/dev/null", "w", stderr) == NULL)
+            _exit(3);
         signal(SIGSEGV, SIG_DFL);
         signal(SIGABRT, SIG_DFL);
         LLVMRunPasses(module, passes, NULL, LLVMCreatePassBuilderOptions());
