@@ -151,6 +151,34 @@ START_TEST(statepoints_of_other_architectures_have_other_registers_for_results)
 }
 END_TEST
 
+#if LLVM_HAS_OPAQUE_POINTERS
+static const char *with_variable_argument(const char *type)
+{
+    static char text[1024];
+    snprintf(text, sizeof text,
+             STATEPOINT_DECLARATION
+             "declare void @callee(i32, ...)\n"
+             "define void @culprit(%s %%x) gc \"statepoint-example\" {\n"
+             "  %%t = call token (i64, i32, ptr, i32, i32, ...) "
+             "@llvm.experimental.gc.statepoint.p0(i64 1, i32 0, ptr elementtype(void (i32, ...)) "
+             "@callee, i32 2, i32 0, i32 1, %s %%x, i32 0, i32 0)\n"
+             "  ret void\n}\n",
+             type, type);
+    return text;
+}
+
+START_TEST(statepoints_of_variadic_functions_pass_integers_only)
+{
+    static const char *const others[] = {"double", "<4 x float>", "x86_fp80"};
+    assert_compiles(with_variable_argument("i64"), &x86_64);
+    assert_compiles(with_variable_argument("ptr"), &x86_64);
+    assert_compiles(with_variable_argument("double"), &aarch64);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        assert_says(with_variable_argument(others[i]), &x86_64, "variadic", "calls it");
+}
+END_TEST
+#endif
+
 #if LLVM_PATCHPOINT_RETURNS_ANY_TYPE
 static const char *patchpoint_with_result(const char *type, const char *signature)
 {
@@ -553,6 +581,9 @@ static void add_tests(TCase *tests)
     tcase_add_test(tests, statepoints_store_no_types_of_other_machines);
     tcase_add_loop_test(tests, statepoints_return_in_registers, 0, RETURNED);
     tcase_add_test(tests, statepoints_of_other_architectures_have_other_registers_for_results);
+#if LLVM_HAS_OPAQUE_POINTERS
+    tcase_add_test(tests, statepoints_of_variadic_functions_pass_integers_only);
+#endif
 #if LLVM_PATCHPOINT_RETURNS_ANY_TYPE
     tcase_add_test(tests, patch_points_return_in_one_register);
 #endif

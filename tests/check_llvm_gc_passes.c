@@ -119,6 +119,12 @@ static const struct sample {
      "without musttail"},
     {"an ordinary tail call", "ptr addrspace(1) %x",
      "  tail call void @use(ptr addrspace(1) %x)\n  ret void\n", FATE_REWRITTEN, ""},
+    {"an argument whose passing the function declares", "i64 %n",
+     "  %b = trunc i64 %n to i8\n  call void @byte(i8 zeroext %b)\n  ret void\n", FATE_REWRITTEN,
+     ""},
+    {"an argument whose passing the call declares", "i64 %n",
+     "  %b = trunc i64 %n to i8\n  call void @byte(i8 signext %b)\n  ret void\n",
+     LLVM_REWRITES_ATTRIBUTES ? FATE_REWRITTEN : FATE_IS_LOST, "the same attributes"},
     {"assembly", "ptr addrspace(1) %x",
      "  call void asm sideeffect \"\", \"\"()\n  store i8 1, ptr addrspace(1) %x\n  ret void\n",
      FATE_IS_LOST, "gc-leaf-function"},
@@ -134,6 +140,7 @@ static LLVMModuleRef build(const struct sample *sample)
     static char text[4096];
     snprintf(text, sizeof text,
              "declare void @g()\n"
+             "declare void @byte(i8 zeroext)\n"
              "declare void @use(ptr addrspace(1))\n"
              "declare { ptr addrspace(1), i64 } @pair()\n"
              "declare i32 @__gxx_personality_v0(...)\n"
@@ -250,7 +257,7 @@ static void add_tests(TCase *tests)
     tcase_add_loop_test(tests, code_that_a_pass_does_not_support_is_refused, 0, SAMPLES);
     tcase_add_loop_test(tests, refused_code_crashes_the_pass, 0, SAMPLES);
     tcase_add_test(tests, code_that_an_earlier_pass_removes_is_not_refused);
-    if (LLVM_VERSION_MAJOR >= 16) /* the new pass manager has place-safepoints since then */
+    if (LLVM_VERSION_MAJOR >= 19) /* before 17, the pass manager does not have place-safepoints */
         tcase_add_test(tests, polls_need_their_function);
 }
 

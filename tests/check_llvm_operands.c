@@ -391,6 +391,43 @@ START_TEST(statepoint_calls_the_callee_that_was_computed)
 }
 END_TEST
 
+/* ---- Attributes of parameters ---- */
+
+/* Calls a function whose parameters say how they are passed, as a statepoint without these
+ * attributes, which an ordinary call would not need either. */
+static const char attributed[] =
+    "declare token @llvm.experimental.gc.statepoint.%s(i64, i32, %s, i32, i32, ...)\n"
+    "declare i64 @llvm.experimental.gc.result.i64(token)\n"
+    "define i64 @callee(i8 zeroext %%b, i16 signext %%s, ptr nest %%p) noinline {\n"
+    "  %%x = zext i8 %%b to i64\n  %%y = sext i16 %%s to i64\n"
+    "  %%z = ptrtoint ptr %%p to i64\n"
+    "  %%u = mul i64 %%x, 1000000\n  %%v = add i64 %%u, %%y\n  %%w = add i64 %%v, %%z\n"
+    "  ret i64 %%w\n}\n"
+    "define i64 @f(i64 %%n) gc \"statepoint-example\" {\n"
+    "  %%b = trunc i64 %%n to i8\n  %%s = trunc i64 %%n to i16\n"
+    "  %%p = inttoptr i64 7 to ptr\n"
+    "  %%t = call token (i64, i32, %s, i32, i32, ...) @llvm.experimental.gc.statepoint.%s(\n"
+    "      i64 7, i32 0, %s @callee, i32 3, i32 0, i8 %%b, i16 %%s, ptr %%p, i32 0, i32 0)\n"
+    "  %%r = call i64 @llvm.experimental.gc.result.i64(token %%t)\n  ret i64 %%r\n}\n";
+
+START_TEST(statepoint_passes_arguments_as_the_callee_expects_them)
+{
+    char text[4096];
+    const char *type = LLVM_HAS_OPAQUE_POINTERS ? "ptr" : "i64 (i8, i16, i8*)*";
+    const char *name = LLVM_HAS_OPAQUE_POINTERS ? "p0" : "p0f_i64i8i16p0i8f";
+    const char *callee = LLVM_HAS_OPAQUE_POINTERS ? "ptr elementtype(i64 (i8, i16, ptr))" : type;
+    snprintf(text, sizeof text, attributed, name, type, type, name, callee);
+    const struct cairn_engine_options options = {.optimisation_level = (unsigned)_i};
+    struct cairn_error error = {0};
+    cairn_engine *engine = NULL;
+    enum cairn_status status =
+        cairn_engine_create(runtime, support_parse_valid(context, text), &options, &engine, &error);
+    ck_assert_msg(status == CAIRN_OK, "%s", error.message);
+    ck_assert_int_eq(get(engine, "f")(0x123456789ABCFE), 0xFE * 1000000 - (0x10000 - 0xBCFE) + 7);
+    cairn_engine_destroy(engine);
+}
+END_TEST
+
 /* ---- Running ---- */
 
 enum { VALUE_BYTES = 16 };
@@ -557,6 +594,7 @@ static void add_tests(TCase *tests)
 {
     tcase_set_timeout(tests, 120);
     tcase_add_loop_test(tests, statepoint_calls_the_callee_that_was_computed, 0, 2);
+    tcase_add_loop_test(tests, statepoint_passes_arguments_as_the_callee_expects_them, 0, 4);
     tcase_add_test(tests, records_describe_the_value_that_the_function_stores);
 }
 

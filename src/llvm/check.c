@@ -379,6 +379,31 @@ static void check_returned(struct checker *checker)
     report(checker, why, "a pointer as argument, to where the callee puts the result");
 }
 
+/* Checks that an argument of a variadic function needs no special treatment. LLVM calls the callee
+ * of a gc.statepoint as if it had fixed arguments. On x86-64, it does not set the number of vector
+ * registers then, and on RISC-V it passes numbers in other registers. */
+static void check_variadic(struct checker *checker)
+{
+    const struct site_call *call = &checker->call;
+    LLVMValueRef function = ir_called_function(call->call);
+    if (call->kind != CAIRN_RECORD_STATEPOINT ||
+        checker->architecture == CAIRN_ARCHITECTURE_AARCH64 ||
+        !ir_is_intrinsic(function, "llvm.experimental.gc.statepoint"))
+        return;
+    LLVMTypeRef callee = version_statepoint_callee_type(
+        call->call, LLVMGetOperand(call->call, call->callee_operand));
+    if (callee == NULL || !LLVMIsFunctionVarArg(callee))
+        return;
+    for (unsigned i = LLVMCountParamTypes(callee); i < call->argument_count; i++) {
+        LLVMTypeKind kind = LLVMGetTypeKind(LLVMTypeOf(site_call_value(call, i)));
+        if (kind == LLVMIntegerTypeKind || kind == LLVMPointerTypeKind)
+            continue;
+        report(checker, "LLVM passes this to a variadic function as to one with fixed arguments",
+               "a call of a function that calls it");
+        return;
+    }
+}
+
 static void check_any_register_result(struct checker *checker)
 {
     LLVMTypeRef type = LLVMTypeOf(checker->call.call);
@@ -477,6 +502,7 @@ static enum cairn_status check_instruction(struct checker *checker, LLVMValueRef
         check_live_values(checker);
         check_registers(checker);
         check_returned(checker);
+        check_variadic(checker);
         check_any_register_result(checker);
         check_bundles(checker);
         status = check_deopt_call(checker);

@@ -196,6 +196,31 @@ static const struct problem assembly = {
     "is assembly, of which rewrite-statepoints-for-gc makes an invalid statepoint",
     "\"gc-leaf-function\" after the call"};
 
+static const struct problem attributed = {
+    "passes an argument in a way that this LLVM's rewrite-statepoints-for-gc forgets",
+    "a call of a function whose declaration has the same attributes (zeroext, byval, ...)"};
+
+/* Whether the pass removes an attribute that decides how an argument is passed, and it cannot be
+ * added again because the function that is called does not have it. */
+static bool loses_attribute(LLVMValueRef call)
+{
+    enum { FIRST_PARAMETER = 1 };
+    LLVMValueRef function = ir_called_function(call);
+    if (LLVM_REWRITES_ATTRIBUTES)
+        return false;
+    for (unsigned i = 0; i < LLVMGetNumArgOperands(call); i++)
+        for (size_t k = 0; k < ir_passing_attribute_count; k++) {
+            const char *name = ir_passing_attributes[k];
+            unsigned kind = LLVMGetEnumAttributeKindForName(name, strlen(name));
+            bool is_there =
+                kind != 0 && LLVMGetCallSiteEnumAttribute(call, FIRST_PARAMETER + i, kind) != NULL;
+            if (is_there &&
+                (function == NULL || ir_attribute(function, FIRST_PARAMETER + i, name) == NULL))
+                return true;
+        }
+    return false;
+}
+
 static bool is_stack_address(LLVMValueRef value)
 {
     while (LLVMIsAGetElementPtrInst(value) != NULL || LLVMIsACastInst(value) != NULL)
@@ -229,6 +254,8 @@ static const struct problem *find_in_call(LLVMValueRef call)
         return NULL;
     if (LLVMIsAInlineAsm(LLVMGetCalledValue(call)) != NULL)
         return &assembly;
+    if (loses_attribute(call))
+        return &attributed;
     if (LLVMIsAInvokeInst(call) == NULL)
         return NULL;
     LLVMValueRef pad = LLVMGetFirstInstruction(LLVMGetUnwindDest(call));

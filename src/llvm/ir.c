@@ -81,6 +81,12 @@ LLVMAttributeRef ir_attribute(LLVMValueRef function, LLVMAttributeIndex index, c
     return kind == 0 ? NULL : LLVMGetEnumAttributeAtIndex(function, index, kind);
 }
 
+const char *const ir_passing_attributes[] = {"byval",      "sret",      "inreg",
+                                             "nest",       "swiftself", "swifterror",
+                                             "swiftasync", "zeroext",   "signext"};
+const size_t ir_passing_attribute_count =
+    sizeof ir_passing_attributes / sizeof *ir_passing_attributes;
+
 const char *ir_string_attribute(LLVMValueRef function, const char *name, unsigned *length)
 {
     if (function == NULL)

@@ -46,6 +46,10 @@ bool ir_is_intrinsic(LLVMValueRef function, const char *prefix);
 /* Returns an attribute of the function, or of its result or a parameter; NULL if it has none. */
 LLVMAttributeRef ir_attribute(LLVMValueRef function, LLVMAttributeIndex index, const char *name);
 
+/* The names of the attributes of parameters that decide how an argument is passed. */
+extern const char *const ir_passing_attributes[];
+extern const size_t ir_passing_attribute_count;
+
 /* Returns the value of a function's string attribute; NULL if it has none, or `function` is NULL.
  * The value need not end with a zero byte. */
 const char *ir_string_attribute(LLVMValueRef function, const char *name, unsigned *length);

@@ -53,12 +53,34 @@ static void separate_callee(const struct site_call *call)
         freeze_callee(call->call, call->callee_operand);
 }
 
+/* Gives the arguments of a statepoint the attributes of the callee's parameters that decide how
+ * they are passed. LLVM looks for those of a call at the function that is called, which is the
+ * intrinsic. Before LLVM 19, rewrite-statepoints-for-gc removes those of the call. */
+static void add_passing_attributes(const struct site_call *call)
+{
+    enum { FIRST_PARAMETER = 1 };
+    LLVMValueRef callee = LLVMIsAFunction(LLVMGetOperand(call->call, call->callee_operand));
+    if (callee == NULL || ir_called_function(call->call) == callee)
+        return;
+    unsigned count = LLVMCountParams(callee);
+    for (unsigned i = 0; i < count && i < call->argument_count; i++)
+        for (size_t k = 0; k < ir_passing_attribute_count; k++) {
+            LLVMAttributeRef attribute =
+                ir_attribute(callee, FIRST_PARAMETER + i, ir_passing_attributes[k]);
+            if (attribute != NULL)
+                LLVMAddCallSiteAttribute(call->call, FIRST_PARAMETER + call->first_argument + i,
+                                         attribute);
+        }
+}
+
 void repair_call(const struct site_call *call)
 {
     if (call->kind == CAIRN_RECORD_PATCHPOINT)
         keep_arguments(call);
-    else if (call->kind == CAIRN_RECORD_STATEPOINT)
+    if (call->kind == CAIRN_RECORD_STATEPOINT) {
         separate_callee(call);
+        add_passing_attributes(call);
+    }
 }
 
 #if !LLVM_TELLS_BUNDLES

@@ -63,6 +63,9 @@
 /* Whether rewrite-statepoints-for-gc finds the base of a pointer that atomicrmw returns. 17 and 18
  * have not been tried. */
 #define LLVM_REWRITES_EXCHANGES (LLVM_VERSION_MAJOR >= 19)
+/* Whether it keeps the attributes of arguments that decide how they are passed. 17 and 18 have not
+ * been tried. */
+#define LLVM_REWRITES_ATTRIBUTES (LLVM_VERSION_MAJOR >= 19)
 
 /* ---- The C API ---- */
 
