@@ -550,11 +550,13 @@ struct cairn_engine_options {
      * have records: an ID may then have several sites (cairn_runtime_find_id). They may also remove
      * functions and variables with internal linkage, branches that cairn_make_implicit has marked,
      * and PC sections (cairn_attach_pcsections), so hosts that need those run passes before they
-     * mark and attach.
+     * mark and attach. What rewrite-statepoints-for-gc and place-safepoints do not support is
+     * refused (LLVM), even if `skip_check` is set.
      */
     const char *passes;
     /** Turns on LLVM's option -enable-implicit-null-checks for the process, once. It affects only
-     * branches marked by cairn_make_implicit. LLVM must not be compiling at the same time. */
+     * branches marked by cairn_make_implicit, except those on which LLVM may crash: they stay
+     * explicit. LLVM must not be compiling at the same time. */
     bool implicit_null_checks;
     enum cairn_liveness liveness;
     bool skip_check;  /**< skip cairn_check_module, for modules that were checked before */

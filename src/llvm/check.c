@@ -1,5 +1,6 @@
 /*
- * Finds code that is known to crash LLVM's code generator, before it is compiled.
+ * Finds code that is known to crash LLVM's code generator, or to become wrong code, before it is
+ * compiled.
  *
  * Each rule was found by compiling with LLVM 14 to 19 and 22. A test compiles the code that the
  * rules reject, to see that it still crashes, and random modules, to see that nothing else crashes.
