@@ -6,6 +6,7 @@
 #include "bench/bench_entry.h"
 #include "bench/bench_load.h"
 #include "bench/bench_patch.h"
+#include "bench/bench_runtime.h"
 #include "bench/bench_stackmap.h"
 #include "bench/generate_stackmap.h"
 #include "bench/report.h"
@@ -110,7 +111,8 @@ static int run(const struct arguments *arguments, const struct cairn_section *se
         fprintf(stderr, "cairn-bench: no table can be made of this section, or no memory\n");
         return 1;
     }
-    if (!bench_load(options) || !bench_patch(options) || !bench_entry(options))
+    if (!bench_runtime(options) || !bench_load(options) || !bench_patch(options) ||
+        !bench_entry(options))
         return 1;
 #ifdef CAIRN_WITH_LLVM
     if (!bench_mcjit(options))

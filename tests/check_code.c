@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 static size_t page_size(void) { return (size_t)sysconf(_SC_PAGESIZE); }
@@ -120,6 +121,23 @@ START_TEST(destroying_unmaps_everything)
     ck_assert_str_eq(support_protection(alias), "");
     /* The C library may have mapped something at its first use. */
     ck_assert_uint_le(support_count_mappings(), before + 2);
+}
+END_TEST
+
+/* Counts page faults because times depend on the machine. An index of the whole slab, which has as
+ * many entries as there are pages, must be neither filled nor read. */
+START_TEST(unused_space_takes_few_page_faults)
+{
+    enum { ROUNDS = 4, FAULTS_MAX = 40 };
+    struct rusage before, after;
+    if (support_is_sanitized() || support_is_emulated())
+        return;
+    code_space_destroy(support_space(support_modes[_i], 0, 0)); /* the C library's first faults */
+    ck_assert_int_eq(getrusage(RUSAGE_SELF, &before), 0);
+    for (int i = 0; i < ROUNDS; i++)
+        code_space_destroy(support_space(support_modes[_i], 0, 0));
+    ck_assert_int_eq(getrusage(RUSAGE_SELF, &after), 0);
+    ck_assert_int_le(after.ru_minflt - before.ru_minflt, ROUNDS * FAULTS_MAX);
 }
 END_TEST
 
@@ -1177,6 +1195,7 @@ static void add_tests_of_both_modes(TCase *tests)
         slab_size_is_rounded_up_to_a_page,
         no_file_stays_open,
         destroying_unmaps_everything,
+        unused_space_takes_few_page_faults,
         statistics_count_pages,
         sections_of_one_kind_share_pages,
         blocks_share_no_pages,

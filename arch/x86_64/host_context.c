@@ -143,42 +143,28 @@ void arch_host_enter(struct cairn_context *context, const struct arch_entry *ent
 
 /* ---- Vector levels ---- */
 
+/* The compiler's library has executed CPUID when the program was started, and also knows which
+ * states the kernel has enabled. Under a hypervisor, each CPUID takes several microseconds. Exits
+ * move mask registers only as 64 bits, which needs AVX-512BW. */
+uint32_t arch_host_vector_level(void)
+{
+    __builtin_cpu_init(); /* does nothing except in a constructor that runs before the library's */
+    if (!__builtin_cpu_supports("avx"))
+        return CONTEXT_LEVEL_SSE;
+    if (!__builtin_cpu_supports("avx512f"))
+        return CONTEXT_LEVEL_AVX;
+    return __builtin_cpu_supports("avx512bw") ? CONTEXT_LEVEL_AVX512 : 0;
+}
+
+/* ---- Vector registers of a signal frame ---- */
+
 enum {
-    STATE_SSE = 1 << 1,
     STATE_AVX = 1 << 2,
     STATE_MASKS = 1 << 5,
     STATE_ZMM_UPPER = 1 << 6,
     STATE_ZMM_16 = 1 << 7,
     STATES_AVX512 = STATE_MASKS | STATE_ZMM_UPPER | STATE_ZMM_16
 };
-
-/* Exits move mask registers only as 64 bits, which needs AVX-512BW. */
-static uint32_t level_of_avx512(void)
-{
-    unsigned eax;
-    unsigned ebx;
-    unsigned ecx;
-    unsigned edx;
-    if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) == 0 || (ebx & bit_AVX512F) == 0)
-        return CONTEXT_LEVEL_AVX;
-    return (ebx & bit_AVX512BW) == 0 ? 0 : CONTEXT_LEVEL_AVX512;
-}
-
-uint32_t arch_host_vector_level(void)
-{
-    unsigned eax;
-    unsigned ebx;
-    unsigned ecx;
-    unsigned edx;
-    if (__get_cpuid(1, &eax, &ebx, &ecx, &edx) == 0 || (ecx & bit_OSXSAVE) == 0)
-        return CONTEXT_LEVEL_SSE;
-    __asm__ volatile("xgetbv" : "=a"(eax), "=d"(edx) : "c"(0)); /* the enabled states */
-    if ((ecx & bit_AVX) == 0 || (eax & STATE_AVX) == 0)
-        return CONTEXT_LEVEL_SSE;
-    return (eax & STATES_AVX512) == STATES_AVX512 ? level_of_avx512() : CONTEXT_LEVEL_AVX;
-}
-
-/* ---- Vector registers of a signal frame ---- */
 
 enum {
     COMPONENT_SSE = 1,

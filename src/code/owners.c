@@ -40,8 +40,11 @@ void owners_init(struct owners *owners, const struct cairn_allocator *allocator,
 
 void owners_destroy(struct owners *owners)
 {
-    for (size_t page = 0; page < owners->page_count; page++)
-        memory_free(&owners->allocator, find_table(owners, page), sizeof(struct owners_table));
+    while (owners->tables != NULL) {
+        struct owners_table *table = owners->tables;
+        owners->tables = table->next;
+        memory_free(&owners->allocator, table, sizeof *table);
+    }
 }
 
 /* A part that is a whole page needs no table. If a table cannot be made, those before it stay
@@ -60,6 +63,8 @@ enum cairn_status owners_reserve(struct owners *owners, size_t first, size_t cou
         if (table == NULL)
             return error_set(error, CAIRN_ERROR_MEMORY, 0,
                              "no memory for the index of code by address");
+        table->next = owners->tables;
+        owners->tables = table;
         atomic_store_explicit(&owners->pages[part.page], (uintptr_t)table | OWNERS_IS_TABLE,
                               memory_order_release);
         owners->table_count++;

@@ -38,6 +38,7 @@ enum { OWNERS_UNIT_BYTES = 1 << OWNERS_UNIT_SHIFT, OWNERS_PAGE_UNITS = 1 << OWNE
 
 struct owners_table {
     _Atomic(void *) owners[OWNERS_PAGE_UNITS];
+    struct owners_table *next; /* the table that was created before it */
 };
 
 struct owners {
@@ -45,6 +46,7 @@ struct owners {
     _Atomic uintptr_t *pages; /* the entries */
     size_t page_count;
     size_t table_count;
+    struct owners_table *tables; /* newest first */
 };
 
 /* Returns the size of the entries of so many pages. */
@@ -54,7 +56,8 @@ size_t owners_bytes(size_t page_count);
  * it may be a mapping of which only the used parts take memory. */
 void owners_init(struct owners *owners, const struct cairn_allocator *allocator, size_t page_count,
                  void *pages);
-/* Frees the tables. */
+/* Frees the tables. Does not read the entries: in an index that was never used, all of them would
+ * take page faults. */
 void owners_destroy(struct owners *owners);
 
 /* Makes sure that owners_set can set the owner of a range. On MEMORY, nothing has changed that a

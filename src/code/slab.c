@@ -10,6 +10,7 @@
 #include "code/slab.h"
 
 #include "base/error.h"
+#include "base/populate.h"
 #include "code/map.h"
 
 #include <errno.h>
@@ -54,42 +55,86 @@ static void give_free(struct code_slab *slab, size_t first_page, size_t page_cou
         units_give(&slab->available[use], (uint32_t)first_page, (uint32_t)page_count);
 }
 
-/* Maps the slab and its tables. The tables are mapped, not allocated, so that in a large slab only
- * the table pages in use take memory. */
+static size_t round_up(size_t size, size_t unit) { return (size + unit - 1) & ~(unit - 1); }
+
+/* The sizes of the tables, which follow each other in this order: tables that creating a slab
+ * writes are first. */
+struct table_sizes {
+    size_t available; /* one for each use */
+    size_t dirty;
+    size_t states;
+    size_t parts; /* one for each use */
+    size_t owners;
+};
+
+static size_t owners_pages(const struct code_slab *slab)
+{
+    return round_up(slab->size / OWNERS_UNIT_BYTES, OWNERS_PAGE_UNITS) >> OWNERS_PAGE_SHIFT;
+}
+
+static uint32_t part_units(const struct code_slab *slab)
+{
+    return (uint32_t)(slab->page_count * (slab->page_size / PART_UNIT_BYTES));
+}
+
+static struct table_sizes measure_tables(const struct code_slab *slab)
+{
+    return (struct table_sizes){
+        .available = units_table_bytes((uint32_t)slab->page_count),
+        .dirty = round_up(slab->page_count, DIRTY_BITS) / DIRTY_BITS * sizeof *slab->dirty,
+        .states = round_up(slab->page_count * sizeof *slab->states, sizeof(uint64_t)),
+        .parts = units_table_bytes(part_units(slab)),
+        .owners = owners_bytes(owners_pages(slab)),
+    };
+}
+
+static void place_tables(const struct cairn_allocator *allocator, struct code_slab *slab,
+                         const struct table_sizes *sizes, uint8_t *at)
+{
+    for (size_t use = 0; use < PAGE_USE_COUNT; use++, at += sizes->available)
+        units_init(&slab->available[use], (uint32_t)slab->page_count, at);
+    slab->dirty = (uint64_t *)(void *)at;
+    at += sizes->dirty;
+    slab->states = (_Atomic uint8_t *)at;
+    at += sizes->states;
+    for (size_t use = 0; use < PAGE_USE_COUNT; use++, at += sizes->parts)
+        units_init(&slab->parts[use], part_units(slab), at);
+    owners_init(&slab->owners, allocator, owners_pages(slab), at);
+}
+
+/* The tables are mapped, not allocated, so that in a large slab only the table pages in use take
+ * memory. */
+static enum cairn_status map_tables(const struct cairn_allocator *allocator, struct code_slab *slab,
+                                    struct cairn_error *error)
+{
+    const struct table_sizes sizes = measure_tables(slab);
+    size_t written_first = PAGE_USE_COUNT * sizes.available + sizes.dirty + sizeof *slab->states;
+    slab->bookkeeping_bytes = PAGE_USE_COUNT * (sizes.available + sizes.parts) + sizes.dirty +
+                              sizes.states + sizes.owners;
+    void *mapped = mmap(NULL, slab->bookkeeping_bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (mapped == MAP_FAILED)
+        return error_set_system(error, errno, "cannot map the page table of a code slab");
+    slab->bookkeeping = mapped;
+    populate(mapped, written_first);
+    place_tables(allocator, slab, &sizes, mapped);
+    give_free(slab, 0, slab->page_count);
+    return CAIRN_OK;
+}
+
 static enum cairn_status map_slab(const struct cairn_allocator *allocator, struct code_slab *slab,
                                   struct cairn_error *error)
 {
-    size_t owners_pages =
-        (slab->size / OWNERS_UNIT_BYTES + OWNERS_PAGE_UNITS - 1) >> OWNERS_PAGE_SHIFT;
-    size_t index_bytes = owners_bytes(owners_pages);
     enum cairn_status status = map_check_personality(error);
     if (status != CAIRN_OK)
         return status;
     slab->base = reserve(slab->size, slab->page_size);
     if (slab->base == NULL)
         return map_cannot_reserve(slab->size, "hold code", errno, error);
-    uint32_t unit_count = (uint32_t)(slab->page_count * (slab->page_size / PART_UNIT_BYTES));
-    size_t pages_bytes = units_table_bytes((uint32_t)slab->page_count);
-    size_t parts_bytes = units_table_bytes(unit_count);
-    size_t bits_bytes = (slab->page_count + DIRTY_BITS - 1) / DIRTY_BITS * sizeof *slab->dirty;
-    slab->bookkeeping_bytes = index_bytes + PAGE_USE_COUNT * (pages_bytes + parts_bytes) +
-                              bits_bytes + slab->page_count * sizeof *slab->states;
-    uint8_t *mapped = mmap(NULL, slab->bookkeeping_bytes, PROT_READ | PROT_WRITE,
-                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (mapped == MAP_FAILED)
-        return error_set_system(error, errno, "cannot map the page table of a code slab");
-    slab->bookkeeping = mapped;
-    owners_init(&slab->owners, allocator, owners_pages, mapped);
-    mapped += index_bytes;
-    for (size_t use = 0; use < PAGE_USE_COUNT; use++) {
-        units_init(&slab->available[use], (uint32_t)slab->page_count, mapped);
-        units_init(&slab->parts[use], unit_count, mapped + pages_bytes);
-        mapped += pages_bytes + parts_bytes;
-    }
-    slab->dirty = (uint64_t *)(void *)mapped;
-    slab->states = (_Atomic uint8_t *)(mapped + bits_bytes);
-    give_free(slab, 0, slab->page_count);
-    return slab->map->open == NULL ? CAIRN_OK : slab->map->open(slab, error);
+    status = map_tables(allocator, slab, error);
+    if (status != CAIRN_OK || slab->map->open == NULL)
+        return status;
+    return slab->map->open(slab, error);
 }
 
 static size_t choose_step(const struct code_slab *slab)
