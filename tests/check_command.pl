@@ -847,6 +847,9 @@ subtest 'output that cannot be written' => sub {
         like slurp("$folder/stderr"), qr/\Acairn: .*Broken pipe\n\z/, 'the error message';
     }
     is system("$cairn --help > /dev/full 2> $folder/stderr") >> 8, 1, 'full disk: --help';
+    is system("bash", '-c', "ulimit -f 1; exec $cairn stackmap $file > $folder/stdout 2> $folder/stderr"),
+        1 << 8, 'a limit of file sizes ends no command by SIGXFSZ';
+    like slurp("$folder/stderr"), qr/\Acairn: .*File too large\n\z/, 'the error message';
     done_testing;
 };
 

@@ -84,8 +84,9 @@ static const struct {
 int main(int argc, char **argv)
 {
     const char *word = argc > 1 ? argv[1] : NULL;
-    /* A closed pipe is reported as a write error. */
+    /* A closed pipe and a file that is too large are reported as write errors. */
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
     if (word == NULL) {
         complain("no command is given; see 'cairn --help'");
         return EXIT_BAD_USAGE;

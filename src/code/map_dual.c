@@ -17,15 +17,13 @@
  */
 #include "arch/arch.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "code/map.h"
 #include "code/write_key.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #ifndef MFD_EXEC
@@ -35,29 +33,6 @@
 enum { READ_WRITE = PROT_READ | PROT_WRITE };
 
 /* ---- Views of the whole slab ---- */
-
-/* Sets the file's size. Returns 0 or an errno. If the size exceeds RLIMIT_FSIZE, the kernel refuses
- * with EFBIG and sends SIGXFSZ to this thread, which would end the process. So the signal is
- * blocked and then consumed, unless a SIGXFSZ was pending before: the two signals cannot be told
- * apart, and the host's own must be delivered. */
-static int resize_file(int file, size_t size)
-{
-    sigset_t too_large, before, pending;
-    sigemptyset(&too_large);
-    sigaddset(&too_large, SIGXFSZ);
-    int reason = pthread_sigmask(SIG_BLOCK, &too_large, &before);
-    if (reason != 0)
-        return reason;
-    sigpending(&pending);
-    if (ftruncate(file, (off_t)size) != 0)
-        reason = errno;
-    const struct timespec at_once = {0};
-    if (reason == EFBIG && sigismember(&pending, SIGXFSZ) == 0)
-        while (sigtimedwait(&too_large, NULL, &at_once) < 0 && errno == EINTR)
-            continue;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return reason;
-}
 
 /* Creates a memory file. Returns its descriptor, or -1. If vm.memfd_noexec is 1, a memory file is
  * executable only if MFD_EXEC is given. Older kernels do not know that flag. */
@@ -70,7 +45,7 @@ static int create_file(size_t size, struct cairn_error *error)
         error_set_system(error, errno, "memory files are refused (memfd_create)");
         return -1;
     }
-    int reason = resize_file(file, size);
+    int reason = file_resize(file, size);
     if (reason == 0)
         return file;
     close(file);
@@ -293,13 +268,9 @@ static bool write_code(const struct code_slab *slab, int file)
 {
     for (struct run run = {0}; next_run(slab, &run);) {
         size_t offset = run.first_page * slab->page_size;
-        size_t end = is_copied(&run) ? offset + run.page_count * slab->page_size : offset;
-        while (offset < end) {
-            ssize_t written = pwrite(file, slab->base + offset, end - offset, (off_t)offset);
-            if (written == 0 || (written < 0 && errno != EINTR))
-                return false;
-            offset += written > 0 ? (size_t)written : 0;
-        }
+        size_t size = run.page_count * slab->page_size;
+        if (is_copied(&run) && file_write_at(file, slab->base + offset, size, offset) != 0)
+            return false;
     }
     return true;
 }

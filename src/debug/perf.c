@@ -312,7 +312,8 @@ enum cairn_status cairn_perf_destroy(cairn_perf *perf, struct cairn_error *error
     release(perf);
     if (failure != 0)
         return error_set_system(error, failure,
-                                "the names of some code could not be written for perf");
+                                "the names of some code could not be written for perf%s",
+                                failure == EFBIG ? " (raise RLIMIT_FSIZE)" : "");
     if (lacks_memory)
         return error_set(error, CAIRN_ERROR_MEMORY, 0,
                          "no memory to write the names of some code for perf");

@@ -2,6 +2,7 @@
 #include "debug/perf_file.h"
 
 #include "base/error.h"
+#include "base/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -65,6 +66,7 @@ enum cairn_status perf_file_open(const char *path, struct perf_file *file, bool 
         failure = EEXIST;
     if (failure == 0) {
         *is_new = opened.st_size == 0;
+        file->size = (size_t)opened.st_size;
         return CAIRN_OK;
     }
     perf_file_close(file);
@@ -76,18 +78,13 @@ enum cairn_status perf_file_open(const char *path, struct perf_file *file, bool 
 
 void perf_file_write(struct perf_file *file, const void *bytes, size_t size)
 {
-    const char *at = bytes;
-    while (file->descriptor >= 0 && file->failure == 0 && size > 0) {
-        ssize_t written = write(file->descriptor, at, size);
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written < 0) {
-            file->failure = errno;
-            return;
-        }
-        at += written;
-        size -= (size_t)written;
-    }
+    if (file->descriptor < 0 || file->failure != 0)
+        return;
+    file->failure = file_write(file->descriptor, bytes, size);
+    if (file->failure == 0)
+        file->size += size;
+    else
+        (void)file_resize(file->descriptor, file->size);
 }
 
 void perf_file_close(struct perf_file *file)

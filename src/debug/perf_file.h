@@ -16,6 +16,7 @@
 struct perf_file {
     int descriptor; /* -1: it is not open */
     int failure;    /* the errno of the first write that failed, or 0 */
+    size_t size;    /* with what was written completely */
 };
 
 /* Opens `path` for appending. `*is_new` tells whether this process has not written to it before.
@@ -23,8 +24,8 @@ struct perf_file {
 CAIRN_MUST_CHECK enum cairn_status perf_file_open(const char *path, struct perf_file *file,
                                                   bool *is_new, struct cairn_error *error);
 
-/* Writes all bytes, in one call if possible. A file that could not be written to is left alone from
- * then on. */
+/* Writes all bytes, in one call if possible. If a file cannot be written to, it keeps what was
+ * written completely, and is left alone from then on. */
 void perf_file_write(struct perf_file *file, const void *bytes, size_t size);
 
 void perf_file_close(struct perf_file *file);

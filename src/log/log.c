@@ -18,6 +18,7 @@
 
 #include "arch/arch.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/memory.h"
 
 #include <cairn/architecture.h>
@@ -392,17 +393,14 @@ static enum cairn_status open_new(const char *path, int *file, struct cairn_erro
     return CAIRN_OK;
 }
 
-/* Gives the file its size and its blocks: a store to a block that the file system cannot allocate
- * would raise SIGBUS. */
-static int allocate_blocks(int file, size_t size)
+static enum cairn_status cannot_allocate(const cairn_log *log, const char *path, int failure,
+                                         struct cairn_error *error)
 {
-    int failure;
-    do
-        failure = posix_fallocate(file, 0, (off_t)size);
-    while (failure == EINTR);
-    if (failure != EOPNOTSUPP && failure != EINVAL)
-        return failure;
-    return ftruncate(file, (off_t)size) == 0 ? 0 : errno;
+    return error_set_system(
+        error, failure, "cannot allocate %zu bytes for the log '%.100s'%s", log->file_bytes, path,
+        failure == EFBIG ? " (raise RLIMIT_FSIZE, or lower slot_count in struct "
+                           "cairn_log_options)"
+                         : "");
 }
 
 static enum cairn_status map_file(cairn_log *log, const char *path, struct cairn_error *error)
@@ -411,7 +409,7 @@ static enum cairn_status map_file(cairn_log *log, const char *path, struct cairn
     enum cairn_status status = open_new(path, &file, error);
     if (status != CAIRN_OK)
         return status;
-    int failure = allocate_blocks(file, log->file_bytes);
+    int failure = file_allocate(file, log->file_bytes);
     void *mapping = MAP_FAILED;
     if (failure == 0) {
         mapping = mmap(NULL, log->file_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
@@ -420,8 +418,7 @@ static enum cairn_status map_file(cairn_log *log, const char *path, struct cairn
     close(file);
     if (failure != 0) {
         unlink(path);
-        return error_set_system(error, failure, "cannot allocate %zu bytes for the log '%.100s'",
-                                log->file_bytes, path);
+        return cannot_allocate(log, path, failure, error);
     }
     log->header = mapping;
     log->slots = (char *)mapping + HEADER_BYTES;

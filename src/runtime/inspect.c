@@ -8,6 +8,7 @@
  */
 #include "runtime/inspect.h"
 
+#include "base/file.h"
 #include "base/inspect.h"
 #include "record/table.h"
 #include "runtime/module.h"
@@ -17,7 +18,6 @@
 #include <cairn/cairn.h>
 #include <stdio.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 _Static_assert((int)MODULE_LOADED == INSPECT_LOADED && (int)MODULE_PUBLISHED == INSPECT_PUBLISHED &&
@@ -26,19 +26,15 @@ _Static_assert((int)MODULE_LOADED == INSPECT_LOADED && (int)MODULE_PUBLISHED == 
 _Static_assert(sizeof(struct inspect_descriptor) <= 4096, "a descriptor fits a page");
 _Static_assert(sizeof(INSPECT_MAGIC) == 16, "the magic fills its member");
 
-/* Returns a page of private memory, or NULL. A process whose files may not have that size would get
- * a signal. */
+/* Returns a page of private memory, or NULL. */
 static struct inspect_descriptor *map_page(void)
 {
     const size_t size = sizeof(struct inspect_descriptor);
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur < size)
-        return NULL;
     int file = memfd_create(INSPECT_FILE, MFD_CLOEXEC);
     if (file < 0)
         return NULL;
     void *page = MAP_FAILED;
-    if (ftruncate(file, (off_t)size) == 0)
+    if (file_resize(file, size) == 0)
         page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE, file, 0);
     close(file);
     return page == MAP_FAILED ? NULL : page;

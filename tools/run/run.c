@@ -188,8 +188,15 @@ static enum exit_status prepare_call(struct session *session)
     return status == CAIRN_ERROR_ARGUMENT ? EXIT_BAD_USAGE : EXIT_BAD_INPUT;
 }
 
-/* Calls the function. Meanwhile SIGPIPE has its default action, as in a program that runs by
- * itself. */
+/* Sets the action of the signals that the command ignores. */
+static void set_write_signals(void (*action)(int))
+{
+    signal(SIGPIPE, action);
+    signal(SIGXFSZ, action);
+}
+
+/* Calls the function. Meanwhile these signals have their default action, as in a program that runs
+ * by itself. */
 static enum exit_status call_function(struct session *session)
 {
     const char *name = session->options->function;
@@ -201,13 +208,13 @@ static enum exit_status call_function(struct session *session)
         complain("%s: the object does not define '%.200s'", session->options->path, caller);
         return EXIT_BAD_INPUT;
     }
-    signal(SIGPIPE, SIG_DFL);
+    set_write_signals(SIG_DFL);
     if (cairn_module_run_constructors(session->module, &error) != CAIRN_OK)
         return fail(session, &error);
     call_make(&session->call, (calling_function *)(uintptr_t)function);
     cairn_module_run_destructors(session->module);
     fflush(NULL); /* output of the program precedes its result */
-    signal(SIGPIPE, SIG_IGN);
+    set_write_signals(SIG_IGN);
     call_write_result(&session->call, &session->printer.output);
     return finish_output(&session->printer.output);
 }
@@ -249,7 +256,7 @@ static enum exit_status read_object(struct session *session, bool *is_object)
 {
     static const char magic[] = {'\177', 'E', 'L', 'F'};
     const char *path = session->options->path;
-    FILE *file = fopen(path, "rb");
+    FILE *file = fopen(path, "rbe");
     size_t capacity = 1 << 16;
     size_t count = 0;
     uint8_t *bytes = file == NULL ? NULL : malloc(capacity);
