@@ -558,6 +558,44 @@ START_TEST(barrier_that_fails_later_is_an_error)
 }
 END_TEST
 
+/* A registration that was refused once, at the start or in a forked child, is tried again. */
+static void registration_fails_once(void *user)
+{
+    static const long barrier = SYS_membarrier;
+    int refused[2], granted[2];
+    char byte = 0;
+    (void)user;
+    if (!support_watch_calls(&barrier, 1))
+        return;
+    support_refuse_after(0);
+    struct code_space *space = support_space(CAIRN_CODE_MODE_AUTOMATIC, 0, 0);
+    support_expect(!code_space_can_synchronise(space));
+    support_grant_all();
+    support_expect(code_space_synchronise(space, NULL) == CAIRN_OK);
+    support_expect(pipe(refused) == 0 && pipe(granted) == 0);
+    support_refuse_after(0);
+    pid_t child = fork();
+    if (child == 0) {
+        support_expect(!code_space_can_synchronise(space));
+        support_expect(write(refused[1], &byte, 1) == 1 && read(granted[0], &byte, 1) == 1);
+        support_expect(code_space_synchronise(space, NULL) == CAIRN_OK);
+        expect_it_works(space);
+        _exit(0);
+    }
+    support_expect(read(refused[0], &byte, 1) == 1);
+    support_grant_all();
+    support_expect(write(granted[1], &byte, 1) == 1);
+    int status;
+    support_expect(waitpid(child, &status, 0) == child && status == 0);
+    code_space_destroy(space);
+}
+
+START_TEST(registration_that_is_refused_once_is_tried_again)
+{
+    support_in_child(registration_fails_once, NULL);
+}
+END_TEST
+
 /* ---- Later refusals: loaded code keeps working ---- */
 
 struct loaded {
@@ -1178,6 +1216,7 @@ int main(void)
     tcase_add_loop_test(tests, barrier_is_there, 0, support_mode_count());
     tcase_add_loop_test(tests, no_mode_synchronises_without_membarrier, 0, support_mode_count());
     tcase_add_loop_test(tests, barrier_that_fails_later_is_an_error, 0, support_mode_count());
+    tcase_add_test(tests, registration_that_is_refused_once_is_tried_again);
     tcase_add_loop_test(tests, refused_protection_harms_only_the_new_module, 0,
                         support_mode_count());
     tcase_add_loop_test(tests, refused_mapping_harms_only_the_new_module, 0, support_mode_count());

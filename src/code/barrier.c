@@ -4,7 +4,9 @@
  *
  * Source: membarrier(2), MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE (Linux 4.16, on architectures
  * that have it). The kernel copies the registration to a forked child with the rest of the address
- * space's description. A child that has lost it registers again.
+ * space's description. A child that has lost it registers again. A registration that was refused,
+ * for example in a child for which the kernel had no memory, is tried again at the next request: it
+ * takes one system call, and no other thread has to know.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -19,14 +21,24 @@
 
 static int membarrier(int command) { return (int)syscall(SYS_membarrier, command, 0, 0); }
 
-bool barrier_register(void)
+static bool register_process(void)
 {
     return membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE) == 0;
 }
 
+void barrier_register(struct code_space *space)
+{
+    atomic_store_explicit(&space->has_barrier, register_process(), memory_order_relaxed);
+}
+
 /* Needed in single mapping, too. Invalidating a page on other cores is not a core-serialising
  * event: AArch64 and newer AMD processors (INVLPGB) do it without interrupting them. */
-bool code_space_can_synchronise(const struct code_space *space) { return space->has_barrier; }
+bool code_space_can_synchronise(struct code_space *space)
+{
+    if (!atomic_load_explicit(&space->has_barrier, memory_order_relaxed))
+        barrier_register(space);
+    return atomic_load_explicit(&space->has_barrier, memory_order_relaxed);
+}
 
 enum cairn_status code_space_synchronise(struct code_space *space, struct cairn_error *error)
 {
@@ -36,7 +48,7 @@ enum cairn_status code_space_synchronise(struct code_space *space, struct cairn_
                          "cores cannot be made to see a patch at once: patch with "
                          "CAIRN_RELAXED");
     if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE) == 0 ||
-        (errno == EPERM && barrier_register() &&
+        (errno == EPERM && register_process() &&
          membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE) == 0))
         return CAIRN_OK;
     return error_set_system(error, errno,
@@ -45,7 +57,7 @@ enum cairn_status code_space_synchronise(struct code_space *space, struct cairn_
 
 enum cairn_status space_publish_code(struct code_space *space, struct cairn_error *error)
 {
-    return space->has_barrier ? code_space_synchronise(space, error) : CAIRN_OK;
+    return code_space_can_synchronise(space) ? code_space_synchronise(space, error) : CAIRN_OK;
 }
 
 enum cairn_status space_forget_code(struct code_space *space, struct code_slab *slab,

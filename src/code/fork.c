@@ -168,7 +168,7 @@ static enum cairn_status make_own(struct code_space *space, struct cairn_error *
     drop_copies(space);
     if (status != CAIRN_OK)
         return status;
-    space->has_barrier = barrier_register();
+    barrier_register(space);
     set_stage(space, CODE_SPACE_OWN);
     return CAIRN_OK;
 }

@@ -270,7 +270,7 @@ static enum cairn_status fill_space(struct code_space *space, enum cairn_code_mo
         return status;
     space->lookup.first_slab =
         (struct code_slab_lookup){(uintptr_t)slab->base, slab->size, slab->owners.pages};
-    space->has_barrier = barrier_register();
+    barrier_register(space);
     return add_slab(space, slab, error);
 }
 

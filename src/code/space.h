@@ -152,7 +152,8 @@ static inline enum cairn_status code_space_check_own(const struct code_space *sp
  * UNSUPPORTED if the kernel has no membarrier with SYNC_CORE, in every mode; SYSTEM.
  * Async-signal-safe. */
 enum cairn_status code_space_synchronise(struct code_space *space, struct cairn_error *error);
-bool code_space_can_synchronise(const struct code_space *space);
+/* Whether there are such barriers. If they were refused before, tries again. */
+bool code_space_can_synchronise(struct code_space *space);
 
 /* ---- From a PC to its owner: lock-free, async-signal-safe ----
  *

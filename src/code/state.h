@@ -37,8 +37,9 @@ struct code_space {
     int write_key; /* of the written views (code/write_key.h) */
     char reason[SPACE_REASON_BYTES];
 
-    /* Whether the process is registered for membarrier with SYNC_CORE. */
-    bool has_barrier;
+    /* Whether the process is registered for membarrier with SYNC_CORE. If not, it is registered
+     * when that is next needed. */
+    _Atomic bool has_barrier;
 
     /* Whether profilers see new slabs as anonymous memory; with `lock` held. */
     bool is_visible;
@@ -91,8 +92,8 @@ void space_destroy_locks(struct code_space *space);
 void space_watch_forks(struct code_space *space);
 void space_ignore_forks(struct code_space *space);
 
-/* Registers the process for SYNC_CORE barriers. Returns whether they are available. */
-bool barrier_register(void);
+/* Registers the process for SYNC_CORE barriers, if the system allows it. */
+void barrier_register(struct code_space *space);
 
 /* Makes sure that no core still holds old code at addresses at which new code was written, where
  * the system has such a barrier. */

@@ -7,7 +7,7 @@
 
 /* ---- Checks ---- */
 
-enum cairn_status plan_check_strength(const struct code_space *space, enum cairn_strength strength,
+enum cairn_status plan_check_strength(struct code_space *space, enum cairn_strength strength,
                                       struct cairn_error *error)
 {
     if ((unsigned)strength > CAIRN_QUIESCENT)

@@ -61,7 +61,7 @@ struct change plan_branch(cairn_site *site, enum cairn_site_state branch, uint64
 struct change plan_restore(cairn_site *site);
 
 /* Checks that the strength is valid and supported. ARGUMENT, UNSUPPORTED. */
-enum cairn_status plan_check_strength(const struct code_space *space, enum cairn_strength strength,
+enum cairn_status plan_check_strength(struct code_space *space, enum cairn_strength strength,
                                       struct cairn_error *error);
 
 /* Does the same, and checks that the code can be changed (code_space_check_own). SYSTEM. */
