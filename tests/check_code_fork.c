@@ -488,8 +488,9 @@ static void child_without_execution(void *user)
 {
     const struct support_refusal refusals[] = {
         {SYS_mprotect, ENOMEM, 2, PROT_EXEC, PROT_EXEC},
+        {SYS_mmap, ENOMEM, 2, PROT_EXEC, PROT_EXEC},
     };
-    support_refuse(refusals, 1);
+    support_refuse(refusals, 2);
     expect_refusal(user);
 }
 
@@ -523,7 +524,7 @@ END_TEST
  * into place: it executes its parent's code and can change nothing. */
 static const struct support_refusal at_fork[][2] = {
     {{.call = SYS_mmap, .error = ENOMEM}},
-    {{SYS_mprotect, ENOMEM, 2, PROT_EXEC, PROT_EXEC}},
+    {{SYS_mprotect, ENOMEM, 2, PROT_EXEC, PROT_EXEC}, {SYS_mmap, ENOMEM, 2, PROT_EXEC, PROT_EXEC}},
     {{.call = SYS_mremap, .error = ENOMEM}},
     {{SYS_mremap, ENOMEM, 3, MREMAP_FIXED, MREMAP_FIXED}},
     {{.call = SYS_memfd_create, .error = ENOMEM}, {SYS_mmap, ENOMEM, 3, MAP_SHARED, MAP_SHARED}},
@@ -559,7 +560,7 @@ static void fork_with_executable_memory(void *user)
     (void)user;
     load(&fixture, CAIRN_CODE_MODE_DUAL);
     int before = personality(0xFFFFFFFF);
-    support_refuse(at_fork[1], 1);
+    support_refuse(at_fork[3], 1);
     support_expect(personality((unsigned long)before | READ_IMPLIES_EXEC) != -1);
     pid_t child = fork();
     support_expect(personality((unsigned long)before) != -1);

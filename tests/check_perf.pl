@@ -50,6 +50,17 @@ my ($data, $process) = record('map', $example);
 cmp_ok share($data, qr/^compute$/), '>', 1, 'the map names the compiled function';
 unlink "/tmp/perf-$process.map";
 
+# perf also learns of code that could not become executable, but is mapped so.
+for my $setting ('mdwe', 'systemd') {
+SKIP: {
+        my @hardened = ('tests/check_code_hardened', $setting, '--');
+        skip "$setting is not available", 2 if !-x $hardened[0] || (run_with('/dev/null', @hardened, 'true'))[0] ne '0';
+        ($data, $process) = record($setting, @hardened, $example);
+        cmp_ok share($data, qr/^compute$/), '>', 1, "the map names the compiled function, $setting";
+        unlink "/tmp/perf-$process.map";
+    }
+}
+
 # The dump: perf inject writes an object for each function.
 my $program = spit('fib.lox', "fun fib(n) {\n  if (n < 2) return n;\n  return fib(n - 2) + fib(n - 1);\n}\nprint fib(32);\n");
 ($data, $process) = record('dump', $lox, '--perf', $program);

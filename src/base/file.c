@@ -6,8 +6,15 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
+
+int file_create_memory(const char *name, unsigned flag)
+{
+    int file = memfd_create(name, MFD_CLOEXEC | flag);
+    return file < 0 && errno == EINVAL ? memfd_create(name, MFD_CLOEXEC) : file;
+}
 
 /* ---- The signal of too large files ---- */
 

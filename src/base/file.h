@@ -6,7 +6,7 @@
  * SIGXFSZ was pending before: the two signals cannot be told apart, and the host's own must be
  * delivered. They continue after signals (EINTR), and after a part was written.
  *
- * All return 0 or an errno, and are async-signal-safe except file_allocate.
+ * The others return 0 or an errno, and are async-signal-safe except file_allocate.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -14,6 +14,10 @@
 #define BASE_FILE_H
 
 #include <stddef.h>
+
+/* Creates a memory file. `flag` is a flag of Linux 6.3, which older kernels do not know, and which
+ * is left out there. Returns the descriptor, or -1 with errno. */
+int file_create_memory(const char *name, unsigned flag);
 
 /* Sets a file's size. */
 int file_resize(int file, size_t size);

@@ -8,6 +8,7 @@
  * Data pages are the same in all modes, and only the slab deals with them.
  *
  * Limits of a process (tests/check_code_system.c):
+ *  - PR_SET_MDWE, systemd's MemoryDenyWriteExecute: a single mapping is refused.
  *  - RLIMIT_FSIZE below a slab's size, no file descriptor left, vm.memfd_noexec: shared anonymous
  *    pages replace the memory file.
  *  - RLIMIT_AS, RLIMIT_DATA: creating, loading and, with a single mapping, patching fail (SYSTEM).
@@ -87,6 +88,9 @@ enum cairn_status map_make_visible(struct code_slab *slab, struct cairn_error *e
 
 /* Unmaps the copy for a forked child, if there is one. */
 void map_drop_copy(struct code_slab *slab);
+
+/* Unmaps the source of a dual mapping, if there is one, and sets it to NULL. */
+void map_close_source(struct code_slab *slab);
 
 /* Unmaps the alias, except for its lost part, and sets it to NULL. */
 void map_close_alias(struct code_slab *slab);

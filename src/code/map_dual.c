@@ -3,15 +3,23 @@
  *
  * The views are made of a memory file or, if those are refused, of shared anonymous pages. The file
  * is closed at once: mremap with an old size of 0 duplicates parts of a view. Two views cover the
- * whole slab from the start: the written one, and one that is never accessible, of which parts of
- * the executed view are made. The written view is accessible only where the executed view has
- * pages, so that unused pages take no memory even if the process locks all its memory (mlockall).
+ * whole slab from the start: the written one, and the source, which is never accessible. The
+ * written view is accessible only where the executed view has pages, so that unused pages take no
+ * memory even if the process locks all its memory (mlockall).
  *
  * No part of any view is ever writable and executable, and no part of the executed view was ever
- * writable: pages are added to it read-execute, or read-only for data, and stay so. What is written
- * to the address of its use (MCJIT does that) is written to private pages, which are mapped in
- * place of that part of the executed view. When it is complete, it is copied through the written
- * view, and the executed view is mapped again.
+ * writable. Pages of code are mapped read-execute from the start: they never gain the right to be
+ * executed by mprotect. So a dual mapping works where the system forbids that (PR_SET_MDWE,
+ * systemd's MemoryDenyWriteExecute). For this the memory begins with a page that stays empty and is
+ * mapped read-execute, before the source. Code is a duplicate of what follows that page, or of what
+ * follows the nearest page of code, since a duplicate may be longer than the mapping of which it is
+ * made. Read-only data is a duplicate of the source, made readable.
+ *
+ * What is written to the address of its use (MCJIT does that) is written to private pages, which
+ * are mapped in place of that part of the executed view. When it is complete, it is copied through
+ * the written view, and the executed view is mapped again.
+ *
+ * Source: Linux, mm/mremap.c, include/linux/mman.h (map_deny_write_exec).
  *
  * SPDX-License-Identifier: MIT
  */
@@ -30,19 +38,18 @@
 #define MFD_EXEC 0x0010U /* since Linux 6.3 */
 #endif
 
-enum { READ_WRITE = PROT_READ | PROT_WRITE };
+enum { READ_WRITE = PROT_READ | PROT_WRITE, READ_EXECUTE = PROT_READ | PROT_EXEC };
 
 /* ---- Views of the whole slab ---- */
 
 /* Creates a memory file. Returns its descriptor, or -1. If vm.memfd_noexec is 1, a memory file is
- * executable only if MFD_EXEC is given. Older kernels do not know that flag. */
+ * executable only if MFD_EXEC is given; if it is 2, there are no executable ones. */
 static int create_file(size_t size, struct cairn_error *error)
 {
-    int file = memfd_create("cairn-code", MFD_CLOEXEC | MFD_EXEC);
-    if (file < 0 && errno == EINVAL)
-        file = memfd_create("cairn-code", MFD_CLOEXEC);
+    int file = file_create_memory("cairn-code", MFD_EXEC);
     if (file < 0) {
-        error_set_system(error, errno, "memory files are refused (memfd_create)");
+        error_set_system(error, errno, "executable memory files are refused (memfd_create%s)",
+                         errno == EACCES ? "; is vm.memfd_noexec 2?" : "");
         return -1;
     }
     int reason = file_resize(file, size);
@@ -57,30 +64,75 @@ static int create_file(size_t size, struct cairn_error *error)
     return -1;
 }
 
-/* Maps a memory file without access, and closes it. */
-static uint8_t *map_file(int file, size_t size, struct cairn_error *error)
+/* The memory of a slab is the empty page and the slab. */
+static size_t memory_size(const struct code_slab *slab) { return slab->page_size + slab->size; }
+
+/* Returns the source in the mapping of a slab's memory. */
+static uint8_t *source_in(const struct code_slab *slab, uint8_t *memory)
 {
-    void *view = mmap(NULL, size, PROT_NONE, MAP_SHARED, file, 0);
-    int reason = errno;
+    return memory + slab->page_size;
+}
+
+static void unmap_memory(const struct code_slab *slab, uint8_t *source)
+{
+    if (source != NULL)
+        munmap(source - slab->page_size, memory_size(slab));
+}
+
+static uint8_t *map_pages(uint8_t *place, size_t size, int protection, int flags, int file)
+{
+    void *view = mmap(place, size, protection, MAP_SHARED | (place == NULL ? 0 : MAP_FIXED) | flags,
+                      file, 0);
+    return view == MAP_FAILED ? NULL : view;
+}
+
+/* Maps a memory file and closes it. Returns the source. */
+static uint8_t *map_file(const struct code_slab *slab, int file, struct cairn_error *error)
+{
+    uint8_t *memory = map_pages(NULL, memory_size(slab), PROT_NONE, 0, file);
+    if (memory == NULL)
+        map_cannot_reserve(slab->size, "write code through", errno, error);
+    else if (map_pages(memory, slab->page_size, READ_EXECUTE, 0, file) == NULL) {
+        error_set_system(error, errno, "memory files may not be executed (SELinux?)");
+        munmap(memory, memory_size(slab));
+        memory = NULL;
+    }
     close(file);
-    if (view != MAP_FAILED)
-        return view;
-    map_cannot_reserve(size, "write code through", reason, error);
+    return memory == NULL ? NULL : source_in(slab, memory);
+}
+
+static uint8_t *view_file(const struct code_slab *slab, struct cairn_error *error)
+{
+    int file = create_file(memory_size(slab), error);
+    return file < 0 ? NULL : map_file(slab, file, error);
+}
+
+/* Maps shared pages with access to the first page only. Memory without access may not become
+ * executable everywhere; memory that loses its access may always do so. But where all memory is
+ * locked, the kernel allocates all pages to which there is access at first. */
+static uint8_t *map_shared(const struct code_slab *slab)
+{
+    enum { FLAGS = MAP_ANONYMOUS | MAP_NORESERVE };
+    size_t size = memory_size(slab);
+    uint8_t *memory = map_pages(NULL, size, PROT_NONE, FLAGS, -1);
+    if (memory == NULL || mprotect(memory, slab->page_size, READ_EXECUTE) == 0)
+        return memory;
+    munmap(memory, size);
+    memory = map_pages(NULL, size, READ_EXECUTE, FLAGS, -1);
+    if (memory == NULL || mprotect(source_in(slab, memory), slab->size, PROT_NONE) == 0)
+        return memory;
+    int reason = errno;
+    munmap(memory, size);
+    errno = reason;
     return NULL;
 }
 
-static uint8_t *view_file(size_t size, struct cairn_error *error)
+static uint8_t *view_shared(const struct code_slab *slab, struct cairn_error *error)
 {
-    int file = create_file(size, error);
-    return file < 0 ? NULL : map_file(file, size, error);
-}
-
-static uint8_t *view_shared(size_t size, struct cairn_error *error)
-{
-    void *view = mmap(NULL, size, PROT_NONE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (view != MAP_FAILED)
-        return view;
-    error_set_system(error, errno, "cannot map %zu bytes of shared memory", size);
+    uint8_t *memory = map_shared(slab);
+    if (memory != NULL)
+        return source_in(slab, memory);
+    error_set_system(error, errno, "cannot map %zu bytes of shared memory to execute", slab->size);
     return NULL;
 }
 
@@ -98,34 +150,86 @@ static enum cairn_status make_writable(struct code_slab *slab, size_t offset, si
 
 /* ---- The executed view ---- */
 
-/* Makes the kernel tell profilers about pages of code, which no thread executes yet. It does so
- * when pages become executable, and not when they are moved. */
-static enum cairn_status report(uint8_t *address, size_t size, struct cairn_error *error)
+/* Returns the address of the nearest page before a part that is mapped read-execute, and its
+ * distance to the part in bytes. */
+static uint8_t *executable_before(const struct code_slab *slab, size_t offset, size_t *distance)
 {
-    if (mprotect(address, size, PROT_READ) == 0 &&
-        mprotect(address, size, PROT_READ | PROT_EXEC) == 0)
-        return CAIRN_OK;
-    return error_set_system(error, errno, "cannot make %zu bytes of code executable again", size);
+    const uint8_t *states = (const uint8_t *)slab->states;
+    size_t end = offset / slab->page_size;
+    while (end > 0 && states[end - 1] != PAGE_CODE && states[end - 1] != PAGE_SPARE_CODE)
+        end--;
+    *distance = offset - end * slab->page_size + slab->page_size;
+    uint8_t *view = end == 0 ? slab->source : slab->base + end * slab->page_size;
+    return view - slab->page_size;
 }
 
-/* Maps pages of the executed view. The duplicate is first made at another address. There the kernel
- * checks all limits, and nothing is lost if it refuses. It is at the same place in the file as its
- * neighbours, so that the kernel merges it with them. */
-static enum cairn_status map_executed(struct code_slab *slab, bool is_code, size_t offset,
-                                      size_t size, struct cairn_error *error)
+/* Both duplicates are at addresses that the kernel chooses. NULL: errno is set. */
+static uint8_t *duplicate_code(const struct code_slab *slab, size_t offset, size_t size)
+{
+    size_t distance;
+    uint8_t *executable = executable_before(slab, offset, &distance);
+    uint8_t *view = mremap(executable, 0, distance + size, MREMAP_MAYMOVE);
+    if (view == MAP_FAILED)
+        return NULL;
+    munmap(view, distance);
+    return view + distance;
+}
+
+static uint8_t *duplicate_read_only(const struct code_slab *slab, size_t offset, size_t size)
 {
     void *view = mremap(slab->source + offset, 0, size, MREMAP_MAYMOVE);
     if (view == MAP_FAILED)
+        return NULL;
+    if (mprotect(view, size, PROT_READ) == 0)
+        return view;
+    int reason = errno;
+    munmap(view, size);
+    errno = reason;
+    return NULL;
+}
+
+/* Puts a duplicate of a part into its place. The duplicate is first made at another address. There
+ * the kernel checks all limits, and nothing is lost if it refuses. It is at the same place in the
+ * file as its neighbours, so that the kernel merges it with them. */
+static enum cairn_status place_duplicate(struct code_slab *slab, bool is_code, size_t offset,
+                                         size_t size, struct cairn_error *error)
+{
+    uint8_t *view =
+        is_code ? duplicate_code(slab, offset, size) : duplicate_read_only(slab, offset, size);
+    if (view == NULL)
         return error_set_system(error, errno,
                                 "cannot map a second view of %zu bytes of code (RLIMIT_AS, "
                                 "RLIMIT_MEMLOCK, or too many mappings?)",
                                 size);
-    if (mprotect(view, size, is_code ? PROT_READ | PROT_EXEC : PROT_READ) == 0 &&
-        mremap(view, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, slab->base + offset) != MAP_FAILED)
-        return is_code && slab->is_visible ? report(slab->base + offset, size, error) : CAIRN_OK;
-    error_set_system(error, errno, "cannot make %zu bytes of code executable", size);
+    if (mremap(view, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, slab->base + offset) != MAP_FAILED)
+        return CAIRN_OK;
+    error_set_system(error, errno, "cannot put a second view of %zu bytes of code in place", size);
     munmap(view, size);
     return CAIRN_ERROR_SYSTEM;
+}
+
+/* Makes the kernel tell profilers about pages of code, which no thread executes yet. It does so
+ * when pages become executable and when executable pages are mapped, and not when they are moved.
+ * So where they may not become executable again, empty ones are mapped in their place first. */
+static enum cairn_status report(struct code_slab *slab, size_t offset, size_t size,
+                                struct cairn_error *error)
+{
+    uint8_t *address = slab->base + offset;
+    if (mprotect(address, size, PROT_READ) == 0 && mprotect(address, size, READ_EXECUTE) == 0)
+        return CAIRN_OK;
+    if (map_pages(address, size, READ_EXECUTE, MAP_ANONYMOUS, -1) == NULL)
+        return error_set_system(error, errno, "cannot map %zu bytes of code for profilers", size);
+    return place_duplicate(slab, true, offset, size, error);
+}
+
+/* Maps pages of the executed view. */
+static enum cairn_status map_executed(struct code_slab *slab, bool is_code, size_t offset,
+                                      size_t size, struct cairn_error *error)
+{
+    enum cairn_status status = place_duplicate(slab, is_code, offset, size, error);
+    if (status != CAIRN_OK || !is_code || !slab->is_visible)
+        return status;
+    return report(slab, offset, size, error);
 }
 
 static enum cairn_status add(struct code_slab *slab, enum page_use use, size_t offset, size_t size,
@@ -233,10 +337,10 @@ static enum cairn_status replace_views(struct code_slab *slab, uint8_t *source,
     if (mprotect(source, slab->size, PROT_NONE) != 0 ||
         mremap(source, 0, slab->size, MREMAP_MAYMOVE | MREMAP_FIXED, slab->alias) == MAP_FAILED) {
         error_set_system(error, errno, "cannot put a new written view in place");
-        munmap(source, slab->size);
+        unmap_memory(slab, source);
         return CAIRN_ERROR_SYSTEM;
     }
-    munmap(slab->source, slab->size);
+    unmap_memory(slab, slab->source);
     slab->source = source;
     return CAIRN_OK;
 }
@@ -269,7 +373,8 @@ static bool write_code(const struct code_slab *slab, int file)
     for (struct run run = {0}; next_run(slab, &run);) {
         size_t offset = run.first_page * slab->page_size;
         size_t size = run.page_count * slab->page_size;
-        if (is_copied(&run) && file_write_at(file, slab->base + offset, size, offset) != 0)
+        if (is_copied(&run) &&
+            file_write_at(file, slab->base + offset, size, slab->page_size + offset) != 0)
             return false;
     }
     return true;
@@ -279,20 +384,25 @@ static bool write_code(const struct code_slab *slab, int file)
  * system now refuses that, and then `*is_empty` is true. */
 static uint8_t *create_copy(const struct code_slab *slab, bool *is_empty, struct cairn_error *error)
 {
-    int file = create_file(slab->size, NULL);
-    *is_empty = file < 0 || !write_code(slab, file);
-    if (!*is_empty)
-        return map_file(file, slab->size, error);
-    if (file >= 0)
+    int file = create_file(memory_size(slab), NULL);
+    bool is_written = file >= 0 && write_code(slab, file);
+    uint8_t *source = is_written ? map_file(slab, file, NULL) : NULL;
+    if (file >= 0 && !is_written)
         close(file);
-    return view_shared(slab->size, error);
+    *is_empty = source == NULL;
+    return source == NULL ? view_shared(slab, error) : source;
 }
 
 void map_drop_copy(struct code_slab *slab)
 {
-    if (slab->copy != NULL)
-        munmap(slab->copy, slab->size);
+    unmap_memory(slab, slab->copy);
     slab->copy = NULL;
+}
+
+void map_close_source(struct code_slab *slab)
+{
+    unmap_memory(slab, slab->source);
+    slab->source = NULL;
 }
 
 static enum cairn_status copy(struct code_slab *slab, struct cairn_error *error)
@@ -356,12 +466,12 @@ static enum cairn_status open_views(struct code_slab *slab, uint8_t *source,
 
 static enum cairn_status open_file(struct code_slab *slab, struct cairn_error *error)
 {
-    return open_views(slab, view_file(slab->size, error), error);
+    return open_views(slab, view_file(slab, error), error);
 }
 
 static enum cairn_status open_shared(struct code_slab *slab, struct cairn_error *error)
 {
-    return open_views(slab, view_shared(slab->size, error), error);
+    return open_views(slab, view_shared(slab, error), error);
 }
 
 /* The members that are the same for both kinds of memory. */
@@ -389,7 +499,7 @@ enum cairn_status map_make_visible(struct code_slab *slab, struct cairn_error *e
             run.state != PAGE_FREE && run.state != PAGE_LOST)
             return CAIRN_OK;
     if (slab->map == &code_map_dual_file)
-        status = replace_views(slab, view_shared(slab->size, error), error);
+        status = replace_views(slab, view_shared(slab, error), error);
     if (status != CAIRN_OK)
         return status;
     slab->map = &code_map_dual_shared;

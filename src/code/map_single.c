@@ -47,6 +47,16 @@ enum {
     RESERVED = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE
 };
 
+static enum cairn_status cannot_execute(size_t size, const char *what, int reason,
+                                        struct cairn_error *error)
+{
+    bool is_forbidden = reason == EACCES || reason == EPERM;
+    return error_set_system(error, reason, "cannot make %zu bytes of %s executable%s", size, what,
+                            is_forbidden ? " (PR_SET_MDWE, systemd's MemoryDenyWriteExecute and "
+                                           "SELinux's execmem allow only a dual mapping)"
+                                         : "");
+}
+
 static enum cairn_status close_pages(struct code_slab *slab, enum page_use use, size_t offset,
                                      size_t size, struct cairn_error *error)
 {
@@ -55,7 +65,7 @@ static enum cairn_status close_pages(struct code_slab *slab, enum page_use use, 
     arch_host_code_written(code, code, size);
     if (mprotect(code, size, READ_EXECUTE) == 0)
         return CAIRN_OK;
-    return error_set_system(error, errno, "cannot make %zu bytes of code executable", size);
+    return cannot_execute(size, "code", errno, error);
 }
 
 /* ---- The workshop ---- */
@@ -264,8 +274,7 @@ enum cairn_status map_single_place(struct code_slab *slab, size_t offset, size_t
     enum cairn_status status = CAIRN_OK;
     arch_host_code_written(copies, copies, size);
     if (mprotect(copies, size, READ_EXECUTE) != 0)
-        status = error_set_system(error, errno, "cannot make %zu bytes of changed code executable",
-                                  size);
+        status = cannot_execute(size, "changed code", errno, error);
     else if (!move_out(slab, offset, size))
         status = error_set_system(error, errno,
                                   "cannot replace %zu bytes of code by a changed copy", size);

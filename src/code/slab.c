@@ -168,8 +168,7 @@ enum cairn_status slab_create(const struct cairn_allocator *allocator, const str
 void slab_destroy(const struct cairn_allocator *allocator, struct code_slab *slab)
 {
     map_close_alias(slab);
-    if (slab->source != NULL)
-        munmap(slab->source, slab->size);
+    map_close_source(slab);
     owners_destroy(&slab->owners);
     if (slab->bookkeeping != NULL)
         munmap(slab->bookkeeping, slab->bookkeeping_bytes);

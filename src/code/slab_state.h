@@ -65,8 +65,9 @@ struct code_slab {
     uint32_t open_blocks; /* blocks that are being filled and may grow */
     /* Whether code was released since the last barrier. Cores may still hold it. */
     bool has_released_code;
-    /* Dual mapping: a third view, which is never accessible and is not used itself. Parts of the
-     * executed view are made as duplicates of its parts, so that none was ever writable. */
+    /* Dual mapping: a third view, which is never accessible and is not used itself, after a page
+     * that is mapped read-execute. Parts of the executed view are made as duplicates of these, so
+     * that none was ever writable (code/map_dual.c). */
     uint8_t *source;
     int write_key;   /* of the written view (code/write_key.h) */
     bool is_visible; /* whether the kernel reports new code to profilers (map_make_visible) */
@@ -80,7 +81,7 @@ struct code_slab {
     size_t alias_lost_offset;
     size_t alias_lost_size;
 
-    /* Dual mapping: a view of a forked child's memory, with copies of the pages of code and
+    /* Dual mapping: the source of a forked child's memory, with copies of the pages of code and
      * read-only data. NULL except during a fork (code/fork.c). */
     uint8_t *copy;
 };

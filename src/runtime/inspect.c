@@ -20,17 +20,22 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U /* since Linux 6.3 */
+#endif
+
 _Static_assert((int)MODULE_LOADED == INSPECT_LOADED && (int)MODULE_PUBLISHED == INSPECT_PUBLISHED &&
                    (int)MODULE_RETIRED == INSPECT_RETIRED,
                "states of modules have their numbers");
 _Static_assert(sizeof(struct inspect_descriptor) <= 4096, "a descriptor fits a page");
 _Static_assert(sizeof(INSPECT_MAGIC) == 16, "the magic fills its member");
 
-/* Returns a page of private memory, or NULL. */
+/* Returns a page of private memory, or NULL. If vm.memfd_noexec is 2, the file must be one that
+ * cannot become executable. */
 static struct inspect_descriptor *map_page(void)
 {
     const size_t size = sizeof(struct inspect_descriptor);
-    int file = memfd_create(INSPECT_FILE, MFD_CLOEXEC);
+    int file = file_create_memory(INSPECT_FILE, MFD_NOEXEC_SEAL);
     if (file < 0)
         return NULL;
     void *page = MAP_FAILED;
