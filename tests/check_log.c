@@ -188,6 +188,45 @@ START_TEST(a_compilation_of_the_host_ends_when_it_is_written)
 }
 END_TEST
 
+/* Returns the bytes of the log's mapping that have pages; 0 if the system does not tell. */
+static size_t mapped_bytes(void)
+{
+    char line[4096];
+    size_t found = 0;
+    FILE *maps = fopen("/proc/self/smaps", "re");
+    bool is_log = false;
+    while (maps != NULL && fgets(line, sizeof line, maps) != NULL) {
+        unsigned long start, stop;
+        if (sscanf(line, "%lx-%lx ", &start, &stop) == 2)
+            is_log = strstr(line, name) != NULL;
+        if (is_log && strncmp(line, "Rss:", 4) == 0)
+            found = strtoul(line + 4, NULL, 10) << 10;
+    }
+    if (maps != NULL)
+        fclose(maps);
+    return found;
+}
+
+/* The pages of the slots that are written next exist, also in a large log. */
+START_TEST(slots_are_mapped_ahead_of_the_writer)
+{
+    enum { FIRST = 1 << 20, STEP = 1 << 12, FOUR_STEPS = 4 * STEP };
+    create(FIRST + FOUR_STEPS);
+    if (mapped_bytes() < (size_t)FIRST * CAIRN_LOG_SLOT_BYTES) {
+        printf("skipped: the kernel does not populate pages (Linux 5.14)\n");
+    } else {
+        for (int i = 0; i < FIRST - STEP + 1; i++)
+            write_text(NULL, NULL, 0);
+        ck_assert_uint_ge(mapped_bytes(), (FIRST + STEP) * CAIRN_LOG_SLOT_BYTES);
+        for (int i = 0; i < STEP; i++)
+            write_text(NULL, NULL, 0);
+        ck_assert_uint_ge(mapped_bytes(), (FIRST + 2 * STEP) * CAIRN_LOG_SLOT_BYTES);
+    }
+    end();
+    remove_file();
+}
+END_TEST
+
 /* ---- Errors ---- */
 
 static void assert_refused(const char *path, uint64_t slot_count, enum cairn_status status,
@@ -461,6 +500,7 @@ int main(void)
     tcase_add_test(tests, texts_of_all_lengths_are_recorded_and_long_ones_are_cut);
     tcase_add_test(tests, a_repeated_text_is_stored_once);
     tcase_add_test(tests, a_full_log_keeps_the_first_events_and_counts_the_lost_ones);
+    tcase_add_test(tests, slots_are_mapped_ahead_of_the_writer);
     tcase_add_test(tests, times_increase_at_the_rate_that_the_header_tells);
     tcase_add_test(tests, a_compilation_of_the_host_ends_when_it_is_written);
     tcase_add_test(tests, paths_and_sizes_that_cannot_be_used_are_refused);

@@ -26,6 +26,7 @@
 #include "arch/arch.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/populate.h"
 #include "code/map.h"
 #include "code/write_key.h"
 
@@ -247,9 +248,11 @@ static enum cairn_status open_pages(struct code_slab *slab, size_t offset, size_
                                     struct cairn_error *error)
 {
     void *pages = mmap(NULL, size, READ_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (pages != MAP_FAILED &&
-        mremap(pages, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, slab->base + offset) != MAP_FAILED)
+    if (pages != MAP_FAILED && mremap(pages, size, size, MREMAP_MAYMOVE | MREMAP_FIXED,
+                                      slab->base + offset) != MAP_FAILED) {
+        populate(slab->base + offset, size);
         return CAIRN_OK;
+    }
     error_set_system(error, errno, "cannot map %zu bytes to load code", size);
     if (pages != MAP_FAILED)
         munmap(pages, size);
@@ -266,6 +269,7 @@ static enum cairn_status close_pages(struct code_slab *slab, enum page_use use, 
                                      size_t size, struct cairn_error *error)
 {
     int rights = write_key_open(slab->write_key);
+    populate(slab->alias + offset, size);
     memcpy(slab->alias + offset, slab->base + offset, size);
     if (use == PAGES_FOR_CODE)
         arch_host_code_written(slab->alias + offset, slab->base + offset, size);

@@ -399,7 +399,7 @@ static enum cairn_status add_free(struct code_slab *slab, enum page_use use, siz
 }
 
 /* Maps the free pages among these, which have been taken from those that are available for this
- * use. If it fails, they are available again. */
+ * use. If it fails, they are available again. Code and read-only data are written completely. */
 static enum cairn_status add_pages(struct code_slab *slab, enum page_use use, size_t first_page,
                                    size_t page_count, struct cairn_error *error)
 {
@@ -423,6 +423,8 @@ static enum cairn_status add_pages(struct code_slab *slab, enum page_use use, si
     }
     if (use == PAGES_FOR_DATA)
         clear_data(slab, first_page, page_count);
+    else if (page_count > 1)
+        populate(slab->alias + first_page * slab->page_size, page_count * slab->page_size);
     note_code_end(slab, use, end);
     set_states(slab, first_page, page_count, in_use(use));
     return CAIRN_OK;

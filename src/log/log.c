@@ -20,6 +20,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/populate.h"
 
 #include <cairn/architecture.h>
 #include <cairn/cairn.h>
@@ -43,7 +44,8 @@ enum {
     PREFETCHED_SLOTS = 8,
     RECENT_BITS = 11,
     RECENT_COUNT = 1 << RECENT_BITS,
-    POPULATED_BYTES_MAX = 64 << 20,
+    POPULATED_SLOTS_MAX = 1 << 20, /* when the log is created */
+    POPULATED_SLOTS_STEP = 1 << 12,
     MODULE_NUMBER_BITS = 40,
     FILE_MODE = 0666,
     CALIBRATION_NS = 1000000,
@@ -334,6 +336,20 @@ static inline uint32_t intern(cairn_log *log, const char *text)
  * were stored separately, have reached the cache. */
 #define STORE(place, value) __atomic_store_n((place), (value), __ATOMIC_RELAXED)
 
+/* Makes the kernel allocate the pages of the slots after the next ones: otherwise every 64th event
+ * would take a page fault. Those of the first POPULATED_SLOTS_MAX slots exist since the log was
+ * created. It may be that no event gets the slot at which a step begins; then its pages take their
+ * faults. */
+static __attribute__((cold, noinline)) void populate_ahead(const cairn_log *log, uint64_t index)
+{
+    uint64_t first = index + POPULATED_SLOTS_STEP;
+    if (first < POPULATED_SLOTS_MAX || first >= log->slot_count)
+        return;
+    uint64_t left = log->slot_count - first;
+    uint64_t count = left < POPULATED_SLOTS_STEP ? left : POPULATED_SLOTS_STEP;
+    populate(slot_at(log, first), count * CAIRN_LOG_SLOT_BYTES);
+}
+
 uint64_t log_record(cairn_log *log, const struct cairn_log_event *event, const char *name,
                     const char *text)
 {
@@ -361,6 +377,8 @@ uint64_t log_record(cairn_log *log, const struct cairn_log_event *event, const c
     STORE(&slot->text, text_slot);
     STORE(&slot->module, event->module);
     __atomic_store_n(&slot->kind, event->kind, __ATOMIC_RELEASE);
+    if (__builtin_expect(index % POPULATED_SLOTS_STEP == 0, 0))
+        populate_ahead(log, index);
     return clock;
 }
 
@@ -422,11 +440,8 @@ static enum cairn_status map_file(cairn_log *log, const char *path, struct cairn
     }
     log->header = mapping;
     log->slots = (char *)mapping + HEADER_BYTES;
-#ifdef MADV_POPULATE_WRITE
-    /* Otherwise every 64th event would take a page fault. It may fail. */
-    if (log->file_bytes <= POPULATED_BYTES_MAX)
-        (void)madvise(mapping, log->file_bytes, MADV_POPULATE_WRITE);
-#endif
+    uint64_t slots = log->slot_count < POPULATED_SLOTS_MAX ? log->slot_count : POPULATED_SLOTS_MAX;
+    populate(mapping, HEADER_BYTES + slots * CAIRN_LOG_SLOT_BYTES);
     return CAIRN_OK;
 }
 
