@@ -196,8 +196,7 @@ static size_t mapped_bytes(void)
     FILE *maps = fopen("/proc/self/smaps", "re");
     bool is_log = false;
     while (maps != NULL && fgets(line, sizeof line, maps) != NULL) {
-        unsigned long start, stop;
-        if (sscanf(line, "%lx-%lx ", &start, &stop) == 2)
+        if (line[strspn(line, "0123456789abcdef")] == '-') /* the first line of a mapping */
             is_log = strstr(line, name) != NULL;
         if (is_log && strncmp(line, "Rss:", 4) == 0)
             found = strtoul(line + 4, NULL, 10) << 10;
