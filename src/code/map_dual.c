@@ -164,7 +164,9 @@ static uint8_t *executable_before(const struct code_slab *slab, size_t offset, s
     return view - slab->page_size;
 }
 
-/* Both duplicates are at addresses that the kernel chooses. NULL: errno is set. */
+/* Both duplicates are at addresses that the kernel chooses. NULL: errno is set. What is between the
+ * executable page and the part, if there is anything, is executable at such an address until it is
+ * unmapped. The nearest page is taken so that this is little. */
 static uint8_t *duplicate_code(const struct code_slab *slab, size_t offset, size_t size)
 {
     size_t distance;

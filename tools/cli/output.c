@@ -32,8 +32,10 @@ bool output_flush(struct output *output)
     size_t written = 0;
     while (written < output->used && output->system_error == 0) {
         ssize_t count = write(output->descriptor, output->buffer + written, output->used - written);
-        if (count >= 0)
+        if (count > 0)
             written += (size_t)count;
+        else if (count == 0)
+            output->system_error = ENOSPC;
         else if (errno != EINTR)
             output->system_error = errno;
     }

@@ -39,7 +39,7 @@ bool save_output(const char *path, write_contents *write, void *user)
     bool is_special = stat(path, &status) == 0 && !S_ISREG(status.st_mode);
     if (!is_special && asprintf(&temporary, "%s.XXXXXX", path) < 0)
         return complain("%s: cannot be written: no memory", path);
-    int descriptor = is_special ? open(path, O_WRONLY | O_CLOEXEC) : mkstemp(temporary);
+    int descriptor = is_special ? open(path, O_WRONLY | O_CLOEXEC) : mkostemp(temporary, O_CLOEXEC);
     if (descriptor < 0) {
         complain("%s: cannot be written: %s", path, strerror(errno));
         free(temporary);
