@@ -696,8 +696,9 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_queue_create(
 
 /**
  * Adds a job, which is copied, and sets `*ticket` to its number, which is not 0 and not used again,
- * before `done` is called; `ticket` may be NULL. Does not wait. Errors, after which no callback is called: FULL (a limit is
- * reached; the message names it), ARGUMENT, MEMORY, STATE (a forked child).
+ * before `done` is called; `ticket` may be NULL. Does not wait. Errors, after which no callback is
+ * called: FULL (a limit is reached; the message names it), ARGUMENT, MEMORY, STATE (a forked
+ * child).
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_queue_add(cairn_queue *queue,
                                                              const struct cairn_queue_job *job,

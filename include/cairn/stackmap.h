@@ -185,7 +185,7 @@ CAIRN_INLINE uint64_t cairn_stackmap_constant(const struct cairn_stackmap *map, 
 
 /** Reads the record at `record->offset`: all members except those about its function and index. */
 CAIRN_INLINE void cairn_stackmap_load_record(const struct cairn_stackmap *map,
-                                              struct cairn_stackmap_record *record)
+                                             struct cairn_stackmap_record *record)
 {
     const uint8_t *bytes = map->bytes + record->offset;
     /* The end of a record determines the start of the next one, so the processor cannot load
@@ -209,7 +209,7 @@ CAIRN_INLINE void cairn_stackmap_load_record(const struct cairn_stackmap *map,
 /** Advances `*record` to the next record; to the first one if `*record` is all zero. Returns false
  *  after the last one, and `*record` is then unchanged. */
 CAIRN_INLINE bool cairn_stackmap_next(const struct cairn_stackmap *map,
-                                       struct cairn_stackmap_record *record)
+                                      struct cairn_stackmap_record *record)
 {
     if (record->records_left_in_function > 0) {
         record->records_left_in_function--;
@@ -264,8 +264,9 @@ CAIRN_INLINE struct cairn_location cairn_stackmap_location(
 }
 
 /** Returns live-out number `index` of a record. */
-CAIRN_INLINE struct cairn_liveout cairn_stackmap_liveout(
-    const struct cairn_stackmap *map, const struct cairn_stackmap_record *record, uint32_t index)
+CAIRN_INLINE struct cairn_liveout cairn_stackmap_liveout(const struct cairn_stackmap *map,
+                                                         const struct cairn_stackmap_record *record,
+                                                         uint32_t index)
 {
     const uint8_t *bytes =
         map->bytes + record->liveouts_offset + (size_t)index * CAIRN_STACKMAP_LIVEOUT_BYTES;
