@@ -479,6 +479,15 @@ subtest 'standard input' => sub {
     done_testing;
 };
 
+subtest 'an empty line separates the maps of a file' => sub {
+    my $map = map_of_version(3, '<');
+    my ($status, $out, $err) = cairn('stackmap', spit('made.elf', elf_with($map . $map)));
+    is "$status$err", '0', 'exit status and standard error';
+    like $out, qr/\n\nstack map 1: version 3/, 'the second map';
+    unlike $out, qr/\\x/, 'nothing is escaped';
+    done_testing;
+};
+
 subtest 'an empty section has no maps' => sub {
     prints("[\n]\n" =~ s/\n\]/]/r, 'stackmap', '--json', spit('made.elf', elf_with('')));
     done_testing;

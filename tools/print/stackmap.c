@@ -189,10 +189,12 @@ static void write_map_text(struct output *output, const struct mapped *mapped)
     struct cairn_object_function function = {0};
     struct cairn_stackmap_record record = {0};
     uint32_t written = 0;
+    /* A line break in an argument of output_format would be escaped. */
+    output_text(output, mapped->number > 0 ? "\n" : "");
     output_format(output,
-                  "%s" HEADING "stack map %zu" PLAIN
-                  ": version %u, %s, %u function%s, %u large constant%s, %u record%s\n",
-                  mapped->number > 0 ? "\n" : "", mapped->number, map->version,
+                  HEADING "stack map %zu" PLAIN
+                          ": version %u, %s, %u function%s, %u large constant%s, %u record%s\n",
+                  mapped->number, map->version,
                   cairn_architecture_name(cairn_object_header(mapped->input->object).architecture),
                   map->function_count, plural(map->function_count), map->constant_count,
                   plural(map->constant_count), map->record_count, plural(map->record_count));
