@@ -138,12 +138,92 @@ subtest 'a profile for pprof, by library' => sub {
     is((read_pprof("$folder/many.pb.gz"))[0]{'program often'}, 100_300, 'their number');
 };
 
-subtest 'lines for flame graphs' => sub {
-    my ($status, $out, $err) = run_with('/dev/null', $cairn, 'profile', '--collapsed', $file, samples('input', %counts));
+# ---- Flame graphs ----
+
+# Reads lines as flamegraph.pl does: a stack, whose frames are separated by semicolons, and its samples. A line that
+# ends in two numbers would be one of a comparison of two profiles, whose first number is not part of the stack.
+sub read_collapsed {
+    my ($text) = @_;
+    my %stacks;
+    for (split /\n/, $text) {
+        my ($stack, $samples) = /^(.*)\s+?(\d+(?:\.\d*)?)$/;
+        if (!defined $samples || $stack =~ /^(.*)\s+?(\d+(?:\.\d*)?)$/) {
+            fail "flamegraph.pl misreads '$_'";
+            next;
+        }
+        $stacks{$stack} += $samples;
+    }
+    return \%stacks;
+}
+
+# Returns the stacks that `cairn profile --collapsed` prints, after programs that draw them have read them.
+sub collapsed {
+    my ($path) = @_;
+    my ($status, $out, $err) = run_with('/dev/null', $cairn, 'profile', '--collapsed', $file, $path);
     is_deeply [$status, $err], [0, ''], 'exit status and standard error';
-    is_deeply [sort split /\n/, $out], [sort 'program;often;block 0 300', 'program;main;block 0 20', 'libother.so.1 5',
-        'odd:name' . "\xc3\xa9" . '.so 2', '[elsewhere] 3'], 'the lines';
+    my $stacks = read_collapsed($out);
+    my $sum = 0;
+    $sum += $_ for values %$stacks;
+    for my $program (grep { defined } map { find_in_path($_) } qw(flamegraph.pl inferno-flamegraph)) {
+        my (undef, $picture, $why) = run_with(spit('collapsed', $out), $program);
+        like $picture =~ s/(?<=\d),(?=\d)//gr, qr/\ball \($sum samples, 100%\)/, "$program: all samples" or diag $why;
+        unlike $picture, qr/; [+-]?\d[\d.]*%\)/, "$program: no comparison";
+    }
+    return $stacks;
+}
+
+subtest 'lines for flame graphs' => sub {
+    is_deeply collapsed(samples('input', %counts)), {'program;often;[block 0]' => 300, 'program;main;[block 0]' => 20,
+        'libother.so.1' => 5, 'odd:name' . "\xc3\xa9" . '.so' => 2, '[elsewhere]' => 3}, 'the lines';
     fails(2, qr/--collapsed and --json are both given/, 'profile', '--collapsed', '--json', $file, samples('input', %counts));
+};
+
+# A sample whose callers are given as `perf script -F ip,sym,dso` prints them: the offset in the file, the symbol, and
+# the file.
+sub chain { return join '', "program 1 2.5: 1 cpu-clock:\n", (map { sprintf "\t%16x %s (%s)\n", @$_ } @_), "\n" }
+
+subtest 'call chains are whole stacks' => sub {
+    my $libc = '/usr/lib/libother.so.1';
+    my @outer = ([($symbols{main} & 0xfffff) + 9, 'main', $file], [0x2724a, '__libc_start_call_main', $libc]);
+    my $often = $symbols{often} & 0xfffff;
+    my $input = slurp(samples('input')) . chain([$often, 'often', $file], @outer) x 7
+        . chain([$often, 'step', 'inlined'], [$often, 'often', $file], @outer)
+        . chain([0x10, 'printf+0x10', $libc], @outer) . chain([0x10, '[unknown]', $libc], @outer)
+        . chain([0xffffffff81000000, 'irq', '[kernel.kallsyms]'], [0x123456789a, '[unknown]', '[unknown]'], @outer);
+    my $begin = 'program;__libc_start_call_main;main';
+    is_deeply collapsed(spit('chains', $input)), {"$begin;often;[block 0]" => 8, "$begin;printf" => 1,
+        "$begin;libother.so.1" => 1, "$begin;[elsewhere];irq" => 1}, 'the stacks';
+    my ($status, $out, $err) = run_with('/dev/null', $cairn, 'profile', $file, "$folder/chains");
+    like $out, qr/^11 samples of .*\n +72\.73 % +8  in basic blocks$/m, 'their offsets are found in the file';
+};
+
+subtest 'call chains that perf records' => sub {
+    my $perf = find_in_path('perf');
+    plan skip_all => 'perf is not installed' if !defined $perf;
+    spit('busy.c', "volatile int sink;\n__attribute__((noinline)) void work(int n) { while (n--) sink += n; }\n"
+        . "__attribute__((noinline)) void outer(int n) { while (n--) work(1000); sink++; }\nint main(void) { outer(100000); return sink == 1; }\n");
+    my ($status, undef, $err) = run_with('/dev/null', "$bin/clang", '-O1', '-fno-omit-frame-pointer', '-fbasic-block-address-map',
+        "$folder/busy.c", '-o', "$folder/busy");
+    plan skip_all => "clang cannot link: $err" if $status ne '0';
+    ($status, undef, $err) = run_with('/dev/null', $perf, 'record', '-q', '-g', '-e', 'cpu-clock:u', '-o', "$folder/data", "$folder/busy");
+    plan skip_all => "perf may not take samples here: $err" if $status ne '0';
+    my (undef, $script) = run_with('/dev/null', $perf, 'script', '-i', "$folder/data", '-F', 'ip,sym,dso', '--show-mmap-events');
+    my (undef, $out) = run_with('/dev/null', $cairn, 'profile', '--collapsed', "$folder/busy", spit('script', $script));
+    my $stacks = read_collapsed($out);
+    my ($all, $whole) = (0, 0);
+    for (keys %$stacks) {
+        $all += $stacks->{$_};
+        $whole += $stacks->{$_} if /^busy;.*\bmain;outer;work;\[block \d+\]$/;
+    }
+    cmp_ok $whole, '>', $all / 2, "are whole in $whole of $all samples" or diag $out;
+};
+
+subtest 'names that end in a number do not change the samples' => sub {
+    my @names = ('closure 12', 'operator;3', 'a 1.5', '7', ' 8', 'x 9.', 'y  10');
+    my $input = spit('names', slurp(samples('input', main => 10))
+        . join '', map { chain([0x10, $_, '/usr/lib/libother.so.1']) } @names);
+    my $stacks = collapsed($input);
+    is_deeply [sort keys %$stacks], [sort 'program;main;[block 0]', 'closure_12', 'operator:3', 'a_1.5', '7', '8', 'x_9.', 'y _10'], 'the names';
 };
 
 # ---- Sample profiles ----

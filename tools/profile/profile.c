@@ -7,6 +7,7 @@
 
 #include "tools/cli/save.h"
 #include "tools/propeller/propeller.h"
+#include "tools/samples/stacks.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -43,7 +44,10 @@ static const char help[] =
     "  --propeller-version 0|1\n"
     "                    the version of the directives for clang: 0 is for LLVM 14 to 17, 1 for\n"
     "                    18 and later (default: by the version of the map; 1 from version 2 on)\n"
-    "  --collapsed       print lines for flame graphs instead: file;function;block, and samples\n"
+    "  --collapsed       print lines for flame graphs instead: file;functions;block, and samples.\n"
+    "                    Stacks are whole if SAMPLES have call chains with files: 'perf record "
+    "-g'\n"
+    "                    and 'perf script -F ip,sym,dso --show-mmap-events'\n"
     "  --pprof OUT       also write a profile for pprof (profile.proto, gzip), with other files\n"
     "                    that were sampled\n"
     "  --sample-profile OUT\n"
@@ -99,8 +103,8 @@ static void warn(const struct profile *profile, const struct options *options)
     const char *advice = "if the file is position-independent, give --base ADDRESS, or use 'perf "
                          "script -F ip --show-mmap-events'";
     if (profile->caller_count > 0)
-        advice = "call chains have offsets instead of addresses: use 'perf script -G -F ip "
-                 "--show-mmap-events', which prints no chains";
+        advice = "call chains have offsets instead of addresses: use 'perf script -F ip,sym,dso "
+                 "--show-mmap-events', which prints the file of each offset";
     else if (profile->has_base)
         advice = "check that --base is the address at which address 0 of the file was loaded";
     else if (profile->mappings.count > 0)
@@ -186,16 +190,17 @@ static bool check_build_id(const struct profile *profile, const struct options *
                     profile_input_name(options->samples_paths[0]), name, own.digits, given.digits);
 }
 
-static void print(const struct profile *profile, const struct ranking *ranking,
+static bool print(const struct profile *profile, const struct ranking *ranking,
                   const struct options *options)
 {
     struct printer *printer = profile->input->printer;
     if (options->is_collapsed)
-        write_collapsed(&printer->output, profile, ranking);
-    else if (options->file.json)
+        return write_collapsed(&printer->output, profile);
+    if (options->file.json)
         write_profile_json(&printer->json, profile, ranking, options->limit);
     else
         write_profile_text(&printer->output, profile, ranking, options->limit);
+    return true;
 }
 
 /* Writes the files that the user asked for. */
@@ -221,11 +226,23 @@ static bool print_profile(struct profile *profile, const struct options *options
         return false;
     warn(profile, options);
     bool is_good = ranking_create(&ranking, profile);
-    if (is_good)
-        print(profile, &ranking, options);
-    is_good = is_good && finish_output(&profile->input->printer->output) == EXIT_DONE &&
+    is_good = is_good && print(profile, &ranking, options) &&
+              finish_output(&profile->input->printer->output) == EXIT_DONE &&
               write_files(profile, &ranking, options);
     ranking_release(&ranking);
+    return is_good;
+}
+
+/* Keeps callers, too, if they are needed. */
+static bool print_with_stacks(struct profile *profile, const struct options *options)
+{
+    static struct stacks stacks;
+    if (!options->is_collapsed)
+        return print_profile(profile, options);
+    profile->stacks = &stacks;
+    bool is_good = stacks_create(&stacks) && print_profile(profile, options);
+    profile->stacks = NULL;
+    stacks_release(&stacks);
     return is_good;
 }
 
@@ -234,9 +251,9 @@ static bool print_with_branches(struct profile *profile, const struct options *o
 {
     struct branch_counts counts;
     if (options->propeller_path == NULL && options->sample_profile_path == NULL)
-        return print_profile(profile, options);
+        return print_with_stacks(profile, options);
     profile->branches = &counts;
-    bool is_good = branch_counts_create(&counts, profile) && print_profile(profile, options);
+    bool is_good = branch_counts_create(&counts, profile) && print_with_stacks(profile, options);
     profile->branches = NULL;
     branch_counts_release(&counts);
     return is_good;

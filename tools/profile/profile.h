@@ -24,10 +24,10 @@ bool write_profile_svg(struct output *output, const struct profile *profile, uin
  * at `path` is then unchanged. */
 bool save_pprof(const char *path, const struct profile *profile, const struct ranking *ranking);
 
-/* Writes lines for flame graphs: frames separated by semicolons, which are the file, the function
- * and the block, a space, and the number of samples. */
-void write_collapsed(struct output *output, const struct profile *profile,
-                     const struct ranking *ranking);
+/* Writes lines for flame graphs, the most frequent stacks first: frames separated by semicolons,
+ * which are the file, the functions and the block, a space, and the number of samples. The profile
+ * must have stacks. False without memory, after an error message. */
+bool write_collapsed(struct output *output, const struct profile *profile);
 
 /* Writes a sample profile as text, which llvm-profdata and clang -fprofile-sample-use read. The
  * counts are those of pseudo probes, which the file must have. False after an error message. */

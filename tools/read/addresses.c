@@ -249,6 +249,68 @@ static bool parse_event_mapping(struct words words, struct mapping *mapping)
     return true;
 }
 
+/* ---- Frames ---- */
+
+static bool starts_with(const char *text, size_t length, const char *beginning)
+{
+    size_t needed = strlen(beginning);
+    return length >= needed && memcmp(text, beginning, needed) == 0;
+}
+
+/* Removes "+0x6" from the end of a symbol. */
+static void remove_distance(struct frame_text *text)
+{
+    const char *plus = memrchr(text->symbol, '+', text->symbol_length);
+    const char *end = text->symbol + text->symbol_length;
+    if (plus == NULL || !starts_with(plus, (size_t)(end - plus), "+0x"))
+        return;
+    struct words words = {plus + 3, end};
+    uint64_t distance;
+    if (take_digits(&words, &distance) && words.at == end)
+        text->symbol_length = (size_t)(plus - text->symbol);
+}
+
+/* The file is in parentheses after a blank; a symbol may end in a parenthesis, too. */
+static void take_file(struct words *words, struct frame_text *text)
+{
+    size_t length = (size_t)(words->end - words->at);
+    const char *open =
+        length == 0 || words->end[-1] != ')' ? NULL : memrchr(words->at, '(', length);
+    if (open == NULL || (open > words->at && !is_blank(open[-1])))
+        return;
+    text->file = open + 1;
+    text->file_length = (size_t)(words->end - open) - 2;
+    words->end = open;
+    while (words->end > words->at && is_blank(words->end[-1]))
+        words->end--;
+}
+
+struct frame_text parse_frame_text(const struct address_line *line)
+{
+    static const char unknown[] = "[unknown]";
+    struct words words = {line->branches.at, line->branches.end};
+    struct frame_text text = {.symbol_length = 0};
+    if (!line->is_frame || line->kind != ADDRESS_LINE_ADDRESS || words.at == words.end)
+        return text;
+    skip_blanks(&words);
+    take_file(&words, &text);
+    if (starts_with(text.file, text.file_length, unknown))
+        text.file_length = 0;
+    text.symbol = words.at;
+    text.symbol_length = (size_t)(words.end - words.at);
+    if (starts_with(text.symbol, text.symbol_length, unknown))
+        text.symbol_length = 0;
+    remove_distance(&text);
+    return text;
+}
+
+bool is_inlined_frame(const struct frame_text *text)
+{
+    static const char inlined[] = "inlined";
+    return text->file_length == sizeof inlined - 1 &&
+           memcmp(text->file, inlined, sizeof inlined - 1) == 0;
+}
+
 /* ---- Lines of samples ---- */
 
 /* Advances past the last word that ends with a colon, which is the event or, without an event, the

@@ -67,8 +67,23 @@ struct branch {
     uint64_t to;
 };
 
+/* The names that perf script prints after the address of a frame, as in
+ * "401136 main+0x6 (/usr/bin/program)". They are in the line, not null-terminated. */
+struct frame_text {
+    const char *symbol;   /* without the distance */
+    size_t symbol_length; /* 0 if there is none */
+    const char *file;
+    size_t file_length; /* 0 if there is none */
+};
+
 /* Parses one line. `text` does not contain the end of the line. */
 void parse_address_line(const char *text, size_t length, struct address_line *line);
+
+/* Parses what follows the address of a frame in a call chain. All is empty for other lines. */
+struct frame_text parse_frame_text(const struct address_line *line);
+
+/* Whether the frame is of a call that was inlined: it has the address of the frame after it. */
+bool is_inlined_frame(const struct frame_text *text);
 
 /* Takes the next branch of a line. Other words are skipped. False at the end. */
 bool next_branch(struct branch_text *text, struct branch *branch);

@@ -316,40 +316,79 @@ uint64_t *profile_bases(const struct profile *profile, size_t *count)
 
 /* ---- Samples ---- */
 
-static void count_other(struct profile *profile, uint64_t address)
+static struct sampled_place find_other(struct profile *profile, uint64_t address)
 {
     const struct loaded *found = find_loaded(&profile->others, address);
-    if (found != NULL)
-        ((struct library *)profile->libraries.items)[found->base].samples++;
+    if (found == NULL)
+        return (struct sampled_place){.kind = PLACE_ELSEWHERE};
+    return (struct sampled_place){.kind = PLACE_LIBRARY, .index = (uint32_t)found->base};
 }
 
-void profile_count_sample(struct profile *profile, struct last_block *last, uint64_t loaded)
+/* Converts the address of a frame in a call chain. perf writes the offset in the file instead of
+ * the address if the frame is in a file. */
+static bool frame_file_address(struct profile *profile, const struct frame_text *text,
+                               uint64_t *address)
+{
+    const struct mapping mapping = {.path = text->file, .path_length = text->file_length};
+    uint64_t base;
+    if (text->file_length == 0)
+        return profile_file_address(profile, address);
+    if (!is_own_name(profile, &mapping))
+        return false;
+    if (profile->has_base || find_loaded(&profile->loaded, *address) != NULL)
+        return profile_file_address(profile, address);
+    if (cairn_object_load_base(profile->input->object, 0, *address, 1, &base))
+        *address = 0 - base;
+    return true;
+}
+
+/* Finds the place of an address of the file. */
+static bool find_in_file(const struct profile *profile, struct last_block *last, uint64_t address,
+                         struct sampled_place *place)
 {
     struct cairn_block block;
+    bool is_last = address - last->address < last->size;
+    place->kind = PLACE_BLOCK;
+    place->address = address;
+    if (!is_last && cairn_block_table_find(profile->table, address, &block)) {
+        *last = (struct last_block){block.address, block.size,
+                                    profile->first_blocks[block.function] + block.index};
+        is_last = true;
+    }
+    place->index = last->index;
+    if (is_last)
+        return true;
+    /* Unlike in layout_section, the end of a section is excluded, because samples are not return
+     * addresses. */
+    const struct code_section *section = layout_section(profile->layout, address);
+    place->kind = PLACE_CODE;
+    place->index = 0;
+    return section != NULL && address - section->address < section->size;
+}
+
+struct sampled_place profile_find_place(struct profile *profile, struct last_block *last,
+                                        const struct address_line *line, uint64_t distance)
+{
+    struct frame_text text = parse_frame_text(line);
+    uint64_t loaded = line->address - distance;
     uint64_t address = loaded;
+    struct sampled_place place;
+    bool is_own = frame_file_address(profile, &text, &address) &&
+                  find_in_file(profile, last, address, &place);
+    return is_own ? place : find_other(profile, loaded);
+}
+
+void profile_count_sample(struct profile *profile, struct sampled_place place)
+{
     profile->sample_count++;
-    if (!profile_file_address(profile, &address)) {
-        count_other(profile, loaded);
-        return;
+    if (place.kind == PLACE_BLOCK) {
+        profile->counts[place.index]++;
+        profile->block_sample_count++;
+    } else if (place.kind == PLACE_CODE) {
+        profile->code_sample_count++;
+    } else if (place.kind == PLACE_LIBRARY) {
+        ((struct library *)profile->libraries.items)[place.index].samples++;
     }
-    if (address - last->address < last->size) {
-        ++*last->count;
-    } else if (cairn_block_table_find(profile->table, address, &block)) {
-        last->address = block.address;
-        last->size = block.size;
-        last->count = &profile->counts[profile->first_blocks[block.function] + block.index];
-        ++*last->count;
-    } else {
-        /* Unlike in layout_section, the end of a section is excluded, because samples are not
-         * return addresses. */
-        const struct code_section *section = layout_section(profile->layout, address);
-        if (section != NULL && address - section->address < section->size)
-            profile->code_sample_count++;
-        else
-            count_other(profile, loaded);
-        return;
-    }
-    profile->block_sample_count++;
 }
 
 uint64_t profile_elsewhere_count(const struct profile *profile)

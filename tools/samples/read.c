@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "tools/samples/branches.h"
+#include "tools/samples/stacks.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,6 +20,7 @@ struct reading {
     struct progress progress;
     uint64_t bytes_before; /* bytes of the inputs that precede the one that is read */
     const char *name;      /* of the input that is read */
+    bool was_frame;        /* whether the line before was a frame of a call chain */
 };
 
 const char *profile_input_name(const char *path)
@@ -28,6 +30,21 @@ const char *profile_input_name(const char *path)
 
 /* ---- Lines ---- */
 
+/* Counts a sample. False without memory, after an error message. */
+static bool take_sample(struct profile *profile, struct last_block *last,
+                        const struct address_line *line)
+{
+    struct sampled_place place = profile_find_place(profile, last, line, 0);
+    profile_count_sample(profile, place);
+    return profile->stacks == NULL || stacks_begin(profile, place, line);
+}
+
+static bool take_caller(struct profile *profile, const struct address_line *line)
+{
+    profile->caller_count++;
+    return profile->stacks == NULL || stacks_add_caller(profile, line);
+}
+
 /* Counts the branches of a line. Without an address, the last branch supplies the sample. False
  * without memory, after an error message. */
 static bool take_branches(struct profile *profile, struct last_block *last,
@@ -35,8 +52,9 @@ static bool take_branches(struct profile *profile, struct last_block *last,
 {
     struct branch_text text = line->branches;
     struct branch branch;
-    if (line->kind == ADDRESS_LINE_BRANCHES && next_branch(&text, &branch))
-        profile_count_sample(profile, last, branch.to);
+    if (line->kind == ADDRESS_LINE_BRANCHES && next_branch(&text, &branch) &&
+        !take_sample(profile, last, &(struct address_line){.address = branch.to}))
+        return false;
     return profile->branches == NULL || branch_counts_add(profile, line->branches);
 }
 
@@ -49,6 +67,34 @@ static void take_junk(struct reading *reading)
     profile->first_junk_name = reading->name;
 }
 
+/* Takes a line whose address is that of a sample or of a caller. */
+static bool take_address_line(struct reading *reading, struct last_block *last,
+                              const struct address_line *line)
+{
+    bool is_caller = line->is_frame && reading->was_frame;
+    struct frame_text text = parse_frame_text(line);
+    if (is_inlined_frame(&text))
+        return true;
+    reading->was_frame = line->is_frame;
+    return is_caller ? take_caller(reading->profile, line)
+                     : take_sample(reading->profile, last, line);
+}
+
+/* Takes a line. False without memory, after an error message. */
+static bool take_line(struct reading *reading, struct last_block *last,
+                      const struct address_line *line)
+{
+    struct profile *profile = reading->profile;
+    if (line->kind == ADDRESS_LINE_ADDRESS)
+        return take_address_line(reading, last, line);
+    reading->was_frame = false;
+    if (line->kind == ADDRESS_LINE_JUNK)
+        take_junk(reading);
+    else if (line->kind == ADDRESS_LINE_BUILD_ID)
+        profile_note_build_id(profile, &line->mapping);
+    return line->kind != ADDRESS_LINE_MAPPING || profile_add_mapping(profile, &line->mapping);
+}
+
 static bool read_lines(struct reading *reading)
 {
     struct profile *profile = reading->profile;
@@ -57,21 +103,10 @@ static bool read_lines(struct reading *reading)
     struct address_line line;
     const char *text;
     size_t length;
-    bool was_frame = false;
+    reading->was_frame = false;
     while (line_reader_next(reader, &text, &length)) {
         parse_address_line(text, length, &line);
-        bool is_address = line.kind == ADDRESS_LINE_ADDRESS;
-        bool is_caller = is_address && line.is_frame && was_frame;
-        was_frame = is_address && line.is_frame;
-        if (is_caller)
-            profile->caller_count++;
-        else if (is_address)
-            profile_count_sample(profile, &last, line.address);
-        else if (line.kind == ADDRESS_LINE_JUNK)
-            take_junk(reading);
-        else if (line.kind == ADDRESS_LINE_BUILD_ID)
-            profile_note_build_id(profile, &line.mapping);
-        else if (line.kind == ADDRESS_LINE_MAPPING && !profile_add_mapping(profile, &line.mapping))
+        if (!take_line(reading, &last, &line))
             return false;
         if (line.branches.at != line.branches.end && !take_branches(profile, &last, &line))
             return false;
@@ -79,7 +114,7 @@ static bool read_lines(struct reading *reading)
                                               ? reading->bytes_before + reader->bytes_read
                                               : profile->sample_count);
     }
-    return true;
+    return profile->stacks == NULL || stacks_end(profile->stacks);
 }
 
 /* ---- Inputs ---- */

@@ -64,6 +64,7 @@ struct profile {
     bool has_own_id;                /* whether one is that of the file */
     struct build_id other_id;       /* the first one of another file with the same name */
     struct branch_counts *branches; /* counts of branches, or NULL if they are not needed */
+    struct stacks *stacks;          /* samples with their callers, or NULL if they are not needed */
     char *resolved_path;            /* the file's path without symbolic links, or NULL */
     /* Numbers of samples, and of lines that are not counted as samples. */
     uint64_t sample_count;
@@ -100,7 +101,7 @@ const char *base_name(const char *path, size_t length);
 struct last_block {
     uint64_t address;
     uint32_t size;
-    uint64_t *count;
+    uint32_t index; /* in the profile's order */
 };
 
 /* Begins an input: the mappings and build IDs of the one before are forgotten. */
@@ -116,8 +117,21 @@ void profile_note_build_id(struct profile *profile, const struct mapping *mappin
  * mappings. */
 bool profile_file_address(struct profile *profile, uint64_t *address);
 
-/* Counts a sample at an address in a process. */
-void profile_count_sample(struct profile *profile, struct last_block *last, uint64_t loaded);
+/* Where an address is. */
+enum place_kind { PLACE_ELSEWHERE, PLACE_LIBRARY, PLACE_CODE, PLACE_BLOCK };
+
+struct sampled_place {
+    enum place_kind kind;
+    uint32_t index;   /* of the library, or of the block in the profile's order */
+    uint64_t address; /* in the file, unless it is elsewhere */
+};
+
+/* Finds the place of a line's address less `distance`. */
+struct sampled_place profile_find_place(struct profile *profile, struct last_block *last,
+                                        const struct address_line *line, uint64_t distance);
+
+/* Counts a sample at a place. */
+void profile_count_sample(struct profile *profile, struct sampled_place place);
 
 /* ---- Totals ---- */
 
