@@ -165,13 +165,16 @@ sub code_of {
     return map { /(?:PROGBITS|NOBITS)\s+(\w+) \w+ (\w+) \w+\s+\w*X/ ? [hex $1, hex $2] : () } split /\n/, $out;
 }
 
-# Searches all blocks. Returns undef if none contains the address.
+# Searches all blocks. Returns undef if none contains the address, nor falls through the padding at it.
 sub find_naively {
     my ($blocks, $address) = @_;
     for (@$blocks) {
         return $_ if $address >= $_->{address} && $address < $_->{address} + $_->{size};
     }
-    return;
+    my ($before) = grep { $_->{size} > 0 && $_->{address} < $address } reverse @$blocks;
+    my ($after) = grep { $_->{address} > $address } @$blocks;
+    return if !defined $before || !defined $after || !$before->{CanFallThrough};
+    return $before->{function} == $after->{function} ? $before : undef;
 }
 
 # Compares all blocks, in the order of samples, then of addresses.
@@ -297,6 +300,26 @@ subtest 'samples come in the forms that perf writes' => sub {
     my ($status, $out) = run_with(spit('samples', "$one\n"), $cairn, 'profile', $many);
     is $status, 0, 'standard input';
     like $out, qr/^ +100\.00 % +1 +in basic blocks$/m, 'is read';
+};
+
+subtest 'executed padding belongs to the block that falls through it' => sub {
+    plan skip_all => "no llvm-readobj $newest" if !-x "/usr/lib/llvm-$newest/bin/llvm-readobj";
+    my $file = compile($newest, 'padded', spit('padded.c', <<'C'), '-O2', '-falign-loops=32', '-fno-unroll-loops');
+volatile int sink;
+__attribute__((noinline)) int loop(int n) { sink = n; do sink += n; while (--n); return sink; }
+__attribute__((noinline)) int end(int n) { return n ? sink : n + 1; }
+int main(int count, char **words) { (void)words; return loop(count) + end(count); }
+C
+    my @blocks = grep { $_->{size} > 0 } blocks_of($newest, $file);
+    my @gaps = grep { $blocks[$_]{address} + $blocks[$_]{size} < $blocks[$_ + 1]{address} } 0 .. $#blocks - 1;
+    my ($inside) = grep { $blocks[$_]{function} == $blocks[$_ + 1]{function} && $blocks[$_]{CanFallThrough} } @gaps;
+    my ($between) = grep { $blocks[$_]{function} != $blocks[$_ + 1]{function} } @gaps;
+    plan skip_all => 'the compiler added no padding' if !defined $inside || !defined $between;
+    my @samples = map { sprintf '%x', $blocks[$_]{address} + $blocks[$_]{size} } ($inside) x 3, $between;
+    push @samples, sprintf '%x', $blocks[$inside + 1]{address} - 1;
+    my $found = counted($file, \@samples, '--base', '0');
+    is_deeply [@$found{qw(in_blocks in_other_code)}], [4, 1], 'padding inside of a function, and after it';
+    is_deeply [map { [@$_{qw(address samples)}] } @{$found->{blocks}}], [[$blocks[$inside]{address}, 4]], 'the block';
 };
 
 subtest 'lines without an address are counted and reported' => sub {

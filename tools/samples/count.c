@@ -342,22 +342,68 @@ static bool frame_file_address(struct profile *profile, const struct frame_text 
     return true;
 }
 
+/* Limits of a search, in bytes and in blocks. The alignment of a loop is at most as many bytes. */
+enum { PADDING_MAX = 64 };
+
+/* Returns the distance from the block to the next one of its range that begins after `address`; 0
+ * if there is none. */
+static uint64_t distance_to_next(const struct profile *profile, const struct cairn_block *block,
+                                 uint64_t address)
+{
+    struct cairn_block next;
+    for (uint32_t i = block->index + 1;
+         i <= block->index + PADDING_MAX &&
+         cairn_block_table_block(profile->table, block->function, i, &next) &&
+         next.range == block->range;
+         i++)
+        if (next.address > address)
+            return next.address - block->address;
+    return 0;
+}
+
+/* Finds the block whose code executes the no-ops at `address` that align the next block: maps leave
+ * them out. */
+static bool find_padded_block(const struct profile *profile, uint64_t address,
+                              struct last_block *found)
+{
+    struct cairn_block block;
+    uint64_t step = 1;
+    while (step < PADDING_MAX && step <= address &&
+           !cairn_block_table_find(profile->table, address - step, &block))
+        step++;
+    if (step == PADDING_MAX || step > address || (block.flags & CAIRN_BBMAP_CAN_FALL_THROUGH) == 0)
+        return false;
+    uint64_t size = distance_to_next(profile, &block, address);
+    *found = (struct last_block){block.address, (uint32_t)size,
+                                 profile->first_blocks[block.function] + block.index};
+    return size > 0;
+}
+
+/* Finds the block at an address of the file. False, without a change, if there is none. */
+static bool find_block(const struct profile *profile, uint64_t address, struct last_block *found)
+{
+    struct cairn_block block;
+    struct last_block padded;
+    if (cairn_block_table_find(profile->table, address, &block))
+        *found = (struct last_block){block.address, block.size,
+                                     profile->first_blocks[block.function] + block.index};
+    else if (find_padded_block(profile, address, &padded))
+        *found = padded;
+    else
+        return false;
+    return true;
+}
+
 /* Finds the place of an address of the file. */
 static bool find_in_file(const struct profile *profile, struct last_block *last, uint64_t address,
                          struct sampled_place *place)
 {
-    struct cairn_block block;
-    bool is_last = address - last->address < last->size;
     place->kind = PLACE_BLOCK;
     place->address = address;
-    if (!is_last && cairn_block_table_find(profile->table, address, &block)) {
-        *last = (struct last_block){block.address, block.size,
-                                    profile->first_blocks[block.function] + block.index};
-        is_last = true;
-    }
-    place->index = last->index;
-    if (is_last)
+    if (address - last->address < last->size || find_block(profile, address, last)) {
+        place->index = last->index;
         return true;
+    }
     /* Unlike in layout_section, the end of a section is excluded, because samples are not return
      * addresses. */
     const struct code_section *section = layout_section(profile->layout, address);

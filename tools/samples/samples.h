@@ -97,7 +97,7 @@ const char *base_name(const char *path, size_t length);
 
 /* ---- Counting ---- */
 
-/* The block that was found last. Empty at first. */
+/* The block that was found last, with executed padding after it. Empty at first. */
 struct last_block {
     uint64_t address;
     uint32_t size;
