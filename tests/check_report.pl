@@ -140,6 +140,14 @@ subtest 'the summary' => sub {
     like $out, qr/ empty \xe2\x86\x92 monomorphic \xe2\x86\x92 polymorphic /, 'caches of the text';
 };
 
+subtest 'the text and the page count the same events' => sub {
+    my (undef, $out) = report(spit('log', $example->bytes));
+    my %said = map { /^(\D+): (\d+)$/ ? ($1 => $2) : () } map { split /, |^ +/ } grep { /^  \D+: \d+/ } split /\n/, $out;
+    is_deeply [@said{'exits', 'deopts', 'cache changes', 'modules loaded', 'modules retired'}], [6, 6, 5, 3, 1], 'of the text';
+    my %shown = page($example->bytes) =~ m{<dt>([^<]*)</dt><dd>(\d+)</dd>}g;
+    is_deeply \%said, {map { $_ => $shown{$_} } keys %said}, 'of the page';
+};
+
 subtest 'the other byte order' => sub {
     my ($mine, $other) = map { decoded(EventLog::example(big => $_)) } 0, 1;
     is_deeply $other, $mine, 'says the same';

@@ -513,6 +513,22 @@ uint32_t report_function_at(const struct report *report, uint64_t module, uint64
     return is_found ? code[low - 1].name : 0;
 }
 
+void report_totals(const struct report *report, struct report_total totals[REPORT_TOTAL_COUNT])
+{
+    const uint64_t *counts = report->counts;
+    const struct report_total all[REPORT_TOTAL_COUNT] = {
+        {"exits", counts[CAIRN_LOG_EXIT]},
+        {"deopts", counts[CAIRN_LOG_DEOPT]},
+        {"cache changes", counts[CAIRN_LOG_CACHE]},
+        {"invalidations", report->invalidations.count},
+        {"compilations", report->compilations.count},
+        {"modules loaded", counts[CAIRN_LOG_MODULE_LOADED]},
+        {"modules retired", counts[CAIRN_LOG_MODULE_RETIRED]},
+        {"grace periods", report->graces.count},
+    };
+    memcpy(totals, all, sizeof all);
+}
+
 #define WAS(count) ((count) == 1 ? "was" : "were")
 
 /* Adds the sentences about what is in the slots. */

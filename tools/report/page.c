@@ -76,6 +76,7 @@ static void write_number(struct output *output, const char *name, uint64_t numbe
 static void write_summary(struct output *output, const struct report *report)
 {
     char text[CELL_BYTES];
+    struct report_total totals[REPORT_TOTAL_COUNT];
     const struct cairn_log_header *header = &report->header;
     output_text(output, "<section id=\"summary\" aria-labelledby=\"summary-title\">\n"
                         "<h2 id=\"summary-title\">Summary</h2>\n<dl>\n");
@@ -88,14 +89,9 @@ static void write_summary(struct output *output, const struct report *report)
     write_fact(output, "written by cairn", report->cairn_version);
     write_number(output, "events", report->event_count);
     write_number(output, "threads", report->threads.list.count);
-    write_number(output, "exits", report->counts[CAIRN_LOG_EXIT]);
-    write_number(output, "deopts", report->counts[CAIRN_LOG_DEOPT]);
-    write_number(output, "cache changes", report->counts[CAIRN_LOG_CACHE]);
-    write_number(output, "invalidations", report->invalidations.count);
-    write_number(output, "compilations", report->compilations.count);
-    write_number(output, "modules loaded", report->counts[CAIRN_LOG_MODULE_LOADED]);
-    write_number(output, "modules retired", report->counts[CAIRN_LOG_MODULE_RETIRED]);
-    write_number(output, "grace periods", report->graces.count);
+    report_totals(report, totals);
+    for (unsigned i = 0; i < REPORT_TOTAL_COUNT; i++)
+        write_number(output, totals[i].name, totals[i].count);
     output_text(output, "</dl>\n");
     if (header->end_clock == 0)
         output_text(output, "<p class=\"faint\">The log was not closed: the process ended without "

@@ -231,6 +231,19 @@ const struct report_module *report_find_module(const struct report *report, uint
 /* Returns the name of the function at the address in the module, or 0. */
 uint32_t report_function_at(const struct report *report, uint64_t module, uint64_t address);
 
+/* ---- Totals ---- */
+
+struct report_total {
+    const char *name;
+    uint64_t count;
+};
+
+enum { REPORT_TOTAL_COUNT = 8 };
+
+/* Counts what has happened, for the summaries of the page and of the text. Rows of tables are
+ * fewer, because a row can have many events. */
+void report_totals(const struct report *report, struct report_total totals[REPORT_TOTAL_COUNT]);
+
 /* ---- Tables ---- */
 
 enum cell_kind {

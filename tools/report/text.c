@@ -15,6 +15,20 @@
 
 enum { COUNTS_A_LINE = 5 };
 
+static void write_totals(struct output *output, const struct report *report)
+{
+    struct report_total totals[REPORT_TOTAL_COUNT];
+    unsigned shown = 0;
+    report_totals(report, totals);
+    for (unsigned i = 0; i < REPORT_TOTAL_COUNT; i++) {
+        if (totals[i].count == 0)
+            continue;
+        output_text(output, shown++ % COUNTS_A_LINE == 0 ? "\n  " : ", ");
+        output_format(output, "%s: %ju", totals[i].name, totals[i].count);
+    }
+    output_character(output, '\n');
+}
+
 static void write_head(struct output *output, const struct report *report)
 {
     char date[64];
@@ -32,15 +46,7 @@ static void write_head(struct output *output, const struct report *report)
     output_format(output, "%ju event%s of %zu thread%s", report->event_count,
                   plural(report->event_count), report->threads.list.count,
                   plural(report->threads.list.count));
-    unsigned shown = 0;
-    for (unsigned i = 0; i < REPORT_TABLE_COUNT; i++) {
-        size_t count = table_row_count(report, &report_tables[i]);
-        if (count == 0)
-            continue;
-        output_text(output, shown++ % COUNTS_A_LINE == 0 ? "\n  " : ", ");
-        output_format(output, "%s: %zu", report_tables[i].name, count);
-    }
-    output_character(output, '\n');
+    write_totals(output, report);
 }
 
 enum { TEXT_COLUMNS_MAX = 60, LIST_ITEMS_MAX = 12 };
