@@ -37,7 +37,7 @@ START_TEST(site_is_found_and_patched)
     ck_assert_str_eq(cairn_record_declaration(record)->function, "f");
     cairn_module *module = cairn_runtime_find_module(runtime, (uintptr_t)f);
     ck_assert_ptr_eq(record_module(record), module);
-    ck_assert_str_eq(cairn_module_name(module), "engine");
+    ck_assert_str_eq(cairn_module_name(module), "engine: f");
 
     call_target(7, add_hundred);
     ck_assert_int_eq(f(5), 105);
@@ -474,7 +474,7 @@ START_TEST(module_of_an_engine_may_be_retired_after_the_engine_is_disposed_of)
     cairn_module_retire(module);
     ck_assert_uint_eq(cairn_runtime_quiesce(runtime), 0);
     cairn_module_retire(module);
-    ck_assert_str_eq(cairn_module_name(module), "engine");
+    ck_assert_str_eq(cairn_module_name(module), "engine: f");
     cairn_module_release(module);
     ck_assert_uint_eq(cairn_runtime_quiesce(runtime), 1);
     cairn_module_release(NULL);
@@ -557,7 +557,7 @@ START_TEST(hooks_see_the_module_before_and_after_publication)
     ck_assert_int_eq(hooks.after, 1);
     ck_assert(!hooks.found_before);
     ck_assert(hooks.found_after);
-    ck_assert_str_eq(cairn_module_name(hooks.module), "mine");
+    ck_assert_str_eq(cairn_module_name(hooks.module), "mine: f");
     ck_assert_ok(hooks.patched);
     ck_assert_int_eq(f(1), 101);
     cairn_engine_destroy(engine);

@@ -8,6 +8,8 @@
 
 #include <cairn/assumption.h>
 #include <cairn/cairn.h>
+#include <cairn/ic.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { SITE = 7, NAME_BYTES = 256, TEXT_BYTES = 1100 };
@@ -18,12 +20,11 @@ static uint64_t module_number; /* in the log */
 
 /* ---- The log of a test ---- */
 
-static void begin_log(void)
+static void begin_log_with(const struct cairn_log_options *options)
 {
     cairn_log *log = NULL;
-    const struct cairn_log_options options = {.slot_count = 4096};
     log_name(name, sizeof name);
-    ck_assert_ok(cairn_log_create(name, &options, &log, NULL));
+    ck_assert_ok(cairn_log_create(name, options, &log, NULL));
     ck_assert_ok(cairn_log_attach(log, runtime, NULL));
     cairn_log_destroy(log);
     ck_assert(log_open(&file, name));
@@ -33,6 +34,12 @@ static void end_log(void)
 {
     log_close(&file);
     unlink(name);
+}
+
+static void begin_log(void)
+{
+    const struct cairn_log_options options = {.slot_count = 4096};
+    begin_log_with(&options);
 }
 
 /* Returns the next event of this kind, whose name and text must be these, unless they are NULL. */
@@ -55,9 +62,9 @@ static function *load_logged(cairn_engine **engine)
 {
     *engine = create_engine(parse_site("f", SITE));
     function *f = get(*engine, "f");
-    const struct cairn_log_event *event = expect(CAIRN_LOG_COMPILATION, NULL, "engine");
+    const struct cairn_log_event *event = expect(CAIRN_LOG_COMPILATION, "f", "engine");
     ck_assert_uint_lt(event->a, event->b);
-    event = expect(CAIRN_LOG_MODULE_LOADED, NULL, NULL);
+    event = expect(CAIRN_LOG_MODULE_LOADED, "engine: f", NULL);
     module_number = event->module;
     ck_assert_uint_ne(module_number, 0);
     ck_assert_uint_gt(event->a, 0);
@@ -122,6 +129,45 @@ START_TEST(changes_of_sites_are_recorded_with_state_and_target)
     assert_at_site(event);
     ck_assert_uint_eq(event->a, CAIRN_SITE_NOP);
     ck_assert_uint_eq(event->b, 0);
+    cairn_engine_destroy(engine);
+    end_log();
+}
+END_TEST
+
+static void describe(uint64_t key, char *text, size_t size, void *user)
+{
+    ck_assert_ptr_eq(user, &file);
+    if (key == 8)
+        snprintf(text, size, "shape %d", (int)key);
+}
+
+static void missed(struct cairn_ic_miss *miss, void *user)
+{
+    (void)miss;
+    (void)user;
+}
+
+START_TEST(keys_of_caches_have_the_texts_of_the_host)
+{
+    const struct cairn_log_options options = {
+        .slot_count = 4096, .describe_key = describe, .user = &file};
+    cairn_engine *engine;
+    cairn_ic *ic;
+    begin_log_with(&options);
+    load_logged(&engine);
+    ck_assert_ok(
+        cairn_ic_create(find_site(), &(struct cairn_ic_options){.handler = missed}, &ic, NULL));
+    for (uint64_t key = 8; key <= 9; key++) {
+        const struct cairn_ic_case added = {
+            .guard = {.width = 8, .key = key},
+            .action = CAIRN_IC_CALL,
+            .target = (const void *)(uintptr_t)add_hundred};
+        ck_assert_ok(cairn_ic_add(ic, &added, CAIRN_RELAXED, NULL));
+    }
+    expect(CAIRN_LOG_CACHE, "f", NULL);
+    const struct cairn_log_event *event = expect(CAIRN_LOG_CACHE, "f", "shape 8");
+    ck_assert_uint_eq(event->b, 8);
+    ck_assert_uint_eq(expect(CAIRN_LOG_CACHE, "f", NULL)->text, 0);
     cairn_engine_destroy(engine);
     end_log();
 }
@@ -235,6 +281,7 @@ END_TEST
 static void add_tests(TCase *tests)
 {
     tcase_add_test(tests, modules_that_are_loaded_before_the_log_and_after_it_are_recorded);
+    tcase_add_test(tests, keys_of_caches_have_the_texts_of_the_host);
     tcase_add_loop_test(tests, changes_of_sites_are_recorded_with_state_and_target, 0, 2);
     tcase_add_test(tests, exits_are_recorded_with_their_action_and_reason);
     tcase_add_test(tests, invalidations_name_the_functions_that_they_hit);

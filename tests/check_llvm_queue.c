@@ -232,6 +232,20 @@ static void add_batch(unsigned count)
         wait_for(&items[i], 1);
 }
 
+START_TEST(modules_are_named_by_their_functions)
+{
+    create_queue(NULL);
+    add_batch(2);
+    cairn_module *first = cairn_runtime_find_module(runtime, (uintptr_t)items[0].address);
+    cairn_module *batch = cairn_runtime_find_module(runtime, (uintptr_t)items[1].address);
+    ck_assert_str_eq(cairn_module_name(first), "queue: f.0");
+    ck_assert_msg(strstr(cairn_module_name(batch), " and 1 other") != NULL, "%s",
+                  cairn_module_name(batch));
+    cairn_queue_destroy(queue);
+    destroy_items();
+}
+END_TEST
+
 START_TEST(jobs_that_wait_are_compiled_together)
 {
     const struct cairn_queue_options options = {.batch_limit = 10};
@@ -613,6 +627,7 @@ static void add_tests(TCase *tests)
     tcase_set_timeout(tests, 120);
     tcase_add_loop_test(tests, jobs_are_compiled_and_installed, 0, 4);
     tcase_add_test(tests, jobs_that_wait_are_compiled_together);
+    tcase_add_test(tests, modules_are_named_by_their_functions);
     tcase_add_test(tests, a_later_version_replaces_and_retires_an_earlier_one);
     tcase_add_test(tests, a_job_does_not_use_what_another_one_defines);
     tcase_add_test(tests, a_job_fills_an_entry_without_a_type);

@@ -97,6 +97,16 @@ subtest 'caches have their history and keys' => sub {
     is_deeply [map { $_->{history} } @created], [['empty', 'monomorphic'], ['empty']], 'created caches are empty once';
 };
 
+subtest 'keys have the names that the host gave them' => sub {
+    my $log = EventLog->new;
+    $log->event('cache', address => 1, a => 1, b => 0xa0, text => 'Point <2>');
+    $log->event('cache', address => 1, a => 1 << 32 | 2, b => 0xa1);
+    is_deeply decoded($log)->{caches}[0]{keys}, ['Point <2> (0xa0)', '0xa1'], 'in JSON';
+    like +(rows(page($log->bytes), 'caches'))[0], qr/\|Point &lt;2&gt; \(0xa0\), 0xa1\|/, 'on the page';
+    my (undef, $out) = report("$folder/log");
+    like $out, qr/ Point <2> \(0xa0\), 0xa1 /, 'in the text';
+};
+
 subtest 'a destroyed cache is called that' => sub {
     my $log = EventLog->new;
     $log->event('cache', address => 1, a => 1 << 32 | 4, b => 0);
@@ -138,6 +148,15 @@ subtest 'the summary' => sub {
     like $out, qr/: process 4711, x86-64, from 2026-09-21 14:13:20 UTC for 90.00 ms, by cairn 0.8.1/, 'first line of the text';
     like $out, qr/^  fib +5 +5 +resume 5 +not a number/m, 'functions of the text';
     like $out, qr/ empty \xe2\x86\x92 monomorphic \xe2\x86\x92 polymorphic /, 'caches of the text';
+};
+
+subtest 'a target that is called is named by the function that begins there' => sub {
+    my $log = EventLog->new;
+    my @functions = ([1, 'f', 0x1000], [2, 'g', 0x2000], [3, 'g', 0x2000], [4, 'h', 0x1000], [5, 'i', 0x3000]);
+    $log->event('function', module => $_->[0], name => $_->[1], address => $_->[2], a => 64) for @functions;
+    $log->event('patched', id => $_, address => 0x9000 + $_, a => 1, b => (0x1000, 0x2000, 0x2010, 0x3000)[$_]) for 0 .. 3;
+    is_deeply [map { $_->{target_function} } @{decoded($log)->{sites}}], [undef, 'g', undef, 'i'],
+        'unless others began there, too';
 };
 
 subtest 'the text and the page count the same events' => sub {

@@ -358,7 +358,10 @@ enum cairn_id_conflicts {
 
 /** What engines and memory managers do with the modules that they load. */
 struct cairn_module_options {
-    const char *name; /**< of the modules, for messages; copied. NULL means "engine" or "mcjit" */
+    /** The name of the modules, for messages, logs and `cairn inspect`; copied. NULL means
+     * "engine", "queue" or "mcjit". Engines and queues add the module's first function: "engine:
+     * fib". */
+    const char *name;
     /** Called for each loaded module before it is published, when any site with space for a branch
      *  may still be changed. Must not call the engine. May be NULL. */
     void (*before_publish)(cairn_module *module, void *user);

@@ -78,7 +78,8 @@ enum cairn_log_kind {
     CAIRN_LOG_SITE_PATCHED = 5,
     /** The cases of an inline cache change, or it is created (empty to empty). `address`: its site;
      * `id`, `module`; `name`: the site's function; `a`: old state << 32 | new state (enum
-     * cairn_ic_state); `b`: key of the case that was added last, 0 if none was. */
+     * cairn_ic_state); `b`: key of the case that was added last, 0 if none was; `text`: what
+     * `describe_key` says of it. */
     CAIRN_LOG_CACHE = 6,
     /** A thread reaches an exit. `address`: the frame's PC; `id`, `module`, `name`: function; `a`:
      *  position in the interpreter of the record's innermost frame, UINT64_MAX if unknown. */
@@ -146,6 +147,11 @@ struct cairn_log_options {
     uint64_t slot_count;
     /** The allocator for the table of strings; a NULL function means malloc. */
     struct cairn_allocator allocator;
+    /** Writes what a key of an inline cache stands for, such as the name of a shape, to `text`, as
+     * a string that is shorter than `size` bytes. "" is for none. Called in any thread that adds a
+     *  case, with a lock held: it must not call Cairn. NULL: keys are only numbers. */
+    void (*describe_key)(uint64_t key, char *text, size_t size, void *user);
+    void *user; /**< its last argument */
 };
 
 /** A log. */

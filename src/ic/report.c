@@ -26,6 +26,8 @@ const char *cairn_ic_state_name(enum cairn_ic_state state)
 
 /* ---- Events ---- */
 
+enum { KEY_TEXT_BYTES = 128 };
+
 void ic_note_change(const cairn_ic *ic, enum cairn_ic_state from, enum cairn_ic_state to,
                     uint64_t added_key)
 {
@@ -45,7 +47,8 @@ void ic_note_change(const cairn_ic *ic, enum cairn_ic_state from, enum cairn_ic_
         .b = added_key,
     };
     const char *name = event_function(table_owner(site->table->records), site->address, &start);
-    log_record(log, &event, name, NULL);
+    char key[KEY_TEXT_BYTES];
+    log_record(log, &event, name, log_describe_key(log, added_key, key, sizeof key));
 }
 
 /* ---- Single caches ---- */

@@ -288,6 +288,49 @@ static void explain_deoptimize(struct cairn_error *error)
               message);
 }
 
+/* Returns the first function that the modules define for others, or NULL. `*count` is the number of
+ * all of them. */
+static const char *first_function(const cairn_engine *engine, size_t *count)
+{
+    const char *first = NULL;
+    size_t length;
+    *count = 0;
+    for (size_t i = 0; i < engine->module_count; i++)
+        for (LLVMValueRef function = LLVMGetFirstFunction(engine->modules[i]); function != NULL;
+             function = LLVMGetNextFunction(function)) {
+            if (LLVMIsDeclaration(function) || LLVMGetLinkage(function) != LLVMExternalLinkage)
+                continue;
+            first = first != NULL ? first : LLVMGetValueName2(function, &length);
+            ++*count;
+        }
+    return first;
+}
+
+enum { MODULE_NAME_BYTES = 200 };
+
+/* Names the module by the engine and its first function, such as "queue: fib" or "queue: fib and 2
+ * others", because an engine can load many modules. */
+static void name_module(const cairn_engine *engine, char name[MODULE_NAME_BYTES])
+{
+    size_t count;
+    const char *function = first_function(engine, &count);
+    int length = snprintf(name, MODULE_NAME_BYTES, "%.80s%s%.80s", engine->options.modules.name,
+                          function == NULL ? "" : ": ", function == NULL ? "" : function);
+    if (count > 1)
+        snprintf(name + length, MODULE_NAME_BYTES - (size_t)length, " and %zu other%s", count - 1,
+                 count == 2 ? "" : "s");
+}
+
+/* Records the compilation, by the name of a function if there is one. */
+static void note_compilation(const cairn_engine *engine, uint64_t start)
+{
+    size_t count, length;
+    const char *name = first_function(engine, &count);
+    if (name == NULL)
+        name = LLVMGetModuleIdentifier(engine->modules[0], &length);
+    compilation_note(engine->runtime, name, compilation_time() - start, "engine");
+}
+
 /* Compiles and links all modules. */
 static enum cairn_status load(const cairn_engine *engine, cairn_module **module,
                               struct cairn_error *error)
@@ -295,8 +338,9 @@ static enum cairn_status load(const cairn_engine *engine, cairn_module **module,
     cairn_loader *loader = NULL;
     struct linking linking = {.engine = engine};
     uint64_t start = compilation_time();
-    enum cairn_status status =
-        cairn_loader_create(engine->runtime, engine->options.modules.name, &loader, error);
+    char name[MODULE_NAME_BYTES];
+    name_module(engine, name);
+    enum cairn_status status = cairn_loader_create(engine->runtime, name, &loader, error);
     if (status == CAIRN_OK) {
         cairn_loader_set_scope(loader, engine->scope);
         status = pending_declare(&engine->pending, engine->pending.first, loader, error);
@@ -305,11 +349,8 @@ static enum cairn_status load(const cairn_engine *engine, cairn_module **module,
         status = compile(engine, loader, &linking, error);
     if (status == CAIRN_OK)
         status = cairn_loader_finish(loader, module, error);
-    if (status == CAIRN_OK && engine->scope.modules != NULL) { /* queues record their functions */
-        size_t length;
-        compilation_note(engine->runtime, LLVMGetModuleIdentifier(engine->modules[0], &length),
-                         compilation_time() - start, "engine");
-    }
+    if (status == CAIRN_OK && engine->scope.modules != NULL) /* queues record their functions */
+        note_compilation(engine, start);
     if (linking.lacks_deoptimize)
         explain_deoptimize(error);
     if (status != CAIRN_OK)

@@ -72,6 +72,8 @@ struct cairn_log {
     uint64_t clock_hz;
     bool has_clock; /* whether arch_host_clock is used */
     struct cairn_allocator allocator;
+    void (*describe_key)(uint64_t key, char *text, size_t size, void *user);
+    void *user; /* of describe_key */
     size_t file_bytes;
     size_t page_bytes;
     uint64_t start_ns; /* CLOCK_MONOTONIC at `start_clock` */
@@ -522,6 +524,8 @@ enum cairn_status cairn_log_create(const char *path, const struct cairn_log_opti
     if (created == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a log");
     created->allocator = allocator;
+    created->describe_key = options->describe_key;
+    created->user = options->user;
     enum cairn_status status = prepare(created, slot_count, error);
     if (status == CAIRN_OK)
         status = map_file(created, path, error);
@@ -532,6 +536,16 @@ enum cairn_status cairn_log_create(const char *path, const struct cairn_log_opti
     write_header(created);
     *log = created;
     return CAIRN_OK;
+}
+
+const char *log_describe_key(const cairn_log *log, uint64_t key, char *text, size_t size)
+{
+    if (log->describe_key == NULL || key == 0)
+        return NULL;
+    text[0] = '\0';
+    log->describe_key(key, text, size, log->user);
+    text[size - 1] = '\0';
+    return text[0] == '\0' ? NULL : text;
 }
 
 void log_retain(cairn_log *log)

@@ -211,6 +211,7 @@ static void take_cache(struct report *report, const struct taken *taken)
         return;
     *change = (struct report_change){.time = taken->time,
                                      .key = event->b,
+                                     .key_name = taken->text,
                                      .from = (uint32_t)(event->a >> 32),
                                      .to = (uint32_t)event->a,
                                      .next = NO_LINK};
@@ -513,6 +514,49 @@ uint32_t report_function_at(const struct report *report, uint64_t module, uint64
     return is_found ? code[low - 1].name : 0;
 }
 
+static int compare_code_addresses(const void *left, const void *right)
+{
+    const struct report_code *a = left;
+    const struct report_code *b = right;
+    int order = compare_numbers(a->address, b->address);
+    return order != 0 ? order : compare_numbers(a->name, b->name);
+}
+
+/* Keeps one element for each address and name. */
+static bool sort_by_address(struct report *report)
+{
+    const struct report_code *code = report->code.items;
+    struct list *sorted = &report->code_by_address;
+    for (size_t i = 0; i < report->code.count; i++)
+        if (!list_append(sorted, &code[i], sizeof code[i]))
+            return false;
+    list_sort(sorted, sizeof *code, compare_code_addresses);
+    struct report_code *items = sorted->items;
+    size_t kept = 0;
+    for (size_t i = 0; i < sorted->count; i++)
+        if (kept == 0 || compare_code_addresses(&items[kept - 1], &items[i]) != 0)
+            items[kept++] = items[i];
+    sorted->count = kept;
+    return true;
+}
+
+uint32_t report_function_called(const struct report *report, uint64_t address)
+{
+    const struct report_code *code = report->code_by_address.items;
+    size_t above = 0;
+    size_t high = report->code_by_address.count;
+    while (above < high) {
+        size_t middle = above + (high - above) / 2;
+        if (code[middle].address <= address)
+            above = middle + 1;
+        else
+            high = middle;
+    }
+    bool is_found = above > 0 && code[above - 1].address == address;
+    bool is_only = above < 2 || code[above - 2].address != address;
+    return is_found && is_only ? code[above - 1].name : 0;
+}
+
 void report_totals(const struct report *report, struct report_total totals[REPORT_TOTAL_COUNT])
 {
     const uint64_t *counts = report->counts;
@@ -613,6 +657,7 @@ bool report_create(struct report *report)
     if (!report->lacks_memory)
         add_unended_exits(report);
     find_top_deopts(report);
+    report->lacks_memory |= !sort_by_address(report);
     if (report->lacks_memory)
         return complain("%s: there is not enough memory for the report", report->path);
     list_sort(&report->code, sizeof(struct report_code), compare_code);
@@ -629,10 +674,10 @@ void report_release(struct report *report)
         &report->threads,    &report->modules, &report->functions,          &report->exits,
         &report->deopts,     &report->caches,  &report->open_invalidations, &report->sites,
         &report->open_graces};
-    struct list *lists[] = {&report->texts,         &report->text_offsets, &report->changes,
-                            &report->invalidations, &report->hits,         &report->compilations,
-                            &report->versions,      &report->graces,       &report->messages,
-                            &report->code};
+    struct list *lists[] = {&report->texts,         &report->text_offsets,   &report->changes,
+                            &report->invalidations, &report->hits,           &report->compilations,
+                            &report->versions,      &report->graces,         &report->messages,
+                            &report->code,          &report->code_by_address};
     for (size_t i = 0; i < sizeof keyed / sizeof *keyed; i++)
         keyed_release(keyed[i]);
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)

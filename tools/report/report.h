@@ -92,6 +92,7 @@ struct report_cache {
 struct report_change {
     uint64_t time;
     uint64_t key; /* 0 for none */
+    uint32_t key_name;
     uint32_t from;
     uint32_t to;
     uint32_t next; /* of the same cache, or NO_LINK */
@@ -212,6 +213,7 @@ struct report {
     struct keyed_list open_graces;
     struct list messages;
     struct list code; /* sorted by module and address */
+    struct list code_by_address;
 };
 
 /* Makes the report of the header and slots that it has. False, after an error message, if memory
@@ -230,6 +232,9 @@ uint64_t report_time(const struct report *report, uint64_t clock);
 const struct report_module *report_find_module(const struct report *report, uint64_t number);
 /* Returns the name of the function at the address in the module, or 0. */
 uint32_t report_function_at(const struct report *report, uint64_t module, uint64_t address);
+/* Returns the name of the function that begins at the address, in any module; 0 if there is none,
+ * or if functions with different names have begun there, because memory was used again. */
+uint32_t report_function_called(const struct report *report, uint64_t address);
 
 /* ---- Totals ---- */
 

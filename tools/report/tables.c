@@ -180,7 +180,9 @@ static bool next_key(const struct report *report, uint64_t *at, struct cell_item
     if (*at == NO_LINK)
         return false;
     item->time = changes[*at].time;
-    snprintf(item->text, sizeof item->text, "0x%llx", (unsigned long long)changes[*at].key);
+    item->name = report_text(report, changes[*at].key_name);
+    snprintf(item->text, sizeof item->text, item->name == NULL ? "0x%llx" : " (0x%llx)",
+             (unsigned long long)changes[*at].key);
     *at = changes[*at].next;
     return true;
 }
@@ -364,7 +366,8 @@ static void site_row(const struct report *report, const void *item, struct cell 
     cells[4] = site->state < sizeof states / sizeof *states ? own_text(states[site->state])
                                                             : count_of(site->state);
     cells[5] = address_of(site->target);
-    cells[6] = time_of(site->last);
+    cells[6] = text_of(report, report_function_called(report, site->target));
+    cells[7] = time_of(site->last);
 }
 
 /* ---- Grace periods ---- */
@@ -510,6 +513,7 @@ const struct report_table report_tables[REPORT_TABLE_COUNT] = {
                  {"changes", "changes"},
                  {"state", "state at the end"},
                  {"target", "target"},
+                 {"target_function", "function at the target"},
                  {"last", "last change"}},
      .list = offsetof(struct report, sites.list),
      .item_bytes = sizeof(struct report_site),

@@ -184,6 +184,14 @@ static void write_summary(struct json *json, const struct report *report)
     json_end_array(json);
 }
 
+/* Writes an item with its name as one string. */
+static void write_item(struct json *json, const struct cell_item *item)
+{
+    char text[CAIRN_LOG_STRING_BYTES_MAX + CELL_BYTES];
+    snprintf(text, sizeof text, "%s%s", item->name == NULL ? "" : item->name, item->text);
+    json_string(json, text);
+}
+
 static void write_list(struct json *json, const struct report *report, const char *key,
                        const struct cell *cell)
 {
@@ -191,7 +199,7 @@ static void write_list(struct json *json, const struct report *report, const cha
     json_begin_array(json, key);
     for (uint64_t at = cell->number; cell_next(report, cell, &at, &item);) {
         if (cell->kind != CELL_HITS) {
-            json_string(json, item.text);
+            write_item(json, &item);
             continue;
         }
         json_begin_object(json, NULL);
