@@ -151,6 +151,53 @@ START_TEST(exits_entries_and_veneers_have_names)
 }
 END_TEST
 
+/* Returns what /proc/self/maps says of the mapping that contains an address. */
+static const char *mapping_at(uint64_t address)
+{
+    static char found[256];
+    read_file("/proc/self/maps");
+    found[0] = '\0';
+    for (char *line = strtok(contents, "\n"); line != NULL; line = strtok(NULL, "\n")) {
+        char *rest;
+        uint64_t begin = strtoull(line, &rest, 16);
+        uint64_t end = strtoull(rest + 1, &rest, 16);
+        if (address >= begin && address < end)
+            snprintf(found, sizeof found, "%s", rest);
+    }
+    return found;
+}
+
+/* perf takes mappings of memory files for files, and does not look for names of code in them. */
+static void expect_anonymous(const void *code)
+{
+    const char *mapping = mapping_at((uintptr_t)code);
+    ck_assert_msg(*mapping != '\0' && strstr(mapping, "memfd") == NULL, "%s", mapping);
+}
+
+START_TEST(perf_sees_code_that_is_made_after_opening_also_if_other_code_exists)
+{
+    cairn_exit *early, *late;
+    cairn_entry *entry;
+    ck_assert_ok(cairn_exit_create(runtime, ignore_exit, NULL, &early, NULL));
+    cairn_engine *engine = create_engine(parse_constant("early", 1));
+    get(engine, "early");
+    cairn_perf *perf = open_perf(CAIRN_PERF_MAP);
+    add(engine, parse_constant("late", 2));
+    function *f = get(engine, "late");
+    ck_assert_int_eq(f(0), 2);
+    expect_anonymous((const void *)(uintptr_t)f);
+    ck_assert_ok(cairn_exit_create(runtime, ignore_exit, NULL, &late, NULL));
+    expect_anonymous(cairn_exit_target(late));
+    ck_assert_ok(cairn_entry_create(runtime, "e", NULL, (void *)(uintptr_t)f, &entry, NULL));
+    expect_anonymous(cairn_entry_target(entry));
+    cairn_entry_destroy(entry);
+    cairn_exit_destroy(late);
+    cairn_exit_destroy(early);
+    close_perf(perf);
+    cairn_engine_destroy(engine);
+}
+END_TEST
+
 START_TEST(a_name_follows_the_reuse_of_its_addresses)
 {
     enum { ROUNDS = 20 };
@@ -409,6 +456,7 @@ static void add_tests(TCase *tests)
 {
     tcase_add_test(tests, a_function_has_its_name_before_and_after_opening);
     tcase_add_test(tests, exits_entries_and_veneers_have_names);
+    tcase_add_test(tests, perf_sees_code_that_is_made_after_opening_also_if_other_code_exists);
     tcase_add_test(tests, a_name_follows_the_reuse_of_its_addresses);
     tcase_add_test(tests, a_name_with_control_characters_takes_one_line);
     tcase_add_test(tests, a_forked_child_does_not_write_to_its_parents_map);

@@ -225,6 +225,24 @@ START_TEST(a_full_space_refuses_stubs_until_some_are_freed)
 }
 END_TEST
 
+/* The slab was in use when profilers were to see the space, so only another slab is visible. */
+START_TEST(a_hidden_slab_takes_stubs_if_there_can_be_no_other)
+{
+    for (uint32_t limit = 1; limit <= 2; limit++) {
+        struct code_space *space = support_space(support_modes[_i], page_size(), limit);
+        struct code_stub *early = add(space, 7, NULL);
+        ck_assert_ok(code_space_make_visible(space, NULL));
+        struct code_stub *late = add(space, 8, NULL);
+        bool is_dual = code_space_mode(space) == CAIRN_CODE_MODE_DUAL;
+        ck_assert_uint_eq(support_statistics(space).slab_count, is_dual ? limit : 1);
+        ck_assert_int_eq(call(early) + call(late), 15);
+        code_stub_free(early);
+        code_stub_free(late);
+        code_space_destroy(space);
+    }
+}
+END_TEST
+
 START_TEST(a_stub_without_memory_leaves_nothing)
 {
     size_t failures = 0;
@@ -619,6 +637,7 @@ int main(void)
     tcase_add_loop_test(stubs, a_stub_of_a_block_is_in_the_block_s_slab, 0, count);
     tcase_add_loop_test(stubs, a_slab_is_added_when_all_are_full, 0, count);
     tcase_add_loop_test(stubs, a_full_space_refuses_stubs_until_some_are_freed, 0, count);
+    tcase_add_loop_test(stubs, a_hidden_slab_takes_stubs_if_there_can_be_no_other, 0, count);
     tcase_add_loop_test(stubs, a_stub_without_memory_leaves_nothing, 0, count);
     tcase_add_loop_test(stubs, a_stub_that_cannot_be_encoded_leaves_nothing, 0, count);
     tcase_add_loop_test(stubs, addresses_are_used_again_only_after_a_barrier, 0, count);

@@ -7,7 +7,9 @@
  *     status = cairn_perf_destroy(perf, &error);
  *
  * All code of a runtime has a name, also what Cairn itself has made. Exits, entries and closures
- * that exist when a function of this header is called have no name. So call it early.
+ * that exist when a function of this header is called have no name. In dual mapping, perf shows no
+ * name from a map for other code that existed before, either: its pages are those of a memory file.
+ * What is made later has its name in any order. So call it early.
  *
  * See cairn-debugging(7) (doc/debugging.md): names, map or dump, gdb.
  *

@@ -83,7 +83,7 @@ extern const struct code_map code_map_dual_shared;
 extern const struct code_map code_map_single;
 
 /* Makes profilers see the slab's code as anonymous memory, and be told when it appears: in dual
- * mapping, if the slab has no code yet. Does nothing otherwise. Errors: SYSTEM. */
+ * mapping, if the slab has no code yet. Does nothing otherwise: see space_hides. Errors: SYSTEM. */
 enum cairn_status map_make_visible(struct code_slab *slab, struct cairn_error *error);
 
 /* Unmaps the copy for a forked child, if there is one. */

@@ -192,6 +192,11 @@ static enum cairn_status create_slab(struct code_space *space, struct cairn_erro
     return status;
 }
 
+bool space_hides(const struct code_space *space, const struct code_slab *slab)
+{
+    return space->is_visible && !slab->is_visible && slab->map->mode == CAIRN_CODE_MODE_DUAL;
+}
+
 static struct code_slab *roomiest(const struct code_space *space)
 {
     struct code_slab *best = space->slabs;
@@ -206,8 +211,8 @@ enum cairn_status space_choose_slab(struct code_space *space, size_t page_count,
                                     struct code_slab **slab, struct cairn_error *error)
 {
     struct code_slab *chosen = space->slabs;
-    while (chosen != NULL &&
-           (chosen->open_blocks != 0 || slab_room(chosen) < (chosen->page_count + 1) / 2))
+    while (chosen != NULL && (space_hides(space, chosen) || chosen->open_blocks != 0 ||
+                              slab_room(chosen) < (chosen->page_count + 1) / 2))
         chosen = chosen->next;
     if (chosen == NULL && (space->slab_limit == 0 || space->slab_count < space->slab_limit)) {
         enum cairn_status status = create_slab(space, error);

@@ -73,6 +73,10 @@ struct code_space {
 enum cairn_status space_enter(struct code_space *space, struct cairn_error *error);
 void space_leave(struct code_space *space);
 
+/* Whether profilers see other slabs, and not this one, because it was in use when they were asked
+ * for. New code does not go there if it can be avoided. */
+bool space_hides(const struct code_space *space, const struct code_slab *slab);
+
 /* Chooses a slab for a block that is about to allocate `page_count` pages. Called with the lock
  * held. */
 enum cairn_status space_choose_slab(struct code_space *space, size_t page_count,

@@ -76,22 +76,38 @@ static enum cairn_status take_in(struct code_slab *slab, const struct code_stub_
                : CAIRN_OK;
 }
 
+/* Takes space in a slab that is hidden from profilers or not, which is then `*slab`. */
+static enum cairn_status take_in_slabs(const struct code_stub_request *request,
+                                       struct code_stub *stub, bool is_hidden,
+                                       struct code_slab **slab, bool *found,
+                                       struct cairn_error *error)
+{
+    enum cairn_status status = CAIRN_OK;
+    struct code_slab *next = stub->space->slabs;
+    for (; next != NULL && status == CAIRN_OK && !*found; next = next->next) {
+        if (space_hides(stub->space, next) != is_hidden)
+            continue;
+        status = take_in(next, request, stub, found, error);
+        *slab = *found ? next : *slab;
+    }
+    return status;
+}
+
 /* Takes space in any slab, and adds a slab if all are full. */
 static enum cairn_status take_anywhere(const struct code_stub_request *request,
                                        struct code_stub *stub, struct code_slab **slab, bool *found,
                                        struct cairn_error *error)
 {
-    enum cairn_status status = CAIRN_OK;
     *found = false;
-    for (*slab = stub->space->slabs; *slab != NULL; *slab = (*slab)->next) {
-        status = take_in(*slab, request, stub, found, error);
-        if (status != CAIRN_OK || *found)
-            return status;
-    }
-    status = space_choose_slab(stub->space, 1, slab, error);
-    if (status != CAIRN_OK)
+    enum cairn_status status = take_in_slabs(request, stub, false, slab, found, error);
+    if (status != CAIRN_OK || *found)
         return status;
-    return take_in(*slab, request, stub, found, error);
+    status = space_choose_slab(stub->space, 1, slab, error);
+    if (status == CAIRN_OK)
+        status = take_in(*slab, request, stub, found, error);
+    if (status != CAIRN_OK || *found)
+        return status;
+    return take_in_slabs(request, stub, true, slab, found, error);
 }
 
 static enum cairn_status take(const struct code_stub_request *request, struct code_stub *stub,
