@@ -289,6 +289,22 @@ subtest 'the command' => sub {
     like $err, qr/\Acollections: \d+ minor, \d+ major; old objects: \d+ bytes\n(compiled: .*\n)?\z/, '--statistics';
 };
 
+subtest 'with --debugger, gdb stops in compiled code' => sub {
+    my $gdb = find_in_path('gdb');
+    plan skip_all => 'there is no compiler' if !$has_compiler;
+    plan skip_all => 'there is no gdb for this machine' if !defined $gdb || $is_emulated;
+    plan skip_all => 'the address sanitizer reports leaks under a debugger' if ($ENV{CFLAGS} // '') =~ /sanitize/;
+    my $program = spit('debugged.lox', "fun fib(n) {\n  if (n < 2) return n;\n  return fib(n - 1) + fib(n - 2);\n}\nprint fib(9);\n");
+    my @debugged = ('--args', @lox, '--jit=always');
+    my @words = map { ('-ex', $_) } 'set pagination off', 'set debuginfod enabled off', 'set startup-with-shell off', 'rbreak ^jit_destroy$',
+        'run', 'info functions ^fib#', 'kill';
+    my (undef, $out, $err) = run_with('/dev/null', $gdb, '-nx', '-batch', @words, @debugged, '--debugger', $program);
+    plan skip_all => "gdb cannot run programs here: $err" if $out !~ /^Breakpoint 1, /m;
+    like $out, qr/^0x\w+ +fib#\d+/m, 'the function is known' or diag $out, $err;
+    (undef, $out) = run_with('/dev/null', $gdb, '-nx', '-batch', @words, @debugged, $program);
+    unlike $out, qr/^0x\w+ +fib#\d+/m, 'which it is not without the option';
+};
+
 # ---- Code that is compiled again and again ----
 
 subtest 'code that was left is freed' => sub {

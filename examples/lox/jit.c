@@ -39,8 +39,9 @@ static struct {
     struct vm *vm;
     enum jit_mode mode;
     cairn_runtime *runtime;
-    cairn_perf *perf;   /* or NULL */
-    cairn_queue *queue; /* NULL before the first function */
+    cairn_perf *perf;         /* or NULL */
+    cairn_debugger *debugger; /* or NULL */
+    cairn_queue *queue;       /* NULL before the first function */
     bool has_retired;
     cairn_exit *exit;
     cairn_signature *resume_signature;
@@ -394,26 +395,58 @@ bool jit_loop(struct vm *vm)
 
 /* ---- Set-up ---- */
 
-void jit_init(struct vm *vm, enum jit_mode mode, bool names_code, const char *log_path)
+/* Names the key of an inline cache for reports: it is a shape. */
+static void describe_key(uint64_t key, char *text, size_t size, void *user)
+{
+    const struct shape *shape = (const struct shape *)(uintptr_t)key;
+    (void)user;
+    snprintf(text, size, "%s of %u fields", shape->class->name->bytes, shape->field_count);
+}
+
+static void open_log(const char *path)
+{
+    const struct cairn_log_options options = {.describe_key = describe_key};
+    struct cairn_error error;
+    cairn_log *log = NULL;
+    check(cairn_log_create(path, &options, &log, &error), &error);
+    check(cairn_log_attach(log, jit.runtime, &error), &error);
+    cairn_log_destroy(log);
+}
+
+/* Opens what observes compiled code, before there is any. */
+static void open_observers(const struct jit_options *options)
+{
+    const struct cairn_perf_options perf = {.format = CAIRN_PERF_BOTH};
+    struct cairn_error error;
+    if (options->names_code)
+        check(cairn_perf_open(jit.runtime, &perf, &jit.perf, &error), &error);
+    if (options->has_debugger)
+        check(cairn_debugger_attach(jit.runtime, &jit.debugger, &error), &error);
+    if (options->log_path != NULL)
+        open_log(options->log_path);
+}
+
+/* Breakpoints of debuggers are writes into the code, which a dual mapping refuses. */
+static void create_runtime(const struct jit_options *options)
+{
+    const struct cairn_runtime_options chosen = {
+        .code_mode = options->has_debugger ? CAIRN_CODE_MODE_SINGLE : CAIRN_CODE_MODE_AUTOMATIC};
+    struct cairn_error error;
+    check(cairn_runtime_create(&chosen, &jit.runtime, &error), &error);
+}
+
+void jit_init(struct vm *vm, const struct jit_options *options)
 {
     struct cairn_error error;
     const struct cairn_type result = CAIRN_INTEGER(64);
     const struct cairn_type argument = CAIRN_POINTER;
     jit.vm = vm;
-    jit.mode = mode;
+    jit.mode = options->mode;
     compiled_vm = vm;
-    if (mode == JIT_OFF)
+    if (jit.mode == JIT_OFF)
         return;
-    check(cairn_runtime_create(NULL, &jit.runtime, &error), &error);
-    const struct cairn_perf_options perf = {.format = CAIRN_PERF_BOTH};
-    if (names_code)
-        check(cairn_perf_open(jit.runtime, &perf, &jit.perf, &error), &error);
-    cairn_log *log = NULL;
-    if (log_path != NULL) {
-        check(cairn_log_create(log_path, NULL, &log, &error), &error);
-        check(cairn_log_attach(log, jit.runtime, &error), &error);
-        cairn_log_destroy(log);
-    }
+    create_runtime(options);
+    open_observers(options);
     check(cairn_exit_create(jit.runtime, leave_compiled, NULL, &jit.exit, &error), &error);
     check(cairn_signature_create(NULL, &result, 1, &argument, 1, &jit.resume_signature, &error),
           &error);
@@ -432,6 +465,7 @@ void jit_destroy(void)
         cairn_assumption_destroy(jit.assumptions[i]);
     cairn_exit_destroy(jit.exit);
     cairn_signature_destroy(jit.resume_signature);
+    cairn_debugger_destroy(jit.debugger);
     cairn_perf_destroy(jit.perf, NULL);
     cairn_runtime_destroy(jit.runtime);
 }

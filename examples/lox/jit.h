@@ -42,13 +42,18 @@ struct compiled {
     struct entry *entries;
 };
 
+struct jit_options {
+    enum jit_mode mode;
+    bool names_code;      /* writes the names of compiled code for perf */
+    bool has_debugger;    /* tells debuggers about compiled code */
+    const char *log_path; /* NULL: no log */
+};
+
 #ifdef CAIRN_WITH_LLVM
 
 #define JIT_DEFAULT JIT_ON
 
-/* Writes the names of compiled code for perf if `names_code` is set, and a log if `log_path` is not
- * NULL. */
-void jit_init(struct vm *vm, enum jit_mode mode, bool names_code, const char *log_path);
+void jit_init(struct vm *vm, const struct jit_options *options);
 void jit_destroy(void);
 void jit_print_statistics(void);
 
@@ -68,8 +73,7 @@ void jit_redefined(struct vm *vm, uint32_t global);
 
 #define JIT_DEFAULT JIT_OFF
 
-#define jit_init(vm, mode, names_code, log_path)                                                   \
-    ((void)(vm), (void)(mode), (void)(names_code), (void)(log_path))
+#define jit_init(vm, options) ((void)(vm), (void)(options))
 #define jit_destroy() (void)0
 #define jit_print_statistics() (void)0
 #define jit_add_function(function) (void)(function)

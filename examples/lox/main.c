@@ -16,16 +16,15 @@ enum { SOURCE_MAX = 1 << 30 }; /* bytes, so no string is too long */
 
 struct options {
     struct heap_options heap;
-    enum jit_mode jit;
+    struct jit_options jit;
     const char *path; /* NULL: read lines */
     bool prints_statistics;
-    bool names_code;
-    const char *log_path; /* NULL: no log */
     bool wants_help;
 };
 
 static const char usage[] =
     "usage: lox [OPTION]... [FILE]\n"
+    "  --debugger         tell gdb and lldb about compiled code\n"
     "  --gc-stress        collect garbage at each allocation\n"
     "  --help             print this\n"
     "  --heap-limit=MIB   memory for objects, at most\n"
@@ -67,6 +66,7 @@ static bool parse_options(struct options *options, int argc, char **argv)
         {"statistics", no_argument, NULL, 't'},
         {"jit", required_argument, NULL, 'j'},
         {"log", required_argument, NULL, 'g'},
+        {"debugger", no_argument, NULL, 'd'},
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
@@ -76,17 +76,18 @@ static bool parse_options(struct options *options, int argc, char **argv)
         is_right = option != '?';
         options->heap.is_stressed |= option == 's';
         options->prints_statistics |= option == 't';
-        options->names_code |= option == 'p';
+        options->jit.names_code |= option == 'p';
+        options->jit.has_debugger |= option == 'd';
         options->wants_help |= option == 'h';
         if (option == 'g')
-            options->log_path = optarg;
+            options->jit.log_path = optarg;
         else if (option == 'l')
             is_right = parse_size(optarg, 1 << 20, &options->heap.limit);
         else if (option == 'y')
             is_right = parse_size(optarg, 1 << 10, &options->heap.young_size) &&
                        options->heap.young_size >= 4 * (size_t)SMALL_MAX;
         else if (option == 'j')
-            is_right = parse_mode(optarg, &options->jit);
+            is_right = parse_mode(optarg, &options->jit.mode);
     }
     return is_right && argc - optind <= 1;
 }
@@ -146,7 +147,7 @@ static void *run_all(void *argument)
     static int status;
     const struct options *options = argument;
     vm_init(&vm, &options->heap);
-    jit_init(&vm, options->jit, options->names_code, options->log_path);
+    jit_init(&vm, &options->jit);
     if (options->path != NULL)
         status = run_file(&vm, options->path);
     else
@@ -162,7 +163,7 @@ static void *run_all(void *argument)
 
 int main(int argc, char **argv)
 {
-    struct options options = {.jit = JIT_DEFAULT};
+    struct options options = {.jit = {.mode = JIT_DEFAULT}};
     if (!parse_options(&options, argc, argv)) {
         fputs(usage, stderr);
         return EXIT_USAGE;
