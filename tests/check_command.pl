@@ -881,6 +881,55 @@ subtest 'help and version' => sub {
 # Whether script(1) can make a terminal, which needs /dev/pts.
 sub has_terminal { return system('script -qec true /dev/null < /dev/null > /dev/null 2>&1') == 0 }
 
+subtest 'words with an error have a suggestion' => sub {
+    fails(2, qr/unknown command 'stakmap'; did you mean 'stackmap'\?$/, 'stakmap');
+    fails(2, qr/unknown option '--versoin'; did you mean '--version'\?$/, '--versoin');
+    fails(2, qr/unknown command 'zzz'; see 'cairn --help'$/, 'zzz');
+    fails(2, qr/unknown option '--colapsed'; did you mean '--collapsed'\?$/, 'profile', '--colapsed', 'x');
+    fails(2, qr/unknown option '--limt=3'; did you mean '--limit'\?$/, 'profile', '--limt=3', 'x');
+    fails(2, qr/unknown option '--jsn'; did you mean '--json'\?$/, 'stackmap', '--jsn', 'x');
+    fails(2, qr/unknown option '--$_'; see 'cairn stackmap --help'$/, 'stackmap', "--$_") for 'xyzzy', 'j' x 500;
+    done_testing;
+};
+
+# Returns what bash completes the last word to.
+sub completed {
+    my ($bash, @words) = @_;
+    local $ENV{CAIRN_COMPLETION} = ($ENV{srcdir} // '.') . '/tools/completion/cairn';
+    my ($status, $out, $err) = run($bash, '--norc', '-c', 'source "$CAIRN_COMPLETION"; COMP_WORDS=("$@"); '
+        . 'COMP_CWORD=$(($# - 1)); _cairn; printf "%s\n" "${COMPREPLY[@]}"', 'bash', $cairn, @words);
+    is "$status$err", '0', "bash completes @words";
+    return join ' ', sort split /\n/, $out;
+}
+
+subtest 'shells complete the words that the command lists' => sub {
+    my (undef, $help) = cairn('--help');
+    my @commands = grep { !/^-/ } split /\n/, (cairn('--list-options'))[1];
+    cmp_ok scalar @commands, '>', 8, 'commands';
+    for my $command (@commands) {
+        like $help, qr/^  \Q$command\E /m, "$command is in the help text";
+        my (undef, $text) = cairn($command, '--help');
+        my ($status, $listed) = cairn($command, '--list-options');
+        is $status, 0, "$command lists its options";
+        my @missing = grep { $text !~ /(?<![\w-])\Q@{[s{=}{}r]}\E(?![\w-]{2})/ } split /\n/, $listed;
+        is "@missing", '', "$command: they are in its help text";
+    }
+    my ($bash, $zsh) = map { find_in_path($_) } qw(bash zsh);
+    SKIP: {
+        skip 'bash is not installed', 1 if !defined $bash;
+        is completed($bash, 'pr'), 'profile', 'a command';
+        is completed($bash, 'profile', '--pro'), '--propeller-version= --propeller=', 'options with values';
+        is completed($bash, 'stackmap', '--js'), '--json', 'an option without';
+        is completed($bash, 'stackmap', 'fi'), '', 'files are left to bash';
+    }
+    SKIP: {
+        skip 'zsh is not installed', 1 if !defined $zsh;
+        my ($status, undef, $err) = run($zsh, '-n', ($ENV{srcdir} // '.') . '/tools/completion/_cairn');
+        is "$status$err", '0', 'zsh parses its file';
+    }
+    done_testing;
+};
+
 subtest 'colour only on a terminal' => sub {
     plan skip_all => 'script(1) cannot make a terminal' if !has_terminal();
     my $file = spit('made.elf', elf_with(map_of_version(3, '<')));

@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "tools/cli/command.h"
+#include "tools/cli/suggest.h"
 
 #include <cairn/cairn.h>
 #include <signal.h>
@@ -81,6 +82,33 @@ static const struct {
     {"stackmap", command_stackmap},
 };
 
+enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
+
+static enum exit_status list_words(void)
+{
+    static struct output output;
+    output_open(&output, STDOUT_FILENO);
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        output_format(&output, "%s\n", commands[i].name);
+    output_text(&output, "--help\n--version\n");
+    return finish_output(&output);
+}
+
+static enum exit_status complain_of_word(const char *word)
+{
+    struct suggestion suggestion = {.word = word};
+    const char *kind = word[0] == '-' ? "option" : "command";
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        suggestion_consider(&suggestion, commands[i].name);
+    suggestion_consider(&suggestion, "--help");
+    suggestion_consider(&suggestion, "--version");
+    if (suggestion.nearest != NULL)
+        complain("unknown %s '%s'; did you mean '%s'?", kind, word, suggestion.nearest);
+    else
+        complain("unknown %s '%s'; see 'cairn --help'", kind, word);
+    return EXIT_BAD_USAGE;
+}
+
 int main(int argc, char **argv)
 {
     const char *word = argc > 1 ? argv[1] : NULL;
@@ -95,9 +123,10 @@ int main(int argc, char **argv)
         return (int)print_text(help);
     if (strcmp(word, "--version") == 0)
         return (int)print_version();
-    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+    if (strcmp(word, LIST_OPTIONS) == 0)
+        return (int)list_words();
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
         if (strcmp(word, commands[i].name) == 0)
             return (int)commands[i].run(argc - 1, argv + 1);
-    complain("unknown %s '%s'; see 'cairn --help'", word[0] == '-' ? "option" : "command", word);
-    return EXIT_BAD_USAGE;
+    return (int)complain_of_word(word);
 }

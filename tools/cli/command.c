@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "tools/cli/command.h"
 
+#include "tools/cli/suggest.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,25 +75,69 @@ static bool keep_value(const char *command, const struct option *option, const c
     return true;
 }
 
+/* Sets option number `index` of a command: one of its own, or one of those for files. False if
+ * there are fewer. */
+static bool option_at(struct command_line *line, size_t index, struct option *option)
+{
+    const struct option common[] = {
+        {.name = "--json", .flag = &line->file.json},
+        {.name = "--memory", .size = &line->file.memory_limit, .needs = "a size, such as 500M"},
+        {.name = "--debug-file", .value = &line->file.debug_path, .needs = "a file"},
+    };
+    size_t common_count = line->is_call ? 0 : sizeof common / sizeof *common - line->is_log;
+    if (index >= line->option_count + common_count)
+        return false;
+    *option =
+        index < line->option_count ? line->options[index] : common[index - line->option_count];
+    return true;
+}
+
+static void complain_of_option(struct command_line *line, const char *word)
+{
+    char name[SUGGEST_LENGTH_MAX + 2];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "="), word);
+    struct suggestion suggestion = {.word = name};
+    struct option option;
+    for (size_t i = 0; option_at(line, i, &option); i++)
+        suggestion_consider(&suggestion, option.name);
+    suggestion_consider(&suggestion, "--help");
+    if (suggestion.nearest != NULL)
+        complain("%s: unknown option '%s'; did you mean '%s'?", line->command, word,
+                 suggestion.nearest);
+    else
+        complain("%s: unknown option '%s'; see 'cairn %s --help'", line->command, word,
+                 line->command);
+}
+
+/* Whether a value may follow the name and "=". */
+static bool has_equals(const struct option *option)
+{
+    return option->flag == NULL && option->name[1] == '-';
+}
+
+/* Prints the names of the options, for the completion of words by shells. */
+static enum exit_status list_options(struct command_line *line)
+{
+    static struct output output;
+    struct option option;
+    output_open(&output, STDOUT_FILENO);
+    for (size_t i = 0; option_at(line, i, &option); i++)
+        output_format(&output, "%s%s\n", option.name, has_equals(&option) ? "=" : "");
+    output_text(&output, "--help\n");
+    return finish_output(&output);
+}
+
 /* Parses an option. `next` is the following word, or NULL. Returns how many words it has taken; 0
  * after an error message. */
 static int take_option(struct command_line *line, const char *word, const char *next)
 {
-    const struct option common[] = {
-        {.name = "--debug-file", .value = &line->file.debug_path, .needs = "a file"},
-        {.name = "--json", .flag = &line->file.json},
-        {.name = "--memory", .size = &line->file.memory_limit, .needs = "a size, such as 500M"},
-    };
-    size_t common_count = line->is_call ? 0 : sizeof common / sizeof *common;
+    struct option known;
     const struct option *option = NULL;
     const char *value = NULL;
-    for (size_t i = 0; option == NULL && i < line->option_count; i++)
-        option = is_option(&line->options[i], word, &value) ? &line->options[i] : NULL;
-    for (size_t i = 0; option == NULL && i < common_count; i++)
-        option = is_option(&common[i], word, &value) ? &common[i] : NULL;
+    for (size_t i = 0; option == NULL && option_at(line, i, &known); i++)
+        option = is_option(&known, word, &value) ? &known : NULL;
     if (option == NULL) {
-        complain("%s: unknown option '%s'; see 'cairn %s --help'", line->command, word,
-                 line->command);
+        complain_of_option(line, word);
         return 0;
     }
     if (option->flag != NULL) {
@@ -122,6 +168,10 @@ bool parse_command_line(int argc, char **argv, struct command_line *line, enum e
     bool help = false;
     bool options_end = false;
     *status = EXIT_BAD_USAGE;
+    if (argc == 2 && strcmp(argv[1], LIST_OPTIONS) == 0) {
+        *status = list_options(line);
+        return false;
+    }
     line->operands = argv + 1;
     for (int i = 1, taken = 1; i < argc; i += taken) {
         char *word = argv[i];

@@ -85,12 +85,17 @@ struct command_line {
     size_t option_count;
     size_t operand_limit;     /* 0 for any number */
     const char *operand_name; /* of the first one, for error messages; NULL: "file" */
+    bool is_log;  /* whether the file is an event log, for which there are no debug files */
     bool is_call; /* whether the operands are a program and arguments, which may be negative
                      numbers; the options of struct file_options are then unknown */
     struct file_options file;
     char **operands; /* all operands; the first is also `file.path` */
     size_t operand_count;
 };
+
+/* The only option of a command line that asks for the names of the command's options, one a line,
+ * those with a value with "=". The completion files for shells use it. */
+#define LIST_OPTIONS "--list-options"
 
 /* Parses `argv` from argv[1] on, and moves the operands to its front. Every word after "--" is an
  * operand, and so is "-". False if the command ends with `*status`: after --help, which prints the

@@ -245,6 +245,7 @@ enum exit_status command_report(int argc, char **argv)
         {.name = "--limit", .value = &limit, .needs = LIMIT_NEEDS},
     };
     struct command_line line = {.command = "report",
+                                .is_log = true,
                                 .help = help,
                                 .options = known,
                                 .option_count = sizeof known / sizeof *known,
