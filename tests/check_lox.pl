@@ -305,6 +305,17 @@ subtest 'with --debugger, gdb stops in compiled code' => sub {
     unlike $out, qr/^0x\w+ +fib#\d+/m, 'which it is not without the option';
 };
 
+subtest 'a report of its log names shapes and lines' => sub {
+    plan skip_all => 'there is no compiler' if !$has_compiler;
+    plan skip_all => 'the command is not built' if !defined $cairn;
+    my $program = spit('logged.lox', join '', "fun add(a, b) {\n  return a + b;\n}\n",
+        "add(1, 2); add(1, 2);\nprint add(\"a\", \"b\");\n");
+    my ($status, undef, $err) = run_with('/dev/null', @lox, '--jit=always', "--log=$folder/log", $program);
+    is "$status$err", '0', 'lox';
+    my (undef, $out) = run_with('/dev/null', $cairn, 'report', "$folder/log");
+    like $out, qr/^  add\S* .* line 2 of add /m, 'the line of the deopt';
+};
+
 # ---- Code that is compiled again and again ----
 
 subtest 'code that was left is freed' => sub {

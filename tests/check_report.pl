@@ -77,6 +77,18 @@ subtest 'deopts of one site are separated by position and reason' => sub {
         ['4 shape 2', '9 shape 1', '4 overflow 1'], 'rows';
 };
 
+subtest 'deopts have the position in the host\'s source' => sub {
+    my $log = EventLog->new;
+    for ([1, 4, 'a.lox:3'], [1, 9, 'a.lox:7'], [2, 4, undef]) {
+        my ($id, $position, $source) = @$_;
+        $log->event('exit', name => 'f', id => $id, a => $position, text => $source);
+        $log->event('deopt', name => 'f', id => $id, a => 3 | ($position + 1) << 32);
+    }
+    $log->event('exit', name => 'f', id => 3, a => 1, text => 'a.lox:9');
+    is_deeply [map { [@$_{qw(site position source)}] } @{decoded($log)->{deopts}}],
+        [[1, 4, 'a.lox:3'], [1, 9, 'a.lox:7'], [2, 4, undef], [3, 1, 'a.lox:9']], 'rows';
+};
+
 subtest 'an exit whose handler did not end is listed' => sub {
     my $log = EventLog->new;
     $log->event('exit', name => 'f', id => 8, a => 3);
@@ -210,7 +222,7 @@ subtest 'the page refers to nothing outside itself' => sub {
 subtest 'the page has its tables without scripts' => sub {
     my $page = page($example->bytes) =~ s{<script>.*?</script>}{}gsr;
     is join("\n", rows($page, 'functions')) =~ s/\|.*//gmr, "fib\nmain\nadd", 'functions';
-    like +(rows($page, 'deopts'))[0], qr/\Afib\|5\|not a number\|42\|0x2020\|17\|resume 5\|/, 'deopts';
+    like +(rows($page, 'deopts'))[0], qr/\Afib\|5\|not a number\|42\|0x2020\|17\|\|resume 5\|/, 'deopts';
     like +(rows($page, 'caches'))[0], qr/empty \xe2\x86\x92 monomorphic \xe2\x86\x92 polymorphic \xc3\x972 \xe2\x86\x92 megamorphic/,
         'caches';
     like +(rows($page, 'invalidations'))[0], qr/fib \(module 2\), main \(module 3\)/, 'invalidations';

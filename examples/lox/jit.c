@@ -403,9 +403,20 @@ static void describe_key(uint64_t key, char *text, size_t size, void *user)
     snprintf(text, size, "%s of %u fields", shape->class->name->bytes, shape->field_count);
 }
 
+/* Finds the line of an exit for reports. */
+static void describe_position(uint64_t number, uint64_t position, char *text, size_t size,
+                              void *user)
+{
+    const struct function *function = (const struct function *)(uintptr_t)number;
+    (void)user;
+    snprintf(text, size, "line %u of %s", (unsigned)function->lines[position],
+             function->name == NULL ? "script" : function->name->bytes);
+}
+
 static void open_log(const char *path)
 {
-    const struct cairn_log_options options = {.describe_key = describe_key};
+    const struct cairn_log_options options = {.describe_key = describe_key,
+                                              .describe_position = describe_position};
     struct cairn_error error;
     cairn_log *log = NULL;
     check(cairn_log_create(path, &options, &log, &error), &error);

@@ -82,7 +82,8 @@ enum cairn_log_kind {
      * `describe_key` says of it. */
     CAIRN_LOG_CACHE = 6,
     /** A thread reaches an exit. `address`: the frame's PC; `id`, `module`, `name`: function; `a`:
-     *  position in the interpreter of the record's innermost frame, UINT64_MAX if unknown. */
+     *  position in the interpreter of the record's innermost frame, UINT64_MAX if unknown; `text`:
+     *  what `describe_position` says of it. */
     CAIRN_LOG_EXIT = 7,
     /** The exit's handler has returned. `address`, `id`, `module`, `name` as for EXIT; `text`: the
      *  host's reason (cairn_exit_call, `reason`); `a`: enum cairn_log_action, and in its upper 32
@@ -151,7 +152,13 @@ struct cairn_log_options {
      * a string that is shorter than `size` bytes. "" is for none. Called in any thread that adds a
      *  case, with a lock held: it must not call Cairn. NULL: keys are only numbers. */
     void (*describe_key)(uint64_t key, char *text, size_t size, void *user);
-    void *user; /**< its last argument */
+    /** Writes where the host's source has a position in the interpreter, such as "fib.lox:3", in
+     * the same way. The function and the position are those of the innermost interpreter frame
+     *  (cairn/frame_state.h). Called before the handler of an exit, in its thread, and in a signal
+     *  handler if the exit was reached by a fault. NULL: positions are only numbers. */
+    void (*describe_position)(uint64_t function, uint64_t position, char *text, size_t size,
+                              void *user);
+    void *user; /**< the last argument of both */
 };
 
 /** A log. */

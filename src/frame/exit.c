@@ -160,9 +160,9 @@ static void copy_target(const struct cairn_context *target, struct cairn_context
 
 /* ---- Events ---- */
 
-/* Returns the position in the interpreter of the innermost frame that the record describes;
- * UINT64_MAX if there are no frame states. */
-static uint64_t position_of(const struct cairn_exit_call *call)
+/* Returns the innermost interpreter frame that the record describes. Its position is UINT64_MAX if
+ * there are no frame states. */
+static struct cairn_interpreter_frame innermost_frame(const struct cairn_exit_call *call)
 {
     struct cairn_frame_state state = {.next_live_value = 0};
     struct cairn_interpreter_frame frame = {.position = UINT64_MAX};
@@ -171,7 +171,7 @@ static uint64_t position_of(const struct cairn_exit_call *call)
                                   NULL) == CAIRN_OK)
         if (cairn_frame_state_frame(&state, state.frame_count - 1, &frame, NULL) != CAIRN_OK)
             break;
-    return frame.position;
+    return frame;
 }
 
 /* Fills in where the thread is, and returns the name of the function. */
@@ -192,9 +192,15 @@ static const char *describe(struct cairn_log_event *event, const cairn_runtime *
 uint64_t exit_note_arrival(cairn_log *log, const cairn_runtime *runtime,
                            const struct cairn_exit_call *call)
 {
-    struct cairn_log_event event = {.kind = CAIRN_LOG_EXIT, .a = position_of(call)};
+    enum { SOURCE_BYTES = 256 };
+    struct cairn_interpreter_frame frame = innermost_frame(call);
+    struct cairn_log_event event = {.kind = CAIRN_LOG_EXIT, .a = frame.position};
+    char text[SOURCE_BYTES];
+    const char *source = NULL;
     const char *name = describe(&event, runtime, call);
-    return log_record(log, &event, name, NULL);
+    if (frame.position != UINT64_MAX)
+        source = log_describe_position(log, frame.function, frame.position, text, sizeof text);
+    return log_record(log, &event, name, source);
 }
 
 void exit_note_action(cairn_log *log, const cairn_runtime *runtime, const struct exit_state *state,
@@ -208,7 +214,7 @@ void exit_note_action(cairn_log *log, const cairn_runtime *runtime, const struct
         [EXIT_ENTER] = CAIRN_LOG_ACTION_ENTER,
         [EXIT_RESUME] = CAIRN_LOG_ACTION_RESUME,
     };
-    uint64_t position = position_of(call);
+    uint64_t position = innermost_frame(call).position;
     struct cairn_log_event event = {.kind = CAIRN_LOG_DEOPT, .a = actions[state->action]};
     if (position < UINT32_MAX)
         event.a |= (position + 1) << 32;

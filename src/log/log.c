@@ -73,7 +73,9 @@ struct cairn_log {
     bool has_clock; /* whether arch_host_clock is used */
     struct cairn_allocator allocator;
     void (*describe_key)(uint64_t key, char *text, size_t size, void *user);
-    void *user; /* of describe_key */
+    void (*describe_position)(uint64_t function, uint64_t position, char *text, size_t size,
+                              void *user);
+    void *user; /* of both */
     size_t file_bytes;
     size_t page_bytes;
     uint64_t start_ns; /* CLOCK_MONOTONIC at `start_clock` */
@@ -525,6 +527,7 @@ enum cairn_status cairn_log_create(const char *path, const struct cairn_log_opti
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a log");
     created->allocator = allocator;
     created->describe_key = options->describe_key;
+    created->describe_position = options->describe_position;
     created->user = options->user;
     enum cairn_status status = prepare(created, slot_count, error);
     if (status == CAIRN_OK)
@@ -538,14 +541,30 @@ enum cairn_status cairn_log_create(const char *path, const struct cairn_log_opti
     return CAIRN_OK;
 }
 
+/* Ends a text of the host's. Returns NULL if it is empty. */
+static const char *end_text(char *text, size_t size)
+{
+    text[size - 1] = '\0';
+    return text[0] == '\0' ? NULL : text;
+}
+
+const char *log_describe_position(const cairn_log *log, uint64_t function, uint64_t position,
+                                  char *text, size_t size)
+{
+    if (log->describe_position == NULL)
+        return NULL;
+    text[0] = '\0';
+    log->describe_position(function, position, text, size, log->user);
+    return end_text(text, size);
+}
+
 const char *log_describe_key(const cairn_log *log, uint64_t key, char *text, size_t size)
 {
     if (log->describe_key == NULL || key == 0)
         return NULL;
     text[0] = '\0';
     log->describe_key(key, text, size, log->user);
-    text[size - 1] = '\0';
-    return text[0] == '\0' ? NULL : text;
+    return end_text(text, size);
 }
 
 void log_retain(cairn_log *log)

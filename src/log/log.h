@@ -49,6 +49,10 @@ uint64_t log_ticks(const cairn_log *log, uint64_t nanoseconds);
 /* Returns the host's description of a key of an inline cache, in `text`; NULL if there is none. */
 const char *log_describe_key(const cairn_log *log, uint64_t key, char *text, size_t size);
 
+/* The same for a position of the interpreter. */
+const char *log_describe_position(const cairn_log *log, uint64_t function, uint64_t position,
+                                  char *text, size_t size);
+
 /* Records an event, with this thread, the time, and the strings, which may be NULL, in place of its
  * own. If the log is full, counts it as lost. Returns the time; 0 if the log belongs to another
  * process. Async-signal-safe. */

@@ -254,8 +254,10 @@ static void take_exit(struct report *report, const struct taken *taken)
         return;
     function->exit_count++;
     taken_exit->exit_count++;
-    if (taken->event->a != UINT64_MAX)
-        taken_exit->position = taken->event->a;
+    if (taken->event->a == UINT64_MAX)
+        return;
+    taken_exit->position = taken->event->a;
+    taken_exit->source = taken->text;
 }
 
 /* The low half of `a` is the action, the high half the position plus 1. */
@@ -281,6 +283,8 @@ static void take_deopt(struct report *report, const struct taken *taken)
         deopt->first = taken->time;
     deopt->last = taken->time;
     deopt->address = event->address;
+    if (position == taken_exit->position && taken_exit->source != 0)
+        deopt->source = taken_exit->source;
     deopt->count++;
     deopt->total_ns += event->b;
     if (action < ACTION_COUNT) {
@@ -465,6 +469,7 @@ static void add_unended_exits(struct report *report)
         if (deopt == NULL)
             return;
         deopt->address = exits[i].address;
+        deopt->source = exits[i].source;
         deopt->exit_count = exits[i].exit_count;
         deopt->first = exits[i].first;
         deopt->last = exits[i].last;

@@ -58,6 +58,7 @@ struct report_exit {
     uint64_t position; /* UINT64_MAX if unknown */
     uint64_t exit_count;
     uint64_t deopt_count;
+    uint32_t source; /* where the host's source has the position */
     uint64_t first;
     uint64_t last;
 };
@@ -69,6 +70,7 @@ struct report_deopt {
     uint64_t position; /* key: UINT64_MAX if unknown */
     uint64_t reason;   /* key */
     uint64_t address;  /* of the last one */
+    uint32_t source;   /* where the host's source has the position */
     uint64_t count;    /* 0 if no handler has ended */
     uint64_t exit_count;
     uint64_t actions[ACTION_COUNT];

@@ -262,12 +262,13 @@ static void deopt_row(const struct report *report, const void *item, struct cell
     cells[3] = count_of(deopt->id);
     cells[4] = address_of(deopt->address);
     cells[5] = known(deopt->position != UINT64_MAX, count_of(deopt->position));
-    cells[6] = deopt->count > 0 ? actions_of(deopt->actions, deopt->count)
+    cells[6] = text_of(report, deopt->source);
+    cells[7] = deopt->count > 0 ? actions_of(deopt->actions, deopt->count)
                                 : own_text("the handler did not end");
-    cells[7] =
+    cells[8] =
         known(deopt->count > 0, duration_of(deopt->count > 0 ? deopt->total_ns / deopt->count : 0));
-    cells[8] = time_of(deopt->first);
-    cells[9] = time_of(deopt->last);
+    cells[9] = time_of(deopt->first);
+    cells[10] = time_of(deopt->last);
 }
 
 /* ---- Caches ---- */
@@ -428,6 +429,7 @@ const struct report_table report_tables[REPORT_TABLE_COUNT] = {
                  {"site", "site (record)"},
                  {"address", "address"},
                  {"position", "interpreter position"},
+                 {"source", "source"},
                  {"actions", "chosen by handlers"},
                  {"mean_ns", "mean time"},
                  {"first", "first"},
