@@ -236,6 +236,19 @@ subtest 'the timeline has compilations, versions and code size' => sub {
     is scalar(() = $svg =~ /<rect class="deopt"/g), 6, 'deopts';
 };
 
+subtest 'the timeline ends with the last event' => sub {
+    my $log = EventLog::example(end_clock => $EventLog::start + 90_000_000_000);
+    my ($svg) = page($log->bytes) =~ m{(<svg.*?</svg>)}s;
+    like $svg, qr/data-end="90000000"/, 'and not when the log is closed';
+    like $svg, qr{<text [^>]*>80.00 ms</text>}, 'as its times say';
+};
+
+subtest 'totals of 0 are marked, so that small screens hide them' => sub {
+    my $page = page(EventLog->new->event('host', text => 'x')->bytes);
+    like $page, qr{<div class="zero"><dt>deopts</dt><dd>0</dd></div>}, 'a total of 0';
+    like $page, qr{<div><dt>events</dt><dd>1</dd></div>}, 'another';
+};
+
 subtest 'the page is accessible' => sub {
     my $page = page($example->bytes);
     my @tables = $page =~ /<table /g;
@@ -318,6 +331,18 @@ SKIP: {
         is $seen->($filtered, 'deopts'), 'main', 'rows that have all words';
         is $seen->($filtered, 'caches'), '', 'none of another table';
         is $seen->($filtered, 'functions'), 'main', 'the order is that of the report';
+    };
+    subtest 'in a browser: the timeline is zoomed' => sub {
+        page($example->bytes);
+        my $zoomed = browsed('#time=15000000-25000000');
+        my %x = map { m{ x="([\d.]+)"[^>]*><title>(\w+), } ? ($2 => $1) : () } grep { !/display: none/ } $zoomed =~ /<rect class="compile".*?<\/rect>/gs;
+        my %width = map { m{ width="([\d.]+)"[^>]*><title>(\w+), } ? ($2 => $1) : () } $zoomed =~ /<rect class="compile".*?<\/rect>/gs;
+        cmp_ok abs($x{fib} - 110), '<', 2, 'the compilation from 15 ms on is at the left';
+        cmp_ok abs($width{fib} - 480), '<', 4, 'and takes half of the width';
+        is $x{add}, undef, 'an earlier one is not shown';
+        like $zoomed, qr{<text class="faint tick"[^>]*>20 ms</text>}, 'the times are those of the part';
+        unlike $zoomed, qr{<text class="faint tick"[^>]*>40 ms</text>}, 'and no others';
+        like $zoomed, qr{<button type="button">Zoom out</button>}, 'there are buttons';
     };
     subtest 'in a browser: hostile names do nothing' => sub {
         my $log = EventLog->new;

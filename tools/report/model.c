@@ -666,6 +666,7 @@ bool report_create(struct report *report)
     if (report->lacks_memory)
         return complain("%s: there is not enough memory for the report", report->path);
     list_sort(&report->code, sizeof(struct report_code), compare_code);
+    report->last_event = report->end;
     if (report->header.end_clock != 0 &&
         report_time(report, report->header.end_clock) > report->end)
         report->end = report_time(report, report->header.end_clock);

@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- The beginning ---- */
 
@@ -59,7 +60,7 @@ static void write_missing(struct output *output, const struct report *report)
 
 static void write_fact(struct output *output, const char *name, const char *value)
 {
-    output_text(output, "<div><dt>");
+    output_text(output, strcmp(value, "0") == 0 ? "<div class=\"zero\"><dt>" : "<div><dt>");
     output_text(output, name);
     output_text(output, "</dt><dd>");
     xml_text(output, value);

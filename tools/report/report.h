@@ -191,7 +191,8 @@ struct report {
     uint64_t lost_text_count;      /* references to strings that are not there */
     uint64_t lost_count;           /* events that found the log full */
     uint64_t early_count;          /* events before the start */
-    uint64_t end;                  /* time of the last event */
+    uint64_t end;                  /* time of the last event, or of the log's end */
+    uint64_t last_event;           /* time of the last event */
 
     struct list texts;        /* bytes: each string ends with a zero byte */
     struct list text_offsets; /* size_t: of string 1 and so on */

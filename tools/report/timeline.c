@@ -45,9 +45,16 @@ struct timeline {
     unsigned y; /* of the next lane */
 };
 
+/* Returns the time at the right end. A log that is closed long after its last event would leave
+ * most of the picture empty. */
+static double right_end(const struct report *report)
+{
+    return report->last_event == 0 ? 1 : (double)report->last_event;
+}
+
 static double position(const struct report *report, uint64_t time)
 {
-    double end = report->end == 0 ? 1 : (double)report->end;
+    double end = right_end(report);
     double part = (double)time / end * (PARTS - 1);
     return part < PARTS - 1 ? part : PARTS - 1;
 }
@@ -112,7 +119,7 @@ static void draw_label(struct timeline *timeline, const char *label, unsigned he
 /* Formats the time at which a part begins. */
 static void format_part(const struct timeline *timeline, unsigned part, char text[CELL_BYTES])
 {
-    format_duration((uint64_t)((double)timeline->report->end / (double)PARTS * part), text,
+    format_duration((uint64_t)(right_end(timeline->report) / (double)PARTS * part), text,
                     CELL_BYTES);
 }
 
@@ -316,7 +323,7 @@ enum { LANE_COUNT = sizeof lanes / sizeof *lanes };
 static void draw_axis(struct timeline *timeline)
 {
     enum { STEPS_WANTED = 8 };
-    double end = timeline->report->end == 0 ? 1 : (double)timeline->report->end;
+    double end = right_end(timeline->report);
     double power = pow(10, floor(log10(end / (double)STEPS_WANTED)));
     double factor = end / (double)STEPS_WANTED / power;
     double step = power * (factor < 1.5 ? 1 : factor < 3.5 ? 2 : factor < 7.5 ? 5 : 10);
@@ -326,10 +333,11 @@ static void draw_axis(struct timeline *timeline)
     for (unsigned i = 0; i * step <= end && i < 4 * STEPS_WANTED; i++) {
         unsigned x = LEFT + (unsigned)(i * step / end * (PARTS - 1));
         format_duration((uint64_t)(i * step), text, sizeof text);
-        output_format(timeline->output,
-                      "<line class=\"line\" x1=\"%u\" y1=\"%i\" x2=\"%u\" y2=\"%u\"/>"
-                      "<text class=\"faint\" x=\"%u\" y=\"%u\" text-anchor=\"middle\">%s</text>\n",
-                      x, TOP, x, timeline->y - GAP / 2, x, timeline->y + 6, text);
+        output_format(
+            timeline->output,
+            "<line class=\"line tick\" x1=\"%u\" y1=\"%i\" x2=\"%u\" y2=\"%u\"/>"
+            "<text class=\"faint tick\" x=\"%u\" y=\"%u\" text-anchor=\"middle\">%s</text>\n",
+            x, TOP, x, timeline->y - GAP / 2, x, timeline->y + 6, text);
     }
     timeline->y += GAP;
 }
@@ -351,10 +359,11 @@ bool write_report_timeline(struct output *output, const struct report *report)
                         "<h2 id=\"timeline-title\">Timeline</h2>\n");
     output_format(
         timeline->output,
-        "<svg viewBox=\"0 0 %i %u\" role=\"img\" aria-label=\"Timeline of code size, "
+        "<svg viewBox=\"0 0 %i %u\" data-left=\"%i\" data-parts=\"%i\" data-end=\"%ju\" "
+        "role=\"img\" aria-label=\"Timeline of code size, "
         "compilations, versions, deopts, cache changes and invalidations; the tables below have "
         "the figures\">\n",
-        WIDTH, height);
+        WIDTH, height, LEFT, PARTS, (uint64_t)right_end(report));
     draw_code(timeline);
     bool is_drawn = draw_compilations(timeline);
     for (unsigned i = 0; i < LANE_COUNT; i++)
