@@ -793,6 +793,50 @@ subtest 'unknown addresses and --base' => sub {
         [$first->{address}, hex $loaded, 'first'], '--base with --json';
 };
 
+# Compares lines in the functions of the source with those that llvm-addr2line prints. (That of binutils 2.40 names a wrong
+# file for clang's DWARF 5.)
+sub compare_lines {
+    my ($name, $file, $addr2line) = @_;
+    my $nm = find_in_path('nm');
+    my @functions = map { /^(\w+) (\w+) [Tt] (?:first|second|main)$/ ? [hex $1, hex $2] : () } split /\n/, output_of($nm, '-S', $file);
+    is @functions, 3, "$name: functions";
+    my @addresses = map { my ($begin, $size) = @$_; map { hexadecimal($_) } $begin .. $begin + $size - 1 } @functions;
+    my @expected = map { /^(.*):(\d+)(?: \(discriminator \d+\))?$/ && $2 > 0 ? "$1:$2" : '' } split /\n/, output_of($addr2line, '-e', $file, @addresses);
+    my @found = map { /^  at (.*)$/m ? $1 : '' } split /^(?=0x)/m, output_of($cairn, 'lookup', $file, @addresses);
+    cmp_ok scalar(grep { $_ ne '' } @expected), '>', 20, "$name: there are lines";
+    my @different = grep { $expected[$_] ne $found[$_] } 0 .. $#expected;
+    is "@different[0 .. ($#different > 3 ? 3 : $#different)]", '', "$name: all are those of addr2line"
+        or diag map { "$addresses[$_]: $found[$_], and not $expected[$_]\n" } @different;
+    my ($json) = decode_json(output_of($cairn, 'lookup', '--json', $file, $addresses[0]) =~ s/\n\z//r);
+    $json = $json->[0] if ref $json eq 'ARRAY';
+    is "$json->{source_file}:$json->{source_line}", $expected[0], "$name: JSON";
+}
+
+subtest 'addresses have lines where there is debug information' => sub {
+    my $version = llvm_version('clang', 16);
+    plan skip_all => 'no clang' if !defined $version;
+    my $addr2line = tool('llvm-addr2line', $version);
+    plan skip_all => 'no llvm-addr2line or nm' if !defined $addr2line || !defined find_in_path('nm');
+    mkdir "$folder/lines";
+    spit('lines/inline.h', "static inline int twice(int x)\n{\n    return x % 7 == 3 ? x * 2 : x - 1;\n}\n");
+    my $source = spit('lines/source.c', "#include \"inline.h\"\nvolatile int sink;\n__attribute__((noinline)) int first(int x)\n{\n"
+        . "    sink = twice(x);\n    return sink + 1;\n}\nint unused(int x) { return x + sink; }\n"
+        . "__attribute__((noinline)) int second(int x)\n{\n    while (x-- > 0)\n        sink += first(x);\n    return sink;\n}\n"
+        . "int main(int count, char **words)\n{\n    (void)words;\n    return second(count) + first(3);\n}\n");
+    for my $options (['-gdwarf-5'], ['-gdwarf-4'], ['-gdwarf-5', '-gz'], ['-gdwarf-5', '-no-pie', '-ffunction-sections', '-Wl,--gc-sections']) {
+        my ($status, undef, $err) = run(tool('clang', $version), '-O1', @$options, $source, '-o', "$folder/with_lines");
+        plan skip_all => "clang cannot link: $err" if $status ne '0';
+        compare_lines("@$options", "$folder/with_lines", $addr2line);
+    }
+    my $bytes = slurp("$folder/with_lines");
+    for my $turn (1 .. 20) {
+        my $changed = $bytes;
+        substr $changed, int rand length $changed, 1, chr int rand 256 for 1 .. 200;
+        my ($status) = run($cairn, 'lookup', spit('changed', $changed), '0x401130');
+        like $status, qr/^[01]$/, "changed bytes, turn $turn";
+    }
+};
+
 subtest 'stripped files' => sub {
     my ($first) = grep { $_->{name} eq 'first' } functions_of($shared_linked);
     output_of(tool('llvm-objcopy', $newest), '--strip-all', '--remove-section=.dynsym', '--allow-broken-links',

@@ -405,12 +405,11 @@ static struct cairn_section find_section(const struct elf_object *object, const 
 }
 
 /* Returns a section of strings, of which each must end: an empty one if the last one does not. */
-static struct cairn_section find_strings(const struct elf_object *object, const char *name)
+static struct cairn_section whole_strings(struct cairn_section section)
 {
-    struct cairn_section found = find_section(object, name);
-    if (found.size > 0 && found.bytes[found.size - 1] != '\0')
-        found.size = 0;
-    return found;
+    if (section.size > 0 && section.bytes[section.size - 1] != '\0')
+        section.size = 0;
+    return section;
 }
 
 /* Reads one unit; its arrays have an element for each byte of it, at most. Returns false after the
@@ -441,19 +440,28 @@ static bool visit_unit(struct cursor *cursor, struct unit *unit,
     return has_memory;
 }
 
+void line_table_read(const struct line_sections *sections, const struct cairn_allocator *allocator,
+                     line_visitor *visit, void *user)
+{
+    const struct cairn_section *lines = &sections->lines;
+    struct unit unit = {.line_strings = whole_strings(sections->line_strings),
+                        .strings = whole_strings(sections->strings)};
+    if (lines->size == 0)
+        return;
+    struct cursor cursor = {
+        .at = lines->bytes, .end = lines->bytes + lines->size, .order = lines->byte_order};
+    while (cursor.at < cursor.end && visit_unit(&cursor, &unit, allocator, visit, user))
+        continue;
+}
+
 void line_table_visit(const uint8_t *object, size_t size, const struct cairn_allocator *allocator,
                       line_visitor *visit, void *user)
 {
     struct elf_object elf;
     if (elf_open(object, size, &elf, NULL) != CAIRN_OK)
         return;
-    struct cairn_section lines = find_section(&elf, ".debug_line");
-    if (lines.bytes == NULL)
-        return;
-    struct unit unit = {.line_strings = find_strings(&elf, ".debug_line_str"),
-                        .strings = find_strings(&elf, ".debug_str")};
-    struct cursor cursor = {
-        .at = lines.bytes, .end = lines.bytes + lines.size, .order = lines.byte_order};
-    while (cursor.at < cursor.end && visit_unit(&cursor, &unit, allocator, visit, user))
-        continue;
+    const struct line_sections sections = {.lines = find_section(&elf, ".debug_line"),
+                                           .line_strings = find_section(&elf, ".debug_line_str"),
+                                           .strings = find_section(&elf, ".debug_str")};
+    line_table_read(&sections, allocator, visit, user);
 }

@@ -14,6 +14,7 @@
 
 #include "base/memory.h"
 
+#include <cairn/section.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -30,6 +31,17 @@ struct line_row {
 };
 
 typedef void line_visitor(const struct line_row *row, void *user);
+
+/* The sections of an object, of which those of strings may be empty. */
+struct line_sections {
+    struct cairn_section lines;        /* .debug_line */
+    struct cairn_section line_strings; /* .debug_line_str */
+    struct cairn_section strings;      /* .debug_str */
+};
+
+/* Visits the rows of sections, in their order. Addresses are those in the section. */
+void line_table_read(const struct line_sections *sections, const struct cairn_allocator *allocator,
+                     line_visitor *visit, void *user);
 
 /* Visits the rows of a kept object, in the order of the section. Addresses are those in the
  * section, which must be relocated. */

@@ -11,6 +11,7 @@
 #define TOOLS_LOOKUP_LOOKUP_H
 
 #include "tools/lookup/function_sections.h"
+#include "tools/lookup/lines.h"
 #include "tools/read/layout.h"
 #include "tools/read/pcsection_entries.h"
 #include "tools/read/sanmd.h"
@@ -39,7 +40,8 @@ struct tables {
     struct list entry_sections;  /* items are struct cairn_pc_table_section, of `entries` */
     struct sanmd_contents sanmd; /* the addresses are those of the layout, and sections are 0 */
     struct list stack_sizes;     /* items are struct cairn_stack_size, sorted by address */
-    struct list coverage;        /* items are struct cairn_sancov_point, sorted by address */
+    struct source_lines lines;
+    struct list coverage; /* items are struct cairn_sancov_point, sorted by address */
 };
 
 /* Reads all sections. False if one is invalid, after an error message; all other tables are then
@@ -76,6 +78,8 @@ struct answer {
     struct place place;
     bool has_function;
     struct cairn_object_function function; /* its `entry` is an address as in `place` */
+    bool has_line;
+    struct source_line line; /* of the source */
     bool has_block;
     struct cairn_block block;
     unsigned block_features; /* enum cairn_bbmap_feature */

@@ -195,6 +195,15 @@ static void write_entries(struct output *output, const struct answer *answer)
     write_more(output, answer->entry_count, "entries");
 }
 
+static void write_line(struct output *output, const struct answer *answer)
+{
+    char path[SOURCE_PATH_BYTES];
+    if (!answer->has_line)
+        return;
+    source_line_path(&answer->line, path);
+    output_format(output, "  at %s:%u\n", path, answer->line.line);
+}
+
 void write_answer_text(struct output *output, const struct answer *answer, bool has_base)
 {
     if (has_base)
@@ -208,6 +217,7 @@ void write_answer_text(struct output *output, const struct answer *answer, bool 
         output_format(output, " = " NAME "%s" PLAIN " + 0x%jx", answer->function.name,
                       answer->place.address - answer->function.entry);
     output_character(output, '\n');
+    write_line(output, answer);
     if (answer->has_block)
         write_block(output, answer);
     write_records(output, answer);
@@ -215,8 +225,8 @@ void write_answer_text(struct output *output, const struct answer *answer, bool 
     write_metadata(output, answer);
     write_points(output, answer);
     write_entries(output, answer);
-    if (!answer->has_function && !answer->has_block && !answer->has_frame && !answer->has_call &&
-        !answer->has_fault && answer->covered == NULL && !answer->is_atomic &&
+    if (!answer->has_function && !answer->has_line && !answer->has_block && !answer->has_frame &&
+        !answer->has_call && !answer->has_fault && answer->covered == NULL && !answer->is_atomic &&
         answer->declared_frame == NULL &&
         answer->record_count + answer->handled_count + answer->point_count + answer->entry_count ==
             0)
@@ -365,6 +375,17 @@ static void write_entries_json(struct json *json, const struct answer *answer)
 
 /* The comma is written at the start of a line and not at the end of the previous one, so that each
  * line is complete when it is flushed. */
+/* Most files have no lines. */
+static void write_line_json(struct json *json, const struct answer *answer)
+{
+    char path[SOURCE_PATH_BYTES];
+    if (!answer->has_line)
+        return;
+    source_line_path(&answer->line, path);
+    json_name(json, "source_file", path);
+    json_fields(json, "source_line %u", answer->line.line);
+}
+
 void write_answer_json(struct json *json, const struct answer *answer, bool has_base)
 {
     json_begin_object(json, NULL);
@@ -375,6 +396,7 @@ void write_answer_json(struct json *json, const struct answer *answer, bool has_
     json_name(json, "symbol", answer->has_function ? answer->function.name : NULL);
     json_optional(json, "offset", answer->has_function,
                   answer->place.address - answer->function.entry);
+    write_line_json(json, answer);
     write_block_json(json, answer);
     write_records_json(json, answer);
     if (answer->has_fault)

@@ -282,6 +282,7 @@ bool tables_read(const struct input *input, const struct wanted_sections *wanted
     *tables = (struct tables){.input = input};
     if (!layout_create(input, &tables->layout))
         return false;
+    source_lines_read(&tables->lines, input);
     bool is_good = blocks_create(input, &tables->layout, &tables->blocks);
     is_good = read_records(tables) && is_good;
     is_good = read_faults(tables) && is_good;
@@ -313,6 +314,7 @@ void tables_release(struct tables *tables)
     sanmd_release(&tables->sanmd);
     list_release(&tables->stack_sizes);
     list_release(&tables->coverage);
+    source_lines_release(&tables->lines);
     layout_destroy(&tables->layout);
 }
 
@@ -444,6 +446,7 @@ void find_answer(const struct tables *tables, const struct target *target, struc
     *answer = (struct answer){
         .tables = tables, .target = *target, .place = layout_place(&tables->layout, address)};
     answer->has_function = layout_function(&tables->layout, address, &answer->function);
+    answer->has_line = source_lines_find(&tables->lines, address, &answer->line);
     answer->has_block =
         tables->blocks != NULL && cairn_block_table_find(tables->blocks, address, &answer->block);
     if (answer->has_block) {
