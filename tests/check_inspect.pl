@@ -91,6 +91,7 @@ subtest 'modules, sites and code memory, in every mode' => sub {
         my ($site, $odd) = @{$module->{sites}};
         is_deeply [@$site{qw(id address state target)}, $site->{live} ? 1 : 0],
             [42, $started->{site}, 'call', $started->{targets}[1], 1], 'the patched site';
+        is $site->{target_symbol}, 'two', 'the name of its target';
         is_deeply [@$odd{qw(id target)}, $odd->{live} ? 1 : 0], [43, undef, 0], 'a site that is not live';
         my ($slab) = @{$runtime->{slabs}};
         ok $slab->{address} <= $module->{address} && $module->{address} < $slab->{address} + $slab->{size}, 'slab';
@@ -108,7 +109,7 @@ subtest 'text' => sub {
     like $out, qr/^    module 1 first\\x1b\[31m at 0x\w+, published: 128 bytes of code, 1 function, 2 records, 2 sites$/m,
         'module, whose name cannot control the terminal';
     my $site = sprintf '%x', $started->{site};
-    like $out, qr/^      site 42 at 0x$site, \d+ bytes: (?:call to 0x\w+|no-op)/m, 'site';
+    like $out, qr/^      site 42 at 0x$site, \d+ bytes: (?:call to 0x\w+ = (?:one|two)|no-op)/m, 'site';
     (undef, my $summary) = inspect('--summary', $started->{process});
     like $summary, qr/^  6 sites: /m, 'numbers of sites';
     unlike $summary, qr/site 42|module 1/, 'no single modules with --summary';

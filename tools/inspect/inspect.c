@@ -36,7 +36,8 @@ static const char help[] =
     "                        incomplete}\n"
     "              slab:     {address, size, used, mapped}; bytes of code, read_only and data\n"
     "              module:   {number, name, address, state, functions, records, bytes, sites}\n"
-    "              site:     {id, address, byte_count, state, live, target, uses_veneer, cache}\n"
+    "              site:     {id, address, byte_count, state, live, target, target_symbol,\n"
+    "                        uses_veneer, cache}\n"
     "              cache:    {state, case_count, case_limit, hits, misses, code_bytes, is_inline}\n"
     "            Integers above 2^53 - 1 are strings of decimal digits.\n"
     "  --help    print this text\n"
@@ -51,6 +52,7 @@ struct inspection {
     bool has_more; /* runtimes than INSPECT_RUNTIMES_MAX */
     struct output output;
     struct inspected_runtime runtime;
+    struct process_symbols symbols;
 };
 
 /* ---- The process ---- */
@@ -197,8 +199,10 @@ static bool inspect_all(struct inspection *inspection, const struct inspect_styl
     } else {
         output_format(output, "process %i\n", (int)inspection->process);
     }
+    process_symbols_read(&inspection->symbols, inspection->process);
     for (size_t i = 0; i < inspection->count && is_done; i++)
         is_done = inspect_one(inspection, style, i, was_read);
+    process_symbols_release(&inspection->symbols);
     if (style->json != NULL) {
         json_end_array(style->json);
         json_end_object(style->json);
@@ -280,8 +284,10 @@ enum exit_status command_inspect(int argc, char **argv)
     if (!process_memory_open(&inspection.memory, inspection.process))
         return EXIT_BAD_INPUT;
     struct json json = {.output = &inspection.output};
-    struct inspect_style style = {
-        .output = &inspection.output, .json = is_json ? &json : NULL, .is_summary = is_summary};
+    struct inspect_style style = {.output = &inspection.output,
+                                  .json = is_json ? &json : NULL,
+                                  .is_summary = is_summary,
+                                  .symbols = &inspection.symbols};
     output_open(&inspection.output, STDOUT_FILENO);
     status = run(&inspection, &style, watches || seconds != NULL ? &pause : NULL);
     inspect_free(&inspection.runtime);

@@ -130,6 +130,21 @@ enum inspect_result inspect_runtime(struct process_memory *memory, uint64_t addr
                                     struct inspected_runtime *runtime);
 void inspect_free(struct inspected_runtime *runtime);
 
+/* ---- Names of functions (tools/inspect/symbols.c) ---- */
+
+struct process_symbols {
+    pid_t process;
+    struct list files; /* struct mapped_file, by address */
+};
+
+/* Reads which files the process maps. What cannot be read has no names. */
+void process_symbols_read(struct process_symbols *symbols, pid_t process);
+void process_symbols_release(struct process_symbols *symbols);
+
+/* Returns the name of the function that begins at the address, or NULL. It is valid until the
+ * symbols are released. */
+const char *process_symbols_find(struct process_symbols *symbols, uint64_t address);
+
 /* ---- Printing (tools/inspect/print.c) ---- */
 
 struct json;
@@ -138,6 +153,7 @@ struct inspect_style {
     struct output *output;
     struct json *json; /* NULL for text */
     bool is_summary;   /* without single modules and sites */
+    struct process_symbols *symbols;
 };
 
 /* Writes one runtime of a process: the one with this number, from 1. */

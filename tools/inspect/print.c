@@ -133,9 +133,19 @@ static void print_cache(struct output *output, const struct inspected_cache *cac
                   cache->is_inline ? " and the site's own" : "");
 }
 
-static void print_site(struct output *output, const struct inspected_runtime *runtime,
+static void print_target(const struct inspect_style *style, const struct inspected_site *site)
+{
+    const char *name = process_symbols_find(style->symbols, site->target);
+    output_format(style->output, " to 0x%jx", site->target);
+    if (name != NULL)
+        output_format(style->output, " = " NAME "%s" PLAIN, name);
+    output_text(style->output, site->uses_veneer ? " through a veneer" : "");
+}
+
+static void print_site(const struct inspect_style *style, const struct inspected_runtime *runtime,
                        const struct inspected_site *site)
 {
+    struct output *output = style->output;
     output_format(output, "      site %ju at 0x%jx, %u bytes: ", site->id, site->address,
                   site->byte_count);
     if (site->cache != 0) {
@@ -144,14 +154,14 @@ static void print_site(struct output *output, const struct inspected_runtime *ru
     }
     output_text(output, cairn_site_state_name((enum cairn_site_state)site->state));
     if (site->state == CAIRN_SITE_CALL || site->state == CAIRN_SITE_JUMP)
-        output_format(output, " to 0x%jx%s", site->target,
-                      site->uses_veneer ? " through a veneer" : "");
+        print_target(style, site);
     output_text(output, site->live ? "\n" : ", not live\n");
 }
 
-static void print_module(struct output *output, const struct inspected_runtime *runtime,
+static void print_module(const struct inspect_style *style, const struct inspected_runtime *runtime,
                          const struct inspected_module *module)
 {
+    struct output *output = style->output;
     output_format(output, "    module %ju " NAME "%s" PLAIN " at 0x%jx, %s: ", module->number,
                   module->name, module->address, module_states[module->state]);
     output_format(output, "%ju bytes of code, %u function%s, %u record%s, %u site%s\n",
@@ -159,7 +169,7 @@ static void print_module(struct output *output, const struct inspected_runtime *
                   plural(module->function_count), module->record_count,
                   plural(module->record_count), module->site_count, plural(module->site_count));
     for (uint32_t i = 0; i < module->site_count; i++)
-        print_site(output, runtime,
+        print_site(style, runtime,
                    (const struct inspected_site *)runtime->sites.items + module->first_site + i);
 }
 
@@ -177,7 +187,7 @@ static void print_text_form(const struct inspect_style *style,
     print_slabs(output, runtime);
     print_sums(output, runtime);
     for (size_t i = 0; i < runtime->modules.count && !style->is_summary; i++)
-        print_module(output, runtime, (const struct inspected_module *)runtime->modules.items + i);
+        print_module(style, runtime, (const struct inspected_module *)runtime->modules.items + i);
     if (runtime->has_changed)
         output_text(output, WARNING "  modules or caches were added or removed while they were "
                                     "read: some may be missing" PLAIN "\n");
@@ -221,10 +231,12 @@ static void json_cache(struct json *json, const struct inspected_cache *cache)
     json_end_object(json);
 }
 
-static void json_site(struct json *json, const struct inspected_runtime *runtime,
+static void json_site(const struct inspect_style *style, const struct inspected_runtime *runtime,
                       const struct inspected_site *site)
 {
-    bool has_target = site->state == CAIRN_SITE_CALL || site->state == CAIRN_SITE_JUMP;
+    struct json *json = style->json;
+    bool has_target =
+        (site->state == CAIRN_SITE_CALL || site->state == CAIRN_SITE_JUMP) && site->cache == 0;
     json_line(json, 6);
     json_begin_object(json, NULL);
     json_fields(json, "id %ju address %ju byte_count %u state %s live %d", site->id, site->address,
@@ -232,15 +244,18 @@ static void json_site(struct json *json, const struct inspected_runtime *runtime
                 site->cache != 0 ? "cache"
                                  : cairn_site_state_name((enum cairn_site_state)site->state),
                 site->live);
-    json_optional(json, "target", has_target && site->cache == 0, site->target);
+    json_optional(json, "target", has_target, site->target);
+    json_name(json, "target_symbol",
+              has_target ? process_symbols_find(style->symbols, site->target) : NULL);
     json_fields(json, "uses_veneer %d", site->uses_veneer);
     if (site->cache != 0)
         json_cache(json, cache_of(runtime, site));
     json_end_object(json);
 }
 
-static void json_modules(struct json *json, const struct inspected_runtime *runtime)
+static void json_modules(const struct inspect_style *style, const struct inspected_runtime *runtime)
 {
+    struct json *json = style->json;
     json_begin_array(json, "modules");
     for (size_t i = 0; i < runtime->modules.count; i++) {
         const struct inspected_module *module =
@@ -253,7 +268,7 @@ static void json_modules(struct json *json, const struct inspected_runtime *runt
         json_uses(json, "bytes", module->bytes);
         json_begin_array(json, "sites");
         for (uint32_t j = 0; j < module->site_count; j++)
-            json_site(json, runtime,
+            json_site(style, runtime,
                       (const struct inspected_site *)runtime->sites.items + module->first_site + j);
         json_end_array(json);
         json_end_object(json);
@@ -299,7 +314,7 @@ static void print_json_form(const struct inspect_style *style,
     json_sums(json, runtime);
     json_slabs(json, runtime);
     if (!style->is_summary)
-        json_modules(json, runtime);
+        json_modules(style, runtime);
     json_fields(json, "has_changed %d", runtime->has_changed);
     json_name(json, "incomplete", runtime->fault[0] == '\0' ? NULL : runtime->fault);
     json_end_object(json);
