@@ -158,10 +158,9 @@ START_TEST(keys_of_caches_have_the_texts_of_the_host)
     ck_assert_ok(
         cairn_ic_create(find_site(), &(struct cairn_ic_options){.handler = missed}, &ic, NULL));
     for (uint64_t key = 8; key <= 9; key++) {
-        const struct cairn_ic_case added = {
-            .guard = {.width = 8, .key = key},
-            .action = CAIRN_IC_CALL,
-            .target = (const void *)(uintptr_t)add_hundred};
+        const struct cairn_ic_case added = {.guard = {.width = 8, .key = key},
+                                            .action = CAIRN_IC_CALL,
+                                            .target = (const void *)(uintptr_t)add_hundred};
         ck_assert_ok(cairn_ic_add(ic, &added, CAIRN_RELAXED, NULL));
     }
     expect(CAIRN_LOG_CACHE, "f", NULL);
