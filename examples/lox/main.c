@@ -59,16 +59,11 @@ static bool parse_mode(const char *name, enum jit_mode *mode)
 static bool parse_options(struct options *options, int argc, char **argv)
 {
     static const struct option long_options[] = {
-        {"gc-stress", no_argument, NULL, 's'},
-        {"heap-limit", required_argument, NULL, 'l'},
-        {"young", required_argument, NULL, 'y'},
-        {"perf", no_argument, NULL, 'p'},
-        {"statistics", no_argument, NULL, 't'},
-        {"jit", required_argument, NULL, 'j'},
-        {"log", required_argument, NULL, 'g'},
-        {"debugger", no_argument, NULL, 'd'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
+        {"gc-stress", no_argument, NULL, 's'},   {"heap-limit", required_argument, NULL, 'l'},
+        {"young", required_argument, NULL, 'y'}, {"perf", no_argument, NULL, 'p'},
+        {"statistics", no_argument, NULL, 't'},  {"jit", required_argument, NULL, 'j'},
+        {"log", required_argument, NULL, 'g'},   {"debugger", no_argument, NULL, 'd'},
+        {"help", no_argument, NULL, 'h'},        {NULL, 0, NULL, 0},
     };
     bool is_right = true;
     for (int option;
