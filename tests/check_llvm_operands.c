@@ -197,11 +197,20 @@ static const char *const uses[USES] = {
 
 /* ---- A function ---- */
 
+enum { LEVELS = 4 };
+
+/* At level 0 on AArch64, LLVM makes no record of calls with a "deopt" bundle, and engines refuse
+ * them. */
+static unsigned first_level(void)
+{
+    return cairn_architecture_host() == CAIRN_ARCHITECTURE_AARCH64 ? 1 : 0;
+}
+
 struct sample {
     const struct operand_type *type;
     const struct source *source;
     enum use use;
-    unsigned level;
+    unsigned level; /* of optimisation */
     bool uses_fast_isel;
     bool is_small; /* whether LLVM pushes arguments, and does not reserve space for them */
 };
@@ -386,7 +395,7 @@ START_TEST(statepoint_calls_the_callee_that_was_computed)
 {
     for (unsigned i = 0; i < SOURCES; i++)
         if (sources[i].need == NEED_NOTHING)
-            for (unsigned level = 0; level < 4; level++)
+            for (unsigned level = first_level(); level < LEVELS; level++)
                 check_callees(&sources[i], level, _i != 0);
 }
 END_TEST
@@ -560,7 +569,7 @@ static struct sample choose(void)
         sample = (struct sample){.type = &types[below(TYPES)],
                                  .source = &sources[below(SOURCES)],
                                  .use = (enum use)below(USES),
-                                 .level = below(4),
+                                 .level = first_level() + below(LEVELS - first_level()),
                                  .uses_fast_isel = below(2) != 0,
                                  .is_small = below(2) != 0};
     while (!fits(&sample));
