@@ -62,12 +62,6 @@ static void tear_down(void)
     LLVMContextDispose(context);
 }
 
-static bool has_statepoints(void)
-{
-    return cairn_architecture_host() == CAIRN_ARCHITECTURE_X86_64 ||
-           cairn_architecture_host() == CAIRN_ARCHITECTURE_AARCH64;
-}
-
 static LLVMModuleRef parse(const char *text)
 {
     LLVMModuleRef module = support_parse_valid(context, text);
@@ -107,7 +101,7 @@ static guarded *load(LLVMModuleRef module, struct cairn_engine_options options)
 
 START_TEST(deoptimize_leaves_to_a_handler_that_reads_typed_values)
 {
-    if (!has_statepoints())
+    if (!support_has_statepoints())
         return;
     struct cairn_engine_options options = {
         .optimisation_level = (unsigned)_i % 4,
@@ -136,7 +130,7 @@ END_TEST
 
 START_TEST(deoptimize_without_a_target_says_how_to_bind_it)
 {
-    if (!has_statepoints())
+    if (!support_has_statepoints())
         return;
     struct cairn_error error = {0};
     ck_assert_ok(cairn_engine_create(runtime, parse(GUARDED), NULL, &engine, NULL));
@@ -150,7 +144,7 @@ END_TEST
 /* All calls have one shape, because LLVM gives them all the same ID. */
 START_TEST(deoptimize_calls_of_several_shapes_are_all_declared)
 {
-    if (!has_statepoints())
+    if (!support_has_statepoints())
         return;
     struct cairn_engine_options options = {
         .deoptimize_target = cairn_exit_target(the_exit),
@@ -278,7 +272,7 @@ static void assert_refused(LLVMModuleRef module, struct cairn_engine_options opt
 
 START_TEST(records_of_calls_with_a_deopt_bundle_are_declared)
 {
-    if (!has_statepoints())
+    if (!support_has_statepoints())
         return;
     int index = _i % CALLS;
     struct cairn_engine_options options = {.optimisation_level = (unsigned)(_i / CALLS)};
@@ -300,7 +294,7 @@ END_TEST
 /* LLVM truncates these IDs; records and declarations must agree on the result. */
 START_TEST(wide_ids_of_statepoints_are_those_of_their_records)
 {
-    if (!has_statepoints())
+    if (!support_has_statepoints())
         return;
     guarded *f =
         load(parse("declare void @g()\n"
@@ -325,7 +319,7 @@ START_TEST(statepoint_that_needs_too_many_registers_fails_the_finalisation)
 {
     enum { VALUES = 40 };
     static const char *const option[] = {"test", "-use-registers-for-deopt-values"};
-    if (!has_statepoints())
+    if (!support_has_statepoints())
         return;
     LLVMParseCommandLineOptions(2, option, NULL);
     char text[4096];

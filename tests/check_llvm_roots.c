@@ -746,13 +746,6 @@ START_TEST(roots_may_be_in_registers)
 }
 END_TEST
 
-/* LLVM cannot select statepoints for PPC64 (cairn_check_module refuses them). */
-static bool has_statepoints(void)
-{
-    enum cairn_architecture host = cairn_architecture_host();
-    return host == CAIRN_ARCHITECTURE_X86_64 || host == CAIRN_ARCHITECTURE_AARCH64;
-}
-
 static Suite *make_suite(void)
 {
     Suite *suite = suite_create("roots");
@@ -776,7 +769,7 @@ static Suite *make_suite(void)
 int main(void)
 {
     enum { SKIPPED = 77 };
-    if (has_statepoints())
+    if (support_has_statepoints())
         return support_main(make_suite());
     puts("skipped: LLVM cannot select statepoints for this architecture");
     return SKIPPED;

@@ -83,6 +83,13 @@ int support_run(Suite *suite);
 /* Does the same. Under an emulator, it compiles a module first, which makes the tests faster. */
 int support_main(Suite *suite);
 
+/* LLVM cannot select statepoints for PPC64 (cairn_check_module refuses them). */
+static inline bool support_has_statepoints(void)
+{
+    enum cairn_architecture host = cairn_architecture_host();
+    return host == CAIRN_ARCHITECTURE_X86_64 || host == CAIRN_ARCHITECTURE_AARCH64;
+}
+
 /* Compile what was added to the engine, and find a function or a site. Return NULL on failure. */
 static inline void *support_compiled_function(cairn_engine *engine, const char *name,
                                               struct cairn_error *error)
