@@ -73,23 +73,41 @@ static enum exit_status print_version(void)
 static const struct {
     const char *name;
     enum exit_status (*run)(int argc, char **argv);
+    bool needs_llvm;
 } commands[] = {
-    {"bbmap", command_bbmap},       {"compile", command_compile},
-    {"faultmap", command_faultmap}, {"inspect", command_inspect},
-    {"lookup", command_lookup},     {"pcsections", command_pcsections},
-    {"profile", command_profile},   {"report", command_report},
-    {"run", command_run},           {"sanmd", command_sanmd},
-    {"stackmap", command_stackmap},
+    {"bbmap", command_bbmap, false},
+    {"compile", command_compile, true},
+    {"faultmap", command_faultmap, false},
+    {"inspect", command_inspect, false},
+    {"lookup", command_lookup, false},
+    {"pcsections", command_pcsections, false},
+    {"profile", command_profile, false},
+    {"report", command_report, false},
+    {"run", command_run, true},
+    {"sanmd", command_sanmd, false},
+    {"stackmap", command_stackmap, false},
 };
 
 enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
+
+/* Whether the help text has the command. The others say that they need LLVM. */
+static bool is_listed(size_t command)
+{
+#ifdef CAIRN_WITH_LLVM
+    (void)command;
+    return true;
+#else
+    return !commands[command].needs_llvm;
+#endif
+}
 
 static enum exit_status list_words(void)
 {
     static struct output output;
     output_open(&output, STDOUT_FILENO);
     for (size_t i = 0; i < COMMAND_COUNT; i++)
-        output_format(&output, "%s\n", commands[i].name);
+        if (is_listed(i))
+            output_format(&output, "%s\n", commands[i].name);
     output_text(&output, "--help\n--version\n");
     return finish_output(&output);
 }
@@ -99,7 +117,8 @@ static enum exit_status complain_of_word(const char *word)
     struct suggestion suggestion = {.word = word};
     const char *kind = word[0] == '-' ? "option" : "command";
     for (size_t i = 0; i < COMMAND_COUNT; i++)
-        suggestion_consider(&suggestion, commands[i].name);
+        if (is_listed(i))
+            suggestion_consider(&suggestion, commands[i].name);
     suggestion_consider(&suggestion, "--help");
     suggestion_consider(&suggestion, "--version");
     if (suggestion.nearest != NULL)
