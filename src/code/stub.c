@@ -88,7 +88,8 @@ static enum cairn_status take_in_slabs(const struct code_stub_request *request,
         if (space_hides(stub->space, next) != is_hidden)
             continue;
         status = take_in(next, request, stub, found, error);
-        *slab = *found ? next : *slab;
+        if (*found)
+            *slab = next;
     }
     return status;
 }
@@ -181,7 +182,7 @@ static enum cairn_status measure(const struct code_stub_request *request, struct
 static enum cairn_status add(const struct code_stub_request *request, struct code_stub *stub,
                              struct cairn_error *error)
 {
-    struct code_slab *slab;
+    struct code_slab *slab = NULL;
     enum cairn_status status = measure(request, stub, error);
     if (status == CAIRN_OK)
         status = space_enter(stub->space, error);

@@ -205,9 +205,9 @@ static const struct problem attributed = {
 static bool loses_attribute(LLVMValueRef call)
 {
     enum { FIRST_PARAMETER = 1 };
-    LLVMValueRef function = ir_called_function(call);
     if (LLVM_REWRITES_ATTRIBUTES)
         return false;
+    LLVMValueRef function = ir_called_function(call);
     for (unsigned i = 0; i < LLVMGetNumArgOperands(call); i++)
         for (size_t k = 0; k < ir_passing_attribute_count; k++) {
             const char *name = ir_passing_attributes[k];

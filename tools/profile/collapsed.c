@@ -105,10 +105,11 @@ static void write_stack(struct output *output, const struct profile *profile,
     struct stack_frame frames[STACK_FRAMES_MAX];
     size_t count = 0;
     bool has_own = false;
-    for (const struct stack_node *at = node; at != NULL;
-         at = at->caller == 0 ? NULL : &nodes[at->caller - 1]) {
+    for (const struct stack_node *at = node;; at = &nodes[at->caller - 1]) {
         frames[count] = stack_node_frame(at);
         has_own |= is_own(frames[count++]);
+        if (at->caller == 0)
+            break;
     }
     if (has_own)
         write_name(output, base_name(profile->input->name, strlen(profile->input->name)));
