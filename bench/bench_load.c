@@ -60,21 +60,46 @@ static bool generate(struct section *section)
     return true;
 }
 
-/* Declares all records as stack maps without shadow, or as patch points without target. */
-static bool declare(cairn_loader *loader, enum cairn_record_kind kind)
+/* Declares all records of the table as stack maps without shadow, or as patch points without
+ * target, with integers as live values. */
+static bool declare_records(cairn_loader *loader, const cairn_table *table,
+                            enum cairn_record_kind kind)
 {
+    enum { LIVE_VALUES_MAX = 64 };
+    struct cairn_type types[LIVE_VALUES_MAX];
     cairn_declarations *declarations;
-    struct cairn_declaration declaration = {
-        .kind = kind, .byte_count = kind == CAIRN_RECORD_PATCHPOINT ? REGION_BYTES : 0};
-    if (kind == CAIRN_RECORD_UNDECLARED)
-        return true;
+    struct cairn_declaration declaration = {.kind = kind,
+                                            .byte_count =
+                                                kind == CAIRN_RECORD_PATCHPOINT ? REGION_BYTES : 0,
+                                            .types = types};
+    for (int i = 0; i < LIVE_VALUES_MAX; i++)
+        types[i] = (struct cairn_type){.kind = CAIRN_TYPE_INTEGER, .bits = 64};
     if (cairn_declarations_create(NULL, &declarations, NULL) != CAIRN_OK)
         return false;
     bool done = true;
-    for (declaration.id = 0; done && declaration.id < RECORDS; declaration.id++)
-        done = cairn_declarations_add(declarations, &declaration, NULL) == CAIRN_OK;
+    for (uint32_t i = 0; done && i < cairn_table_record_count(table); i++) {
+        struct cairn_record record = {table, i};
+        declaration.id = cairn_record_id(record);
+        declaration.live_value_count = cairn_record_location_count(record);
+        done = declaration.live_value_count <= LIVE_VALUES_MAX &&
+               cairn_declarations_add(declarations, &declaration, NULL) == CAIRN_OK;
+    }
     done = done && cairn_loader_declare(loader, declarations, NULL) == CAIRN_OK;
     cairn_declarations_destroy(declarations);
+    return done;
+}
+
+static bool declare(cairn_loader *loader, const struct section *section,
+                    enum cairn_record_kind kind)
+{
+    const struct cairn_section wanted = {section->bytes, section->size, CAIRN_BYTE_ORDER_NATIVE};
+    cairn_table *table;
+    if (kind == CAIRN_RECORD_UNDECLARED)
+        return true;
+    if (cairn_table_create(&wanted, 1, NULL, &table, NULL) != CAIRN_OK)
+        return false;
+    bool done = declare_records(loader, table, kind);
+    cairn_table_destroy(table);
     return done;
 }
 
@@ -99,7 +124,7 @@ static bool time_loader(cairn_loader *loader, struct section *section, enum cair
         cairn_loader_allocate(loader, CAIRN_SECTION_CODE, section->code_size, 64, NULL, NULL);
     uint8_t *bytes =
         cairn_loader_allocate(loader, CAIRN_SECTION_STACKMAP, section->size, 8, NULL, NULL);
-    if (code == NULL || bytes == NULL || !declare(loader, kind))
+    if (code == NULL || bytes == NULL || !declare(loader, section, kind))
         return false;
     memset(code, X86_NOP, section->code_size);
     move(section, (uintptr_t)code);
