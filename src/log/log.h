@@ -46,7 +46,7 @@ uint64_t log_clock(const cairn_log *log);
 uint64_t log_nanoseconds(const cairn_log *log, uint64_t ticks);
 uint64_t log_ticks(const cairn_log *log, uint64_t nanoseconds);
 
-/* Returns the host's description of a key of an inline cache, in `text`; NULL if there is none. */
+/* Returns the host's description of a key of an inline cache, in `text`; NULL without one. */
 const char *log_describe_key(const cairn_log *log, uint64_t key, char *text, size_t size);
 
 /* The same for a position of the interpreter. */

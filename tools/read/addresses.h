@@ -71,9 +71,9 @@ struct branch {
  * "401136 main+0x6 (/usr/bin/program)". They are in the line, not null-terminated. */
 struct frame_text {
     const char *symbol;   /* without the distance */
-    size_t symbol_length; /* 0 if there is none */
+    size_t symbol_length; /* 0 without a symbol */
     const char *file;
-    size_t file_length; /* 0 if there is none */
+    size_t file_length; /* 0 without a file */
 };
 
 /* Parses one line. `text` does not contain the end of the line. */

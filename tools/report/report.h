@@ -235,8 +235,8 @@ uint64_t report_time(const struct report *report, uint64_t clock);
 const struct report_module *report_find_module(const struct report *report, uint64_t number);
 /* Returns the name of the function at the address in the module, or 0. */
 uint32_t report_function_at(const struct report *report, uint64_t module, uint64_t address);
-/* Returns the name of the function that begins at the address, in any module; 0 if there is none,
- * or if functions with different names have begun there, because memory was used again. */
+/* Returns the name of the function that begins at the address, in any module; 0 if no function
+ * does, or if functions with different names have begun there, because memory was used again. */
 uint32_t report_function_called(const struct report *report, uint64_t address);
 
 /* ---- Totals ---- */

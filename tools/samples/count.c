@@ -346,7 +346,7 @@ static bool frame_file_address(struct profile *profile, const struct frame_text 
 enum { PADDING_MAX = 64 };
 
 /* Returns the distance from the block to the next one of its range that begins after `address`; 0
- * if there is none. */
+ * if no block does. */
 static uint64_t distance_to_next(const struct profile *profile, const struct cairn_block *block,
                                  uint64_t address)
 {
@@ -379,7 +379,9 @@ static bool find_padded_block(const struct profile *profile, uint64_t address,
     return size > 0;
 }
 
-/* Finds the block at an address of the file. False, without a change, if there is none. */
+/* Finds the block at an address of the file. Returns false, and changes nothing, if no block has
+ * it.
+ */
 static bool find_block(const struct profile *profile, uint64_t address, struct last_block *found)
 {
     struct cairn_block block;
