@@ -1,6 +1,6 @@
 /*
  * trace: probes in compiled code, which call a tracer when they are switched on, and otherwise are
- * no-ops.
+ * no-ops. A signal switches them on, too.
  *
  *     cc trace.c $(pkg-config --cflags --libs cairn-llvm)
  *
@@ -10,6 +10,7 @@
 #include <cairn/patch.h>
 #include <cairn/runtime.h>
 #include <llvm-c/IRReader.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,6 +49,27 @@ static void set_all(const cairn_module *module, bool on)
     }
 }
 
+/* The handler may interrupt any function of Cairn, also one that is changing a probe. */
+static const cairn_module *probed;
+static void switch_on(int signal)
+{
+    cairn_site *site;
+    (void)signal;
+    for (uint32_t i = 0; (site = cairn_module_site(probed, i)) != NULL; i++)
+        if (cairn_site_call(site, (void *)(uintptr_t)traced, CAIRN_SYNC, NULL) != CAIRN_OK)
+            abort();
+}
+
+/* Lets this thread and a handler change each probe at the same time without a lock. */
+static bool prepare_for_signals(struct cairn_error *error)
+{
+    cairn_site *site;
+    for (uint32_t i = 0; (site = cairn_module_site(probed, i)) != NULL; i++)
+        if (cairn_site_reserve(site, 2, error) != CAIRN_OK)
+            return false;
+    return signal(SIGUSR1, switch_on) != SIG_ERR;
+}
+
 int main(void)
 {
     const struct cairn_engine_options options = {.modules.name = "computations"};
@@ -68,15 +90,19 @@ int main(void)
         (function = cairn_engine_function(engine, "compute", &error)) == NULL)
         return fprintf(stderr, "trace: %s\n", error.message), 1;
     void (*compute)(void) = (void (*)(void))(uintptr_t)function;
-    const cairn_module *probed = cairn_runtime_find_module(runtime, (uintptr_t)function);
+    probed = cairn_runtime_find_module(runtime, (uintptr_t)function);
+    if (!prepare_for_signals(&error))
+        return fprintf(stderr, "trace: %s\n", error.message), 1;
     compute();
     set_all(probed, true);
     compute();
     set_all(probed, false);
     compute();
+    raise(SIGUSR1);
+    compute();
     printf("the probes have counted %u and %u calls\n", counts[1], counts[2]);
     cairn_engine_destroy(engine);
     LLVMContextDispose(context);
     cairn_runtime_destroy(runtime);
-    return counts[1] == 1 && counts[2] == 1 ? 0 : 1;
+    return counts[1] == 2 && counts[2] == 2 ? 0 : 1;
 }

@@ -167,7 +167,7 @@ static void make_veneers(void)
     for (int i = 0; i < VENEERS; i++)
         ck_assert_int_eq(veneers_take(fixture.site, CAIRN_SITE_CALL, &veneers[i], NULL), CAIRN_OK);
     for (int i = 0; i < VENEERS; i++)
-        atomic_store(&veneers[i]->taken, false);
+        veneers_release(veneers[i]);
 }
 
 /* ---- Interleaving ---- */

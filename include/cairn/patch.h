@@ -114,9 +114,9 @@ enum cairn_strength {
  * Changing one site is thread-safe, except with CAIRN_QUIESCENT. With a dual mapping, a change of
  * one live site takes no lock, allocates nothing and is async-signal-safe, with one exception. A
  * target out of reach of the direct branch (+-2 GiB on x86-64, +-128 MiB on AArch64), and any
- * target on PPC64, needs a veneer of the site that no thread is using. A veneer is made with a lock
- * (cairn-patching(7), States of a site). With a single mapping, a change takes a lock and makes
- * system calls.
+ * target on PPC64, needs a veneer of the site that no other change is using. If there is none, one
+ * is made, with a lock; cairn_site_reserve makes them beforehand. With a single mapping, a change
+ * takes a lock and makes system calls.
  *
  * Errors, after which nothing has changed:
  * ARGUMENT: the target or the site is NULL; the strength is invalid.
@@ -165,6 +165,21 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_site_nop(cairn_site *site,
  *  STATE or UNMANAGED. */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_site_restore(cairn_site *site,
                                                                 enum cairn_strength strength,
+                                                                struct cairn_error *error);
+
+/** Makes the veneers that `count` changes of the site need at once. From then on, up to `count`
+ *  threads and signal handlers may be changing the site at the same time, to calls and jumps of any
+ *  targets, without a lock: a handler may interrupt whatever Cairn was doing. They are kept until
+ *  the module is freed, and take 24 to 80 bytes of code memory each, two for each change. In a
+ *  forked child, a veneer may belong to a change of a thread that the child does not have: reserve
+ *  again.
+ *
+ *  Errors: ARGUMENT: the site is NULL. UNMANAGED: it is not live. UNSUPPORTED: the code has a
+ *  single mapping, with which every change takes a lock. FULL, MEMORY, SYSTEM: not all could be
+ *  made; the others are kept.
+ *
+ *  Thread-safe, but not async-signal-safe. Takes O(count + v) time for v veneers of the site. */
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_site_reserve(cairn_site *site, uint32_t count,
                                                                 struct cairn_error *error);
 
 /* ---- Changing many sites ---- */

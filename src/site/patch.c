@@ -217,6 +217,21 @@ enum cairn_status cairn_site_restore(cairn_site *site, enum cairn_strength stren
     return write_region(&change, SITE_FORM_INITIAL, strength, error);
 }
 
+enum cairn_status cairn_site_reserve(cairn_site *site, uint32_t count, struct cairn_error *error)
+{
+    if (site == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_site_reserve: `site` is NULL");
+    if (!site->live)
+        return plan_refuse(site, form_of(site), error);
+    if (site->table->alias_distance == 0)
+        return error_set(error, CAIRN_ERROR_UNSUPPORTED, site->address,
+                         "site %llu: with a single mapping every change takes a lock; make the "
+                         "runtime with CAIRN_CODE_MODE_DUAL",
+                         (unsigned long long)site_id(site));
+    enum cairn_status status = plan_check_module(site->table, CAIRN_RELAXED, error);
+    return status == CAIRN_OK ? plan_reserve(site, count, error) : status;
+}
+
 /* ---- Changing many sites ---- */
 
 enum cairn_status patch_check_distinct(const struct change_list *list, struct cairn_error *error)

@@ -103,6 +103,12 @@ static void encode_nop(struct change *change)
     (void)is_encoded;
 }
 
+/* Whether a call at the site keeps the caller's TOC pointer, where the architecture has one. */
+static bool can_be_call(const cairn_site *site)
+{
+    return site->table->arch->toc_save_offset == 0 || site->saves_toc || veneers_frame_calls(site);
+}
+
 /* Encodes a branch to the change's target, with a veneer where it needs one. */
 static enum cairn_status encode_target(struct change *change, struct cairn_error *error)
 {
@@ -110,7 +116,7 @@ static enum cairn_status encode_target(struct change *change, struct cairn_error
     const struct cairn_arch *arch = site->table->arch;
     const enum cairn_site_state branch = (enum cairn_site_state)change->branch;
     bool is_framed = branch == CAIRN_SITE_CALL && veneers_frame_calls(site);
-    if (branch == CAIRN_SITE_CALL && arch->toc_save_offset != 0 && !site->saves_toc && !is_framed)
+    if (branch == CAIRN_SITE_CALL && !can_be_call(site))
         return refuse_call(site, error);
     bool needs_veneer = is_framed || (arch->calls_need_veneer && !change->is_direct);
     if (!needs_veneer &&
@@ -144,6 +150,17 @@ enum cairn_status plan_change(struct change *change, struct cairn_error *error)
     if (change->branch == CAIRN_SITE_CALL && site->has_inline_space)
         status = note_call(site, error);
     return status == CAIRN_OK ? encode_target(change, error) : status;
+}
+
+/* While `count` changes are in progress, each has one veneer, and the instruction branches to at
+ * most one other. */
+enum cairn_status plan_reserve(cairn_site *site, uint32_t count, struct cairn_error *error)
+{
+    enum cairn_status status = CAIRN_OK;
+    if (can_be_call(site))
+        status = veneers_reserve(site, CAIRN_SITE_CALL, (size_t)count + 1, error);
+    return status == CAIRN_OK ? veneers_reserve(site, CAIRN_SITE_JUMP, (size_t)count + 1, error)
+                              : status;
 }
 
 enum cairn_status plan_all(const struct change_list *list, enum site_form form,

@@ -108,11 +108,15 @@ static inline enum cairn_status plan_one(struct change *change, enum site_form f
 enum cairn_status plan_all(const struct change_list *list, enum site_form form,
                            enum cairn_strength strength, struct cairn_error *error);
 
+/* Makes the veneers that `count` changes of the site need at once, so that planning them takes no
+ * lock. MEMORY, FULL, SYSTEM, RANGE. */
+enum cairn_status plan_reserve(cairn_site *site, uint32_t count, struct cairn_error *error);
+
 /* Releases the veneer, when the change has been made or is abandoned. */
 static inline void plan_release(const struct change *change)
 {
     if (change->veneer != NULL)
-        atomic_store_explicit(&change->veneer->taken, false, memory_order_release);
+        veneers_release(change->veneer);
 }
 
 /* Writes the target of the change to the veneer's slot. */

@@ -3,62 +3,102 @@
 
 #include "base/error.h"
 
-/* Takes this veneer, if it is free. Checks twice whether the instruction branches to it: first
- * because that quickly rejects the veneer in use, and again when no other change can put the veneer
- * into use any more. */
-static bool try_to_take(const cairn_site *site, struct site_veneer *veneer)
+/* Takes this veneer, if it is free and the instruction does not branch to it. No change can have
+ * stored a branch to it since, because that change would have taken it: `turns` would differ. */
+static bool try_to_take(const cairn_site *site, struct site_veneer *veneer, uint32_t turns)
 {
-    if (veneer->bits == word_read_instruction(site) ||
-        atomic_load_explicit(&veneer->taken, memory_order_relaxed) ||
-        atomic_exchange_explicit(&veneer->taken, true, memory_order_acq_rel))
-        return false;
-    if (veneer->bits != word_read_instruction(site))
-        return true;
-    atomic_store_explicit(&veneer->taken, false, memory_order_release);
-    return false;
+    return turns % 2 == 0 && veneer->bits != word_read_instruction(site) &&
+           atomic_compare_exchange_strong_explicit(&veneer->turns, &turns, turns + 1,
+                                                   memory_order_acq_rel, memory_order_acquire);
+}
+
+/* Takes a free veneer. Returns NULL only if there was a moment at which no veneer was free: the
+ * search is repeated if any was taken or released since the previous search, because that may have
+ * freed one that this search had passed. */
+static struct site_veneer *take_free(const cairn_site *site, enum cairn_site_state branch)
+{
+    uint64_t previous, turns = UINT64_MAX;
+    do {
+        previous = turns;
+        turns = 0;
+        struct site_veneer *veneer = atomic_load_explicit(&site->veneers, memory_order_acquire);
+        for (; veneer != NULL; veneer = veneer->next) {
+            if (veneer->branch != branch)
+                continue;
+            uint32_t current = atomic_load_explicit(&veneer->turns, memory_order_acquire);
+            if (try_to_take(site, veneer, current))
+                return veneer;
+            turns += current;
+        }
+    } while (turns != previous);
+    return NULL;
+}
+
+static enum cairn_status write_code(cairn_site *site, struct site_veneer *veneer,
+                                    struct cairn_error *error)
+{
+    const struct site_table *sites = site->table;
+    const struct cairn_arch *arch = sites->arch;
+    bool is_framed = veneer->branch == CAIRN_SITE_CALL && veneers_frame_calls(site);
+    enum cairn_status status = code_block_add_veneer(
+        sites->block, is_framed ? CODE_VENEER_FRAMED : CODE_VENEER_PLAIN, 0, &veneer->code, error);
+    if (status != CAIRN_OK)
+        return status;
+    if (!arch->encode_branch(arch, veneer->branch, word_instruction_address(site),
+                             veneer->code.address, site->instruction_length, &veneer->bits))
+        return error_set(error, CAIRN_ERROR_RANGE, site->address,
+                         "site at 0x%llx: the veneer is out of branch range",
+                         (unsigned long long)site->address);
+    code_watchers_code(
+        code_space_watchers(sites->space),
+        &(struct code_note){.address = veneer->code.address,
+                            .size = is_framed ? arch->framed_veneer_bytes : arch->veneer_bytes,
+                            .label = "veneer",
+                            .site = site});
+    return CAIRN_OK;
+}
+
+/* Makes a veneer and adds it to the site's list. */
+static enum cairn_status make(cairn_site *site, enum cairn_site_state branch, uint32_t turns,
+                              struct site_veneer **veneer, struct cairn_error *error)
+{
+    const struct cairn_allocator *allocator = &site->table->allocator;
+    struct site_veneer *made = memory_new(allocator, 1, sizeof *made);
+    if (made == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, site->address, "no memory for a veneer");
+    made->branch = branch;
+    atomic_init(&made->turns, turns);
+    enum cairn_status status = write_code(site, made, error);
+    if (status != CAIRN_OK) {
+        memory_free(allocator, made, sizeof *made);
+        return status;
+    }
+    made->next = atomic_load_explicit(&site->veneers, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(&site->veneers, &made->next, made,
+                                                  memory_order_release, memory_order_relaxed))
+        continue;
+    *veneer = made;
+    return CAIRN_OK;
 }
 
 enum cairn_status veneers_take(cairn_site *site, enum cairn_site_state branch,
                                struct site_veneer **veneer, struct cairn_error *error)
 {
-    const struct site_table *sites = site->table;
-    struct site_veneer *taken = atomic_load_explicit(&site->veneers, memory_order_acquire);
-    while (taken != NULL && (taken->branch != branch || !try_to_take(site, taken)))
-        taken = taken->next;
-    *veneer = taken;
-    if (taken != NULL)
-        return CAIRN_OK;
-    taken = memory_new(&sites->allocator, 1, sizeof *taken);
-    if (taken == NULL)
-        return error_set(error, CAIRN_ERROR_MEMORY, site->address, "no memory for a veneer");
-    taken->branch = branch;
-    atomic_init(&taken->taken, true);
-    bool is_framed = branch == CAIRN_SITE_CALL && veneers_frame_calls(site);
-    enum cairn_status status = code_block_add_veneer(
-        sites->block, is_framed ? CODE_VENEER_FRAMED : CODE_VENEER_PLAIN, 0, &taken->code, error);
-    if (status == CAIRN_OK &&
-        !sites->arch->encode_branch(sites->arch, branch, word_instruction_address(site),
-                                    taken->code.address, site->instruction_length, &taken->bits))
-        status = error_set(error, CAIRN_ERROR_RANGE, site->address,
-                           "site at 0x%llx: the veneer is out of branch range",
-                           (unsigned long long)site->address);
-    if (status != CAIRN_OK) {
-        memory_free(&sites->allocator, taken, sizeof *taken);
-        return status;
-    }
-    const struct cairn_arch *arch = sites->arch;
-    code_watchers_code(
-        code_space_watchers(sites->space),
-        &(struct code_note){.address = taken->code.address,
-                            .size = is_framed ? arch->framed_veneer_bytes : arch->veneer_bytes,
-                            .label = "veneer",
-                            .site = site});
-    taken->next = atomic_load_explicit(&site->veneers, memory_order_relaxed);
-    while (!atomic_compare_exchange_weak_explicit(&site->veneers, &taken->next, taken,
-                                                  memory_order_release, memory_order_relaxed))
-        continue;
-    *veneer = taken;
-    return CAIRN_OK;
+    *veneer = take_free(site, branch);
+    return *veneer != NULL ? CAIRN_OK : make(site, branch, 1, veneer, error);
+}
+
+enum cairn_status veneers_reserve(cairn_site *site, enum cairn_site_state branch, size_t count,
+                                  struct cairn_error *error)
+{
+    enum cairn_status status = CAIRN_OK;
+    struct site_veneer *veneer = atomic_load_explicit(&site->veneers, memory_order_acquire);
+    for (; veneer != NULL && count > 0; veneer = veneer->next)
+        count -= veneer->branch == branch &&
+                 atomic_load_explicit(&veneer->turns, memory_order_relaxed) % 2 == 0;
+    for (; count > 0 && status == CAIRN_OK; count--)
+        status = make(site, branch, 0, &veneer, error);
+    return status;
 }
 
 struct site_veneer *veneers_find(const cairn_site *site, uint64_t bits)
