@@ -12,6 +12,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -622,10 +623,65 @@ START_TEST(a_child_cannot_use_its_parents_queue)
 }
 END_TEST
 
+/* A function that takes a while to compile. */
+static LLVMModuleRef build_large(LLVMContextRef own, void *user, struct cairn_error *error)
+{
+    enum { STEPS = 200 };
+    static const char *const operations[] = {"add", "mul", "xor", "sub"};
+    char *text = malloc(64 + STEPS * 48);
+    const struct item *item = user;
+    (void)error;
+    int length = sprintf(text, "define i64 @f.%d(i64 %%v0) {\n", item->value);
+    for (int i = 1; i < STEPS; i++)
+        length += sprintf(text + length, "  %%v%d = %s i64 %%v%d, %%v%d\n", i, operations[i % 4],
+                          i - 1, i / 2);
+    sprintf(text + length, "  ret i64 %%v%d\n}\n", STEPS - 1);
+    LLVMModuleRef module = support_parse(own, text);
+    free(text);
+    return module;
+}
+
+static void destroy_at_exit(void) { cairn_queue_destroy(queue); }
+
+/* Ends the process at some time after the queue has begun to compile. */
+static _Noreturn void end_while_compiling(unsigned wait_us, bool destroys)
+{
+    char names[8][32];
+    const struct cairn_queue_options options = {.engine = {.optimisation_level = 2},
+                                                .thread_count = 2};
+    if (destroys)
+        atexit(destroy_at_exit);
+    create_queue(&options);
+    for (int i = 0; i < 8; i++) {
+        struct cairn_queue_job job = job_of(&items[i], names[i]);
+        job.build = build_large;
+        ck_assert_ok(cairn_queue_add(queue, &job, NULL, NULL));
+    }
+    const struct timespec a_while = {.tv_nsec = 1000L * wait_us};
+    nanosleep(&a_while, NULL);
+    exit(0);
+}
+
+START_TEST(the_process_may_end_while_jobs_are_compiled)
+{
+    for (unsigned i = 0; i < 20; i++) {
+        int result;
+        fflush(NULL);
+        pid_t child = fork();
+        if (child == 0)
+            end_while_compiling(500 * i, _i != 0);
+        waitpid(child, &result, 0);
+        ck_assert_msg(WIFEXITED(result), "child %u ended by signal %d", i, WTERMSIG(result));
+        ck_assert_int_eq(WEXITSTATUS(result), 0);
+    }
+}
+END_TEST
+
 static void add_tests(TCase *tests)
 {
     tcase_set_timeout(tests, 120);
     tcase_add_loop_test(tests, jobs_are_compiled_and_installed, 0, 4);
+    tcase_add_loop_test(tests, the_process_may_end_while_jobs_are_compiled, 0, 2);
     tcase_add_test(tests, jobs_that_wait_are_compiled_together);
     tcase_add_test(tests, modules_are_named_by_their_functions);
     tcase_add_test(tests, a_later_version_replaces_and_retires_an_earlier_one);

@@ -64,16 +64,11 @@ static LLVMTypeRef random_type(const struct generator *generator)
     case 4:
         return LLVMHalfTypeInContext(context);
     case 5:
-        /* On other hosts it cannot be passed. */
-        return cairn_architecture_host() == CAIRN_ARCHITECTURE_X86_64
-                   ? LLVMX86FP80TypeInContext(context)
-                   : LLVMFP128TypeInContext(context);
+        return LLVMFP128TypeInContext(context);
     case 6:
         return LLVMStructTypeInContext(context, pair, 2, 0);
     case 7:
         return LLVMArrayType(int64, random_below(3));
-    case 8:
-        return LLVMFP128TypeInContext(context);
     case 9:
         return LLVMInt8TypeInContext(context);
     case 10:
@@ -133,8 +128,7 @@ static void add_arithmetic(struct generator *generator)
     LLVMValueRef value = LLVMBuildBinOp(builder, opcodes[random_below(5)], left, right, "");
     if (kind == LLVMIntegerTypeKind)
         value = LLVMBuildIntCast2(builder, value, type, one_in(2), "");
-    else if (kind == LLVMDoubleTypeKind || kind == LLVMFloatTypeKind ||
-             kind == LLVMX86_FP80TypeKind)
+    else if (kind == LLVMDoubleTypeKind || kind == LLVMFloatTypeKind)
         value = LLVMBuildSIToFP(builder, value, type, "");
     else if (kind == LLVMPointerTypeKind)
         value = LLVMBuildIntToPtr(builder, value, type, "");

@@ -716,8 +716,8 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_queue_add(cairn_queue *queue,
 CAIRN_API bool cairn_queue_cancel(cairn_queue *queue, uint64_t ticket);
 
 /** Cancels all waiting jobs, waits for jobs that are being compiled, and frees the queue. What
- *  was published and installed stays. Must not be called by the queue's callbacks. NULL is
- *  allowed. */
+ *  was published and installed stays. Must not be called by the queue's callbacks. After exit() has
+ *  been called, it only cancels. NULL is allowed. */
 CAIRN_API void cairn_queue_destroy(cairn_queue *queue);
 
 #ifdef __cplusplus

@@ -27,7 +27,6 @@
 struct registers {
     unsigned general;
     unsigned vector;
-    unsigned x87;
 };
 
 /* ORDER ARCHITECTURE. What the code generator supports. */
@@ -40,13 +39,13 @@ static const struct machine {
     unsigned instruction_bytes; /* regions are multiples of this; 0 means that any size is valid */
     bool has_statepoints;
 } machines[] = {
-    [CAIRN_ARCHITECTURE_UNKNOWN] = {{UINT_MAX, UINT_MAX, UINT_MAX}, {0, 0, 0}, 0, false},
-    [CAIRN_ARCHITECTURE_X86_64] = {{13, 16, 7}, {6, 8, 0}, 0, true},
-    [CAIRN_ARCHITECTURE_AARCH64] = {{27, 32, 0}, {8, 8, 0}, 4, true},
-    [CAIRN_ARCHITECTURE_PPC64_ELFV2] = {{27, 64, 0}, {8, 13, 0}, 4, false},
-    [CAIRN_ARCHITECTURE_PPC64_ELFV1] = {{27, 32, 0}, {8, 13, 0}, 4, false},
-    [CAIRN_ARCHITECTURE_SYSTEMZ] = {{11, 16, 0}, {5, 4, 0}, 2, false},
-    [CAIRN_ARCHITECTURE_RISCV64] = {{27, 32, 0}, {8, 8, 0}, 4, true},
+    [CAIRN_ARCHITECTURE_UNKNOWN] = {{UINT_MAX, UINT_MAX}, {0, 0}, 0, false},
+    [CAIRN_ARCHITECTURE_X86_64] = {{13, 16}, {6, 8}, 0, true},
+    [CAIRN_ARCHITECTURE_AARCH64] = {{27, 32}, {8, 8}, 4, true},
+    [CAIRN_ARCHITECTURE_PPC64_ELFV2] = {{27, 64}, {8, 13}, 4, false},
+    [CAIRN_ARCHITECTURE_PPC64_ELFV1] = {{27, 32}, {8, 13}, 4, false},
+    [CAIRN_ARCHITECTURE_SYSTEMZ] = {{11, 16}, {5, 4}, 2, false},
+    [CAIRN_ARCHITECTURE_RISCV64] = {{27, 32}, {8, 8}, 4, true},
 };
 
 /* The input of the rules, and their results. */
@@ -152,6 +151,8 @@ static const char *find_instead(const struct checker *checker, unsigned index)
     LLVMTypeRef type = LLVMTypeOf(site_call_value(call, index));
     if (is_recorded_constant(call, index))
         return NULL;
+    if (call->is_live_in && types_is_unrecorded(type, checker->architecture))
+        return "flags without bit 1, or a pointer to it";
     return call->kind == CAIRN_RECORD_STATEPOINT
                ? types_statepoint_value(type, checker->architecture)
                : types_live_value(type, checker->architecture, checker->function);
@@ -177,7 +178,9 @@ static void check_live_values(struct checker *checker)
             continue;
         char name[25];
         char why[80];
-        snprintf(why, sizeof why, "LLVM %d crashes on a live value of type %s", LLVM_VERSION_MAJOR,
+        snprintf(why, sizeof why, "LLVM %d %s a live value of type %s", LLVM_VERSION_MAJOR,
+                 types_is_unrecorded(type, checker->architecture) ? "does not record"
+                                                                  : "crashes on",
                  ir_print_type(type, name, sizeof name));
         report(checker, why, instead);
     }
@@ -203,7 +206,6 @@ static void count_type(LLVMTypeRef type, struct registers *count)
     for (unsigned i = 0; i < values; i++) {
         LLVMTypeKind kind = LLVMGetTypeKind(types[i]);
         bool is_general = kind == LLVMIntegerTypeKind || kind == LLVMPointerTypeKind;
-        count->x87 += kind == LLVMX86_FP80TypeKind;
         count->vector += !is_general && kind != LLVMX86_FP80TypeKind;
         /* On x86-64, the bits of a bfloat take a general register, too. */
         count->general += is_general || kind == LLVMBFloatTypeKind;
@@ -266,7 +268,7 @@ static void check_limits(struct checker *checker, unsigned first, unsigned end,
     struct registers limits = machines[checker->architecture].limits;
     if (count.general == limits.general && has_dynamic_alloca(checker->function))
         limits.general--;
-    if (count.general <= limits.general && count.vector <= limits.vector && count.x87 <= limits.x87)
+    if (count.general <= limits.general && count.vector <= limits.vector)
         return;
     static const struct problem level_0 = {"at -O0 LLVM runs out of registers for so many values",
                                            "or compile at -O1"};
@@ -277,34 +279,26 @@ static void check_limits(struct checker *checker, unsigned first, unsigned end,
     const struct problem *problem = checker->options->optimisation_level == 0 ? &level_0
                                     : checker->is_anyreg                      ? &anyreg
                                                                               : &constants;
-    char x87[20] = "";
     char instead[120];
-    if (checker->architecture == CAIRN_ARCHITECTURE_X86_64)
-        snprintf(x87, sizeof x87, ", %u x86_fp80", limits.x87);
-    snprintf(instead, sizeof instead, "at most %u (%u in vector registers%s), %s", limits.general,
-             limits.vector, x87, problem->instead);
+    snprintf(instead, sizeof instead, "at most %u (%u in vector registers), %s", limits.general,
+             limits.vector, problem->instead);
     report(checker, problem->why, instead);
 }
 
 /* Checks that the values fit into registers. At -O0 all live values are in registers at the same
  * time. Arguments of anyregcc, some constants, and the deopt values of a statepoint whose flags
  * keep them there always are. An argument has a register of its own, even if another register also
- * holds its value. LLVM can keep one of these deopt values on the x87 stack, constant, undefined or
- * not, but not together with several GC pointers. */
+ * holds its value. */
 static void check_registers(struct checker *checker)
 {
     const struct site_call *call = &checker->call;
     struct registers count = {0};
     unsigned first = call->argument_count;
     unsigned end = checker->end;
-    unsigned x87 = 0;
     if (call->kind == CAIRN_RECORD_STATEPOINT) {
         if (!call->is_live_in)
             return;
         end = first + call->live_values.count;
-        for (unsigned i = first; i < end; i++)
-            x87 += LLVMGetTypeKind(LLVMTypeOf(site_call_value(call, i))) == LLVMX86_FP80TypeKind &&
-                   !is_repeated(call, first, i);
     } else if (checker->is_anyreg) {
         first = 0;
     } else if (checker->options->optimisation_level == 0) {
@@ -313,13 +307,8 @@ static void check_registers(struct checker *checker)
             count_type(LLVMTypeOf(site_call_value(call, i)), &count);
         count.general = minimum(count.general, passed->general);
         count.vector = minimum(count.vector, passed->vector);
-        count.x87 = minimum(count.x87, passed->x87);
     }
-    if (x87 > 1 || (x87 == 1 && call->gc_live_values.count > 1))
-        report(checker, "LLVM crashes on values of type x86_fp80 that are to stay in registers",
-               "flags without bit 1, or pointers to them");
-    else
-        check_limits(checker, first, end, count);
+    check_limits(checker, first, end, count);
 }
 
 /* Whether anyregcc can return the type. LLVM promotes only integers in results. So some types are

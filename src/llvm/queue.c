@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "llvm/batch.h"
+#include "llvm/process_end.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -195,7 +196,10 @@ static bool end(struct task *task, void *address, const struct cairn_error *erro
     /* With SYSTEM, the version may be installed. */
     bool is_used = address != NULL && !is_cancelled &&
                    (failure.status == CAIRN_OK || failure.status == CAIRN_ERROR_SYSTEM);
+    /* The host's callback may wait for the thread that ends the process. */
+    process_end_leave();
     report(job, is_used ? address : NULL, &failure, is_cancelled);
+    process_end_enter();
     return is_used;
 }
 
@@ -221,8 +225,12 @@ static size_t take_batch(struct worker *worker)
 static void *work(void *user)
 {
     struct worker *worker = user;
-    for (size_t count; (count = take_batch(worker)) > 0;)
+    for (size_t count; (count = take_batch(worker)) > 0;) {
+        process_end_enter();
         compiler_run(worker->compiler, worker->batch, count);
+        process_end_leave();
+        process_end_register();
+    }
     return NULL;
 }
 
@@ -264,6 +272,7 @@ static enum cairn_status create_workers(cairn_queue *queue,
             return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a batch of jobs");
         status = compiler_create(queue->runtime, options, &callbacks, &worker->compiler, error);
     }
+    process_end_register();
     for (uint32_t i = 0; i < queue->thread_count && status == CAIRN_OK; i++)
         status = start(&queue->workers[i], error);
     return status;
@@ -279,6 +288,7 @@ enum cairn_status cairn_queue_create(cairn_runtime *runtime,
                          runtime == NULL ? "runtime" : "queue");
     if (options == NULL)
         options = &defaults;
+    process_end_watch_thread();
     const struct cairn_allocator *allocator = cairn_runtime_allocator(runtime);
     uint32_t thread_count = options->thread_count == 0 ? 1 : options->thread_count;
     cairn_queue *created = memory_new(allocator, 1, size_of(thread_count));
@@ -328,6 +338,8 @@ void cairn_queue_destroy(cairn_queue *queue)
     if (queue == NULL || queue->process != getpid())
         return;
     cancel_waiting(queue);
+    if (process_is_ending())
+        return;
     for (uint32_t i = 0; i < queue->started_count; i++)
         pthread_join(queue->workers[i].thread, NULL);
     for (uint32_t i = 0; i < queue->thread_count; i++) {
@@ -380,6 +392,7 @@ enum cairn_status cairn_queue_add(cairn_queue *queue, const struct cairn_queue_j
     if (queue->process != getpid())
         return error_set(error, CAIRN_ERROR_STATE, 0,
                          "the queue's threads are in the parent process: create another queue");
+    process_end_watch_thread();
     struct job *added = create_job(queue, job);
     if (added == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a job");

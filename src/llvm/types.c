@@ -260,6 +260,13 @@ static const char *say_what_instead(LLVMTypeRef type)
     }
 }
 
+bool types_is_unrecorded(LLVMTypeRef type, enum cairn_architecture architecture)
+{
+    LLVMTypeRef value = first_value(type);
+    return value != NULL && LLVMGetTypeKind(value) == LLVMX86_FP80TypeKind &&
+           architecture == CAIRN_ARCHITECTURE_X86_64;
+}
+
 /* Big-endian PPC64 and RISC-V have the registers for some types only if the function requests them.
  * Little-endian PPC64 always has VSX, because its oldest supported processor is POWER8. */
 const char *types_live_value(LLVMTypeRef type, enum cairn_architecture architecture,
@@ -273,6 +280,8 @@ const char *types_live_value(LLVMTypeRef type, enum cairn_architecture architect
     bool is_vector = kind == LLVMVectorTypeKind;
     bool is_float = kind == LLVMFloatTypeKind || kind == LLVMDoubleTypeKind;
     bool is_wide = !is_vector || REGISTER_BITS / LLVMGetVectorSize(value) > ALTIVEC_LANE_BITS;
+    if (types_is_unrecorded(value, architecture))
+        return "a double, or a pointer to it";
     if (!types_fits_register(value, architecture) && !is_promoted(value, architecture) &&
         !(is_vector && architecture == CAIRN_ARCHITECTURE_X86_64 &&
           is_register_vector(value, architecture, features_vector_bits(function))))

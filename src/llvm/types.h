@@ -34,6 +34,10 @@ void types_read_declared(LLVMValueRef call, struct cairn_type *types, unsigned c
  * default features. The type must not be a structure or array. */
 bool types_fits_register(LLVMTypeRef type, enum cairn_architecture architecture);
 
+/* Whether LLVM leaves a value of the type out of records while it is in registers: x86_fp80 is on
+ * the x87 stack then. */
+bool types_is_unrecorded(LLVMTypeRef type, enum cairn_architecture architecture);
+
 /* Returns NULL if LLVM can keep a live value of the type, otherwise what to write instead, in
  * static memory. `function` contains the value; its features determine the widest vectors. It may
  * be NULL. Builders widen integers of up to 64 bits that LLVM cannot keep. */
