@@ -88,7 +88,8 @@ sub fields {
 
 sub message { return map { $_->[0] => $_->[1] } fields($_[0]) }
 
-# Reads a profile: samples by "file function", and the build IDs and types of what it contains.
+# Reads a profile: samples by "file function" where they were taken, the build IDs, the addresses of locations, and
+# samples by stack.
 sub read_pprof {
     my ($path) = @_;
     gunzip($path, \my $bytes) or die $GunzipError;
@@ -97,7 +98,7 @@ sub read_pprof {
         my ($field, $value) = @$_;
         push @strings, $value if $field == 6;
         push @types, {message($value)} if $field == 1;
-        push @samples, {message($value)} if $field == 2;
+        push @samples, [fields($value)] if $field == 2;
         next if $field < 3 || $field > 5;
         my %message = message($value);
         my $table = {3 => \%mappings, 4 => \%locations, 5 => \%functions}->{$field};
@@ -106,16 +107,18 @@ sub read_pprof {
     }
     is $strings[0], '', 'the first string';
     is_deeply [map { ($strings[$_->{1}], $strings[$_->{2}]) } @types], ['samples', 'count'], 'the type of samples';
-    my (%counts, %ids);
+    my $function_of = sub { my %line = message($_[0]{4}); return $strings[$functions{$line{1}}{2}] };
+    my (%counts, %ids, %stacks);
     for (@samples) {
-        my $location = $locations{$_->{1}};
-        my %line = message($location->{4});
-        my $mapping = $mappings{$location->{2} // 0};
+        my ($samples) = map { $_->[1] } grep { $_->[0] == 2 } @$_;
+        my @stack = map { $locations{$_->[1]} } grep { $_->[0] == 1 } @$_;
+        my $mapping = $mappings{$stack[0]{2} // 0};
         my $name = defined $mapping ? $strings[$mapping->{5}] : '';
         $ids{$name} = $strings[$mapping->{6}] if defined $mapping->{6};
-        $counts{"$name $strings[$functions{$line{1}}{2}]"} += $_->{2};
+        $counts{"$name " . $function_of->($stack[0])} += $samples;
+        $stacks{join ';', map { $function_of->($_) } reverse @stack} += $samples;
     }
-    return (\%counts, \%ids, [map { $_->{3} } values %locations]);
+    return (\%counts, \%ids, [map { $_->{3} } values %locations], \%stacks);
 }
 
 my %counts = (often => 300, main => 20, '7f0000000010' => 5, '7f0000020020' => 2, '7fff00000000' => 3);
@@ -193,7 +196,10 @@ subtest 'call chains are whole stacks' => sub {
     my $begin = 'program;__libc_start_call_main;main';
     is_deeply collapsed(spit('chains', $input)), {"$begin;often;[block 0]" => 8, "$begin;printf" => 1,
         "$begin;libother.so.1" => 1, "$begin;[elsewhere];irq" => 1}, 'the stacks';
-    my ($status, $out, $err) = run_with('/dev/null', $cairn, 'profile', $file, "$folder/chains");
+    my ($status, $out, $err) = run_with('/dev/null', $cairn, 'profile', '--pprof', "$folder/chains.pb.gz", $file, "$folder/chains");
+    $begin = '__libc_start_call_main;main';
+    is_deeply +(read_pprof("$folder/chains.pb.gz"))[3], {"$begin;often" => 8, "$begin;printf" => 1,
+        "$begin;libother.so.1" => 1, "$begin;[elsewhere];irq" => 1}, 'the stacks for pprof';
     like $out, qr/^11 samples of .*\n +72\.73 % +8  in basic blocks$/m, 'their offsets are found in the file';
 };
 

@@ -8,6 +8,7 @@
 #include "tools/profile/profile.h"
 
 #include "tools/cli/save.h"
+#include "tools/samples/stacks.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,9 +51,9 @@ enum {
     FUNCTION_SYSTEM_NAME = 3
 };
 
-enum { MESSAGE_BYTES_MAX = 128 };
+/* Of the largest message, a sample: each location has a tag and a number of up to ten bytes. */
+enum { MESSAGE_BYTES_MAX = 32 + STACK_FRAMES_MAX * 11 };
 
-/* A message that contains numbers and one such message, so that its size is limited. */
 struct message {
     uint8_t bytes[MESSAGE_BYTES_MAX];
     size_t size;
@@ -73,14 +74,15 @@ static void put_number(struct message *message, unsigned field, uint64_t value)
 
 /* ---- Compression ---- */
 
-/* The compressed file. Strings are numbered in the order in which they are written. */
+/* The compressed file. Strings are numbered in the order in which they are written. Each frame has
+ * the same number as location and as function, from 1 on: frames of one kind follow each other. */
 struct writer {
     struct output *output;
     const struct profile *profile;
-    const struct ranking *ranking;
     z_stream stream;
     uint64_t string_count;
-    uint64_t id; /* of the last location and function, which have the same numbers */
+    uint64_t first_numbers[STACK_FRAME_KINDS];
+    uint8_t *are_written; /* locations; a block's function has its own */
 };
 
 static void compress_bytes(struct writer *writer, const void *bytes, size_t size, int flush)
@@ -130,7 +132,7 @@ static uint64_t write_string(struct writer *writer, const char *prefix, const ch
     return writer->string_count++;
 }
 
-/* ---- The profile ---- */
+/* ---- Mappings ---- */
 
 static void write_mapping(struct writer *writer, uint64_t id, const struct loaded *range,
                           uint64_t offset, const char *path, const struct build_id *build_id)
@@ -148,79 +150,6 @@ static void write_mapping(struct writer *writer, uint64_t id, const struct loade
     write_message(writer, PROFILE_MAPPING, &message);
 }
 
-static void write_function(struct writer *writer, uint64_t id, uint64_t name)
-{
-    struct message message = {.size = 0};
-    put_number(&message, FUNCTION_ID, id);
-    put_number(&message, FUNCTION_NAME, name);
-    put_number(&message, FUNCTION_SYSTEM_NAME, name);
-    write_message(writer, PROFILE_FUNCTION, &message);
-}
-
-/* Writes a location of the function, and its samples. `mapping` is 0 for none. */
-static void write_samples(struct writer *writer, uint64_t mapping, uint64_t address,
-                          uint64_t function, uint64_t samples)
-{
-    struct message location = {.size = 0};
-    struct message line = {.size = 0};
-    struct message sample = {.size = 0};
-    put_number(&line, LINE_FUNCTION, function);
-    put_number(&location, LOCATION_ID, ++writer->id);
-    if (mapping > 0)
-        put_number(&location, LOCATION_MAPPING, mapping);
-    put_number(&location, LOCATION_ADDRESS, address);
-    put_varint(&location, LOCATION_LINE << 3 | WIRE_BYTES);
-    put_varint(&location, line.size);
-    memcpy(location.bytes + location.size, line.bytes, line.size);
-    location.size += line.size;
-    write_message(writer, PROFILE_LOCATION, &location);
-    put_number(&sample, SAMPLE_LOCATION, writer->id);
-    put_number(&sample, SAMPLE_VALUE, samples);
-    write_message(writer, PROFILE_SAMPLE, &sample);
-}
-
-/* Writes samples of which only the file is known, or nothing: a function with the file's name in
- * brackets, as pprof itself names code without symbols. */
-static void write_others(struct writer *writer, uint64_t mapping, const char *name,
-                         uint64_t samples)
-{
-    uint64_t function = writer->ranking->function_count + writer->id + 1;
-    if (samples == 0)
-        return;
-    write_function(writer, function, write_string(writer, "[", name, "]"));
-    write_samples(writer, mapping, 0, function, samples);
-}
-
-static void write_libraries(struct writer *writer, uint64_t elsewhere)
-{
-    const struct library *libraries = writer->profile->libraries.items;
-    for (size_t i = 0; i < writer->profile->libraries.count; i++) {
-        const struct library *library = &libraries[i];
-        if (library->samples == 0)
-            continue;
-        write_mapping(writer, i + 2, &(struct loaded){.begin = 0}, 0, library->name, &library->id);
-        write_others(writer, i + 2, library->name, library->samples);
-        elsewhere -= library->samples;
-    }
-    write_others(writer, 0, "elsewhere", elsewhere);
-}
-
-/* Writes the functions, numbered from 1 on in the order of the ranking. `numbers` gets them by
- * the functions' numbers in the table. */
-static void write_functions(struct writer *writer, uint32_t *numbers)
-{
-    for (size_t i = 0; i < writer->ranking->function_count; i++) {
-        struct cairn_block_function function = {.address = 0};
-        char address[sizeof "0x" + 2 * sizeof(uint64_t)];
-        uint32_t index = writer->ranking->functions[i].index;
-        cairn_block_table_function(writer->profile->table, index, &function);
-        const char *name = profile_function_name(writer->profile, function.address);
-        snprintf(address, sizeof address, "0x%llx", (unsigned long long)function.address);
-        numbers[index] = (uint32_t)i + 1;
-        write_function(writer, i + 1, write_string(writer, "", name == NULL ? address : name, ""));
-    }
-}
-
 /* The first mapping of the file that was seen, at the addresses in the file. */
 static void write_own_mapping(struct writer *writer)
 {
@@ -235,45 +164,191 @@ static void write_own_mapping(struct writer *writer)
                   base_name(profile->input->name, strlen(profile->input->name)), &profile->id);
 }
 
-static void write_profile(struct writer *writer, uint32_t *numbers)
+/* Writes those of the file, whose number is 1, and of the other files that have samples. */
+static void write_mappings(struct writer *writer)
+{
+    const struct library *libraries = writer->profile->libraries.items;
+    write_own_mapping(writer);
+    for (size_t i = 0; i < writer->profile->libraries.count; i++)
+        if (libraries[i].samples > 0)
+            write_mapping(writer, i + 2, &(struct loaded){.begin = 0}, 0, libraries[i].name,
+                          &libraries[i].id);
+}
+
+/* ---- Frames ---- */
+
+static uint64_t number_frames(struct writer *writer)
 {
     const struct profile *profile = writer->profile;
+    uint32_t functions = cairn_block_table_counts(profile->table).functions;
+    const uint64_t counts[STACK_FRAME_KINDS] = {
+        [FRAME_ELSEWHERE] = 1,
+        [FRAME_LIBRARY] = profile->libraries.count,
+        [FRAME_CODE] = 1,
+        [FRAME_FUNCTION] = functions,
+        [FRAME_BLOCK] = profile->first_blocks[functions],
+        [FRAME_NAME] = profile->stacks->names.count,
+    };
+    uint64_t number = 1;
+    for (int kind = 0; kind < STACK_FRAME_KINDS; kind++) {
+        writer->first_numbers[kind] = number;
+        number += counts[kind];
+    }
+    return number;
+}
+
+static uint64_t frame_number(const struct writer *writer, struct stack_frame frame)
+{
+    return writer->first_numbers[frame.kind] + frame.index;
+}
+
+static void write_function(struct writer *writer, uint64_t id, uint64_t name)
+{
+    struct message message = {.size = 0};
+    put_number(&message, FUNCTION_ID, id);
+    put_number(&message, FUNCTION_NAME, name);
+    put_number(&message, FUNCTION_SYSTEM_NAME, name);
+    write_message(writer, PROFILE_FUNCTION, &message);
+}
+
+/* Writes a location. `mapping` is 0 for none. */
+static void write_location(struct writer *writer, uint64_t id, uint64_t mapping, uint64_t address,
+                           uint64_t function)
+{
+    struct message location = {.size = 0};
+    struct message line = {.size = 0};
+    put_number(&line, LINE_FUNCTION, function);
+    put_number(&location, LOCATION_ID, id);
+    if (mapping > 0)
+        put_number(&location, LOCATION_MAPPING, mapping);
+    put_number(&location, LOCATION_ADDRESS, address);
+    put_varint(&location, LOCATION_LINE << 3 | WIRE_BYTES);
+    put_varint(&location, line.size);
+    memcpy(location.bytes + location.size, line.bytes, line.size);
+    location.size += line.size;
+    write_message(writer, PROFILE_LOCATION, &location);
+    writer->are_written[id] = true;
+}
+
+/* Writes a function of which no more than a name is known, and its location. */
+static void write_named(struct writer *writer, struct stack_frame frame, uint64_t mapping,
+                        const char *before, const char *name, const char *after)
+{
+    uint64_t number = frame_number(writer, frame);
+    write_function(writer, number, write_string(writer, before, name, after));
+    write_location(writer, number, mapping, 0, number);
+}
+
+/* Writes a function of the file, and its location as a caller. */
+static void write_own_function(struct writer *writer, struct stack_frame frame)
+{
+    struct cairn_block_function function = {.address = 0};
+    char address[sizeof "0x" + 2 * sizeof(uint64_t)];
+    uint64_t number = frame_number(writer, frame);
+    cairn_block_table_function(writer->profile->table, frame.index, &function);
+    const char *name = profile_function_name(writer->profile, function.address);
+    snprintf(address, sizeof address, "0x%llx", (unsigned long long)function.address);
+    write_function(writer, number, write_string(writer, "", name == NULL ? address : name, ""));
+    write_location(writer, number, 1, function.address, number);
+}
+
+static void write_block(struct writer *writer, struct stack_frame frame)
+{
+    const struct profile *profile = writer->profile;
+    struct cairn_block block = {.address = 0};
+    uint32_t index = stack_block_function(profile, frame.index);
+    const struct stack_frame function = {FRAME_FUNCTION, index};
+    cairn_block_table_block(profile->table, index, frame.index - profile->first_blocks[index],
+                            &block);
+    if (!writer->are_written[frame_number(writer, function)])
+        write_own_function(writer, function);
+    write_location(writer, frame_number(writer, frame), 1, block.address,
+                   frame_number(writer, function));
+}
+
+/* Writes a frame's location, and its function. Where only the file is known, the function has the
+ * file's name in brackets, as pprof itself names code without symbols. */
+static void write_frame(struct writer *writer, struct stack_frame frame)
+{
+    const struct library *libraries = writer->profile->libraries.items;
+    const char *const *names = writer->profile->stacks->names.items;
+    switch (frame.kind) {
+    case FRAME_ELSEWHERE:
+        write_named(writer, frame, 0, "[", "elsewhere", "]");
+        break;
+    case FRAME_LIBRARY:
+        write_named(writer, frame, libraries[frame.index].samples > 0 ? frame.index + 2ULL : 0, "[",
+                    libraries[frame.index].name, "]");
+        break;
+    case FRAME_CODE:
+        write_named(writer, frame, 1, "[", "code without a basic-block address map", "]");
+        break;
+    case FRAME_FUNCTION:
+        write_own_function(writer, frame);
+        break;
+    case FRAME_BLOCK:
+        write_block(writer, frame);
+        break;
+    case FRAME_NAME:
+        write_named(writer, frame, 0, "", names[frame.index], "");
+        break;
+    }
+}
+
+/* ---- Samples ---- */
+
+/* Writes the samples of a stack: its locations, beginning where the samples were taken. */
+static void write_stack(struct writer *writer, const struct stack_node *node)
+{
+    const struct stack_node *nodes = writer->profile->stacks->nodes.list.items;
+    struct message sample = {.size = 0};
+    for (const struct stack_node *at = node;; at = &nodes[at->caller - 1]) {
+        struct stack_frame frame = stack_node_frame(at);
+        uint64_t number = frame_number(writer, frame);
+        if (!writer->are_written[number])
+            write_frame(writer, frame);
+        put_number(&sample, SAMPLE_LOCATION, number);
+        if (at->caller == 0)
+            break;
+    }
+    put_number(&sample, SAMPLE_VALUE, node->count);
+    write_message(writer, PROFILE_SAMPLE, &sample);
+}
+
+static void write_profile(struct writer *writer)
+{
+    const struct stack_node *nodes = writer->profile->stacks->nodes.list.items;
     struct message type = {.size = 0};
     write_string(writer, "", "", "");
     put_number(&type, VALUE_TYPE_TYPE, write_string(writer, "", "samples", ""));
     put_number(&type, VALUE_TYPE_UNIT, write_string(writer, "", "count", ""));
     write_message(writer, PROFILE_SAMPLE_TYPE, &type);
-    write_own_mapping(writer);
-    write_functions(writer, numbers);
-    for (size_t i = 0; i < writer->ranking->block_count; i++) {
-        const struct hot_block *hot = &writer->ranking->blocks[i];
-        write_samples(writer, 1, hot->address, numbers[hot->function], hot->samples);
-    }
-    write_others(writer, 1, "code without a basic-block address map", profile->code_sample_count);
-    write_libraries(writer, profile_elsewhere_count(profile));
+    write_mappings(writer);
+    for (size_t i = 0; i < writer->profile->stacks->nodes.list.count; i++)
+        if (nodes[i].count > 0)
+            write_stack(writer, &nodes[i]);
 }
 
 static bool write_compressed(struct output *output, void *user)
 {
     enum { GZIP_WINDOW = 15 + 16, MEMORY_LEVEL = 8 };
     struct writer *writer = user;
-    uint32_t count = cairn_block_table_counts(writer->profile->table).functions;
-    uint32_t *numbers = calloc((size_t)count + 1, sizeof *numbers);
     writer->output = output;
-    bool is_good =
-        numbers != NULL && deflateInit2(&writer->stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED,
-                                        GZIP_WINDOW, MEMORY_LEVEL, Z_DEFAULT_STRATEGY) == Z_OK;
+    writer->are_written = calloc(number_frames(writer), sizeof *writer->are_written);
+    bool is_good = writer->are_written != NULL &&
+                   deflateInit2(&writer->stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, GZIP_WINDOW,
+                                MEMORY_LEVEL, Z_DEFAULT_STRATEGY) == Z_OK;
     if (is_good) {
-        write_profile(writer, numbers);
+        write_profile(writer);
         compress_bytes(writer, "", 0, Z_FINISH);
         deflateEnd(&writer->stream);
     }
-    free(numbers);
+    free(writer->are_written);
     return is_good || complain("profile: no memory for the numbers of functions");
 }
 
-bool save_pprof(const char *path, const struct profile *profile, const struct ranking *ranking)
+bool save_pprof(const char *path, const struct profile *profile)
 {
-    struct writer writer = {.profile = profile, .ranking = ranking};
+    struct writer writer = {.profile = profile};
     return save_output(path, write_compressed, &writer);
 }

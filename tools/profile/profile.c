@@ -208,7 +208,7 @@ static bool write_files(const struct profile *profile, const struct ranking *ran
                         const struct options *options)
 {
     return (options->svg_path == NULL || draw(profile, ranking, options)) &&
-           (options->pprof_path == NULL || save_pprof(options->pprof_path, profile, ranking)) &&
+           (options->pprof_path == NULL || save_pprof(options->pprof_path, profile)) &&
            (options->sample_profile_path == NULL ||
             save_sample_profile(options->sample_profile_path, profile)) &&
            (options->propeller_path == NULL ||
@@ -237,7 +237,7 @@ static bool print_profile(struct profile *profile, const struct options *options
 static bool print_with_stacks(struct profile *profile, const struct options *options)
 {
     static struct stacks stacks;
-    if (!options->is_collapsed)
+    if (!options->is_collapsed && options->pprof_path == NULL)
         return print_profile(profile, options);
     profile->stacks = &stacks;
     bool is_good = stacks_create(&stacks) && print_profile(profile, options);

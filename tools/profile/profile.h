@@ -19,10 +19,11 @@ bool write_profile_svg(struct output *output, const struct profile *profile, uin
 
 /* ---- For other tools ---- */
 
-/* Writes the profile for pprof and what reads its format: profile.proto, compressed with gzip. It
- * has a location for each block, and one for each other file. False after an error message; a file
- * at `path` is then unchanged. */
-bool save_pprof(const char *path, const struct profile *profile, const struct ranking *ranking);
+/* Writes the stacks for pprof and what reads its format: profile.proto, compressed with gzip. It
+ * has a location for each block in which samples were taken, for each function that called others,
+ * and for each other file. The profile must have stacks. False after an error message; a file at
+ * `path` is then unchanged. */
+bool save_pprof(const char *path, const struct profile *profile);
 
 /* Writes lines for flame graphs, the most frequent stacks first: frames separated by semicolons,
  * which are the file, the functions and the block, a space, and the number of samples. The profile

@@ -21,6 +21,8 @@ enum stack_frame_kind {
     FRAME_NAME       /* `index` is the number of a name that perf printed */
 };
 
+enum { STACK_FRAME_KINDS = FRAME_NAME + 1 };
+
 struct stack_frame {
     enum stack_frame_kind kind;
     uint32_t index;
