@@ -1,7 +1,8 @@
 /*
  * cairn-bench-cache: the time to load 1,000 functions from a code cache, beside the time to compile
- * them at -O2, as one object and as one object for each function; and the time of a queue for a job
- * of a batch, beside one that is compiled alone.
+ * them at -O2, as one object and as one object for each function; the time of a queue for a job of
+ * a batch, beside one that is compiled alone; and the time from the creation of a queue to the end
+ * of its first job, in processes that have not used LLVM.
  *
  * Each function has a loop, a call, branches and a patch point with live values, about 40
  * instructions. Compiling is LLVM's default<O2> and its code generator, from modules that are
@@ -22,7 +23,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { FUNCTIONS = 1000, FUNCTION_TEXT_BYTES = 2048, ROUNDS = 5 };
 
@@ -297,9 +300,105 @@ static void measure_queues(void)
                 });
 }
 
+/* ---- Starting ---- */
+
+/* What a process measures that uses LLVM for the first time, in nanoseconds. */
+struct start {
+    double create; /* the queue */
+    double first;  /* from its creation, or when it is warm from adding the job, to its end */
+    double second; /* from adding another job to its end */
+};
+
+static double run_job(cairn_queue *queue, uintptr_t number)
+{
+    struct cairn_error error;
+    char name[16];
+    snprintf(name, sizeof name, "f%d", (int)number);
+    const struct cairn_queue_job job = {
+        .build = build, .done = count_done, .user = (void *)number, .function = name};
+    int before = jobs_done;
+    double begun = bench_now();
+    if (cairn_queue_add(queue, &job, NULL, &error) != CAIRN_OK)
+        fail(error.message);
+    while (jobs_done == before)
+        nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
+    return bench_now() - begun;
+}
+
+static struct start start_queue(bool warms_up)
+{
+    const struct cairn_queue_options chosen = {.engine = {.optimisation_level = 1},
+                                               .warms_up = warms_up};
+    struct start start;
+    struct cairn_error error;
+    cairn_runtime *runtime;
+    cairn_queue *queue;
+    if (cairn_runtime_create(NULL, &runtime, &error) != CAIRN_OK)
+        fail(error.message);
+    double begun = bench_now();
+    if (cairn_queue_create(runtime, &chosen, &queue, &error) != CAIRN_OK)
+        fail(error.message);
+    start.create = bench_now() - begun;
+    if (warms_up)
+        nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
+    start.first = run_job(queue, 0) + (warms_up ? 0 : start.create);
+    start.second = run_job(queue, 1);
+    return start;
+}
+
+/* Returns what another process has measured. */
+static struct start start_in_process(bool warms_up)
+{
+    struct start start;
+    int ends[2];
+    if (pipe(ends) != 0)
+        fail("no pipe");
+    pid_t process = fork();
+    if (process == 0) {
+        start = start_queue(warms_up);
+        _exit(write(ends[1], &start, sizeof start) == (ssize_t)sizeof start ? 0 : 1);
+    }
+    close(ends[1]);
+    if (process < 0 || read(ends[0], &start, sizeof start) != (ssize_t)sizeof start)
+        fail("a process that starts a queue has failed");
+    close(ends[0]);
+    waitpid(process, NULL, 0);
+    return start;
+}
+
+static void print_start(const char *name, double *values, const char *unit, double nanoseconds,
+                        const char *peer, double *peer_values, double limit)
+{
+    bench_print(&options,
+                &(struct bench_figure){
+                    .name = name,
+                    .value = bench_percentile(values, ROUNDS, 0.5) / nanoseconds,
+                    .unit = unit,
+                    .peer = peer,
+                    .peer_value = bench_percentile(peer_values, ROUNDS, 0.5) / nanoseconds,
+                    .limit = limit,
+                });
+}
+
+static void measure_starts(void)
+{
+    double create[ROUNDS], cold[ROUNDS], warm[ROUNDS], later[ROUNDS];
+    for (int round = 0; round < ROUNDS; round++) {
+        struct start of_cold = start_in_process(false), of_warm = start_in_process(true);
+        create[round] = of_warm.create;
+        cold[round] = of_cold.first;
+        warm[round] = of_warm.first;
+        later[round] = of_warm.second;
+    }
+    print_start("queue.create", create, "us", 1e3, "the first job, cold", cold, 200);
+    print_start("queue.first_job.cold", cold, "ms", 1e6, "a later job", later, 0);
+    print_start("queue.first_job.warm", warm, "ms", 1e6, "a later job", later, 6);
+}
+
 int main(void)
 {
     bench_begin(&options);
+    measure_starts();
     measure("cache.one_object_of_1000", 1);
     measure("cache.1000_objects", FUNCTIONS);
     measure_queues();

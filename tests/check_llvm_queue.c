@@ -392,6 +392,21 @@ START_TEST(misuse_is_refused)
 }
 END_TEST
 
+START_TEST(jobs_have_the_errors_of_options_that_only_llvm_can_check)
+{
+    const struct cairn_queue_options options = {.engine = {.passes = "no-such-pass"},
+                                                .warms_up = true};
+    create_queue(&options);
+    for (unsigned i = 0; i < 2; i++)
+        add_item(&items[i]);
+    for (unsigned i = 0; i < 2; i++) {
+        wait_for(&items[i], 1);
+        expect_failed(&items[i], CAIRN_ERROR_ARGUMENT, "no-such-pass");
+    }
+    destroy_queue();
+}
+END_TEST
+
 static LLVMModuleRef build_elsewhere(LLVMContextRef of_queue, void *user, struct cairn_error *error)
 {
     (void)of_queue;
@@ -409,6 +424,39 @@ START_TEST(a_module_in_another_context_is_refused)
     expect_failed(&items[0], CAIRN_ERROR_ARGUMENT,
                   "'f.0' was built in another context than the queue's");
     destroy_queue();
+}
+END_TEST
+
+/* ---- Warming up ---- */
+
+/* With passes or without, and with a job that waits when the threads start or one that comes
+ * later. */
+START_TEST(a_queue_that_warms_up_compiles_jobs)
+{
+    const struct cairn_queue_options options = {
+        .engine = {.optimisation_level = 2, .passes = _i % 2 == 0 ? NULL : "default<O2>"},
+        .thread_count = 2,
+        .warms_up = true,
+    };
+    const struct timespec a_while = {.tv_nsec = 30000000};
+    create_queue(&options);
+    if (_i / 2 == 0)
+        nanosleep(&a_while, NULL);
+    add_item(&items[1]);
+    wait_for(&items[1], 1);
+    expect_installed(&items[1]);
+    ck_assert_uint_eq(statistics().module_count, 1);
+    destroy_queue();
+}
+END_TEST
+
+START_TEST(a_queue_can_be_destroyed_while_it_warms_up)
+{
+    const struct cairn_queue_options options = {.thread_count = 3, .warms_up = true};
+    for (int i = 0; i < 10; i++) {
+        create_queue(&options);
+        destroy_queue();
+    }
 }
 END_TEST
 
@@ -690,6 +738,9 @@ static void add_tests(TCase *tests)
     tcase_add_test(tests, an_error_affects_only_its_own_job);
     tcase_add_test(tests, misuse_is_refused);
     tcase_add_test(tests, a_module_in_another_context_is_refused);
+    tcase_add_test(tests, jobs_have_the_errors_of_options_that_only_llvm_can_check);
+    tcase_add_loop_test(tests, a_queue_that_warms_up_compiles_jobs, 0, 4);
+    tcase_add_test(tests, a_queue_can_be_destroyed_while_it_warms_up);
     tcase_add_test(tests, a_batch_may_have_any_limit);
     tcase_add_loop_test(tests, limits_are_enforced, 0, 2);
     tcase_add_test(tests, a_cancelled_job_is_not_installed);

@@ -650,6 +650,9 @@ struct cairn_queue_options {
     uint32_t batch_limit;  /**< most jobs that are compiled together, at most 65,536; 0 means 32 */
     uint32_t job_limit;    /**< most jobs that wait; 0: no limit */
     size_t byte_limit;     /**< most bytes of jobs that wait or are compiled; 0: no limit */
+    /** Whether threads that start without a waiting job compile a small function, so that the first
+     *  job does not find LLVM cold. */
+    bool warms_up;
 };
 
 /** How a job has ended. */
@@ -690,8 +693,11 @@ struct cairn_queue_job {
 typedef struct cairn_queue cairn_queue;
 
 /**
- * Creates a queue and starts its threads. `options` NULL means all zero. The queue has a reference
- * to the runtime. Errors: as cairn_engine_create; SYSTEM (no thread can be started).
+ * Creates a queue and starts its threads, in 0.2 ms: the threads initialise LLVM. `options` NULL
+ * means all zero. The queue has a reference to the runtime.
+ *
+ * Errors: ARGUMENT, MEMORY, SYSTEM (no thread can be started). Other errors of cairn_engine_create
+ * are results of the jobs.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_queue_create(
     cairn_runtime *runtime, const struct cairn_queue_options *options, cairn_queue **queue,

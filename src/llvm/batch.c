@@ -19,6 +19,7 @@
 #include "llvm/compilation.h"
 #include "llvm/compile.h"
 #include "llvm/engine.h"
+#include "llvm/warm_up.h"
 
 #include <llvm-c/Linker.h>
 #include <string.h>
@@ -62,7 +63,7 @@ static void after_publish(cairn_module *module, void *user)
         compiler->host.after_publish(module, compiler->host.user);
 }
 
-/* Creates the engine with an empty module, and compiles that, so that LLVM is initialised. */
+/* Creates the engine, with an empty module that is not compiled. */
 static enum cairn_status create_engine(struct compiler *compiler, cairn_runtime *runtime,
                                        const struct cairn_engine_options *chosen,
                                        struct cairn_error *error)
@@ -80,7 +81,7 @@ static enum cairn_status create_engine(struct compiler *compiler, cairn_runtime 
         cairn_engine_create(runtime, empty, &options, &compiler->engine, error);
     if (status == CAIRN_OK) {
         engine_share(compiler->engine, &scope);
-        status = engine_warm_up(compiler->engine, error);
+        engine_discard(compiler->engine);
     } else {
         LLVMDisposeModule(empty);
     }
@@ -107,6 +108,17 @@ enum cairn_status compiler_create(cairn_runtime *runtime,
     else
         compiler_destroy(created);
     return status;
+}
+
+void compiler_warm_up(struct compiler *compiler)
+{
+    LLVMContextRef context = LLVMContextCreate();
+    LLVMModuleRef module = warm_up_module(context);
+    if (cairn_engine_add_module(compiler->engine, module, NULL) == CAIRN_OK)
+        engine_warm_up(compiler->engine);
+    else
+        LLVMDisposeModule(module);
+    LLVMContextDispose(context);
 }
 
 void compiler_destroy(struct compiler *compiler)

@@ -35,6 +35,9 @@ CAIRN_MUST_CHECK enum cairn_status compiler_create(cairn_runtime *runtime,
                                                    struct compiler **compiler,
                                                    struct cairn_error *error);
 
+/* Compiles a function, so that the first task finds LLVM initialised. */
+void compiler_warm_up(struct compiler *compiler);
+
 /* Leaves what was loaded. NULL is allowed. */
 void compiler_destroy(struct compiler *compiler);
 

@@ -134,9 +134,7 @@ static enum cairn_status create_parts(cairn_engine *engine, LLVMModuleRef module
                                       struct cairn_error *error)
 {
     const char *triple = LLVMGetTarget(module);
-    enum cairn_status status = modules_check_code_model(options->code_model, error);
-    if (status == CAIRN_OK)
-        status = check_triple(triple, error);
+    enum cairn_status status = check_triple(triple, error);
     if (status == CAIRN_OK)
         status = machine_create(&engine->allocator, triple, options, &engine->machine, error);
     if (status == CAIRN_OK)
@@ -144,6 +142,15 @@ static enum cairn_status create_parts(cairn_engine *engine, LLVMModuleRef module
     if (status == CAIRN_OK)
         status = cairn_engine_add_module(engine, module, error);
     return status;
+}
+
+enum cairn_status engine_check_options(const struct cairn_engine_options *options,
+                                       struct cairn_error *error)
+{
+    if (options->optimisation_level > 3)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, options->optimisation_level,
+                         "optimisation level %u is not one of 0 to 3", options->optimisation_level);
+    return modules_check_code_model(options->code_model, error);
 }
 
 enum cairn_status cairn_engine_create(cairn_runtime *runtime, LLVMModuleRef module,
@@ -156,11 +163,9 @@ enum cairn_status cairn_engine_create(cairn_runtime *runtime, LLVMModuleRef modu
                          module == NULL ? "module" : "engine");
     if (options == NULL)
         options = &defaults;
-    if (options->optimisation_level > 3)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, options->optimisation_level,
-                         "optimisation level %u is not one of 0 to 3", options->optimisation_level);
-
-    enum cairn_status status = CAIRN_OK;
+    enum cairn_status status = engine_check_options(options, error);
+    if (status != CAIRN_OK)
+        return status;
     if (runtime == NULL)
         status = cairn_runtime_create(NULL, &runtime, error);
     else
@@ -377,17 +382,16 @@ void engine_share(cairn_engine *engine, const void *key)
     engine->scope = (struct cairn_scope){key, NULL};
 }
 
-enum cairn_status engine_warm_up(cairn_engine *engine, struct cairn_error *error)
+void engine_discard(cairn_engine *engine) { dispose_modules(engine); }
+
+void engine_warm_up(cairn_engine *engine)
 {
-    enum cairn_status status = CAIRN_OK;
-    for (size_t i = 0; i < engine->module_count && status == CAIRN_OK; i++) {
+    for (size_t i = 0; i < engine->module_count; i++) {
         LLVMMemoryBufferRef object;
-        status = machine_emit(engine->machine, engine->modules[i], &object, error);
-        if (status == CAIRN_OK)
+        if (machine_emit(engine->machine, engine->modules[i], &object, NULL) == CAIRN_OK)
             LLVMDisposeMemoryBuffer(object);
     }
     dispose_modules(engine);
-    return status;
 }
 
 enum cairn_status cairn_engine_compile(cairn_engine *engine, struct cairn_error *error)

@@ -12,8 +12,15 @@
  * and without a list: destroying the engine does not retire them. */
 void engine_share(cairn_engine *engine, const void *key);
 
+/* Checks what can be checked without LLVM's target. ARGUMENT, LLVM. */
+CAIRN_MUST_CHECK enum cairn_status engine_check_options(const struct cairn_engine_options *options,
+                                                        struct cairn_error *error);
+
+/* Disposes of the modules that were added and not compiled. */
+void engine_discard(cairn_engine *engine);
+
 /* Compiles the modules that were added, so that LLVM initialises what it needs for that, and
- * disposes of them and their code. Errors: LLVM, MEMORY. */
-CAIRN_MUST_CHECK enum cairn_status engine_warm_up(cairn_engine *engine, struct cairn_error *error);
+ * disposes of them and their code. Ignores errors: jobs will have them, too. */
+void engine_warm_up(cairn_engine *engine);
 
 #endif

@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "llvm/batch.h"
+#include "llvm/engine.h"
 #include "llvm/process_end.h"
 
 #include <errno.h>
@@ -47,8 +48,8 @@ struct list {
 struct worker {
     cairn_queue *queue;
     pthread_t thread;
-    struct compiler *compiler;
-    struct task **batch; /* space for `batch_limit` */
+    struct compiler *compiler; /* NULL until the thread has made it */
+    struct task **batch;       /* space for `batch_limit` */
 };
 
 struct cairn_queue {
@@ -58,6 +59,8 @@ struct cairn_queue {
     uint32_t batch_limit;
     uint32_t job_limit; /* 0: none */
     size_t byte_limit;  /* 0: none */
+    struct cairn_engine_options engine;
+    bool warms_up;
     uint32_t thread_count;
     uint32_t started_count; /* of threads */
 
@@ -222,12 +225,54 @@ static size_t take_batch(struct worker *worker)
     return count;
 }
 
+/* Makes the compiler, unless there is one. LLVM takes milliseconds for that, so it is not done by
+ * the thread that creates the queue. */
+static enum cairn_status obtain_compiler(struct worker *worker, struct cairn_error *error)
+{
+    static const struct compiler_callbacks callbacks = {is_wanted, end};
+    if (worker->compiler != NULL)
+        return CAIRN_OK;
+    const cairn_queue *queue = worker->queue;
+    return compiler_create(queue->runtime, &queue->engine, &callbacks, &worker->compiler, error);
+}
+
+static void compile(struct worker *worker, size_t count)
+{
+    struct cairn_error error = {0};
+    if (obtain_compiler(worker, &error) == CAIRN_OK)
+        compiler_run(worker->compiler, worker->batch, count);
+    else
+        for (size_t i = 0; i < count; i++)
+            end(worker->batch[i], NULL, &error);
+}
+
+/* The first job warms LLVM up, too, so that one that waits already is compiled at once. */
+static bool is_idle(cairn_queue *queue)
+{
+    pthread_mutex_lock(&queue->lock);
+    bool is_idle = queue->waiting.first == NULL && !queue->is_closed;
+    pthread_mutex_unlock(&queue->lock);
+    return is_idle;
+}
+
+static void warm_up(struct worker *worker)
+{
+    struct cairn_error error;
+    process_end_enter();
+    if (obtain_compiler(worker, &error) == CAIRN_OK && is_idle(worker->queue))
+        compiler_warm_up(worker->compiler);
+    process_end_leave();
+    process_end_register();
+}
+
 static void *work(void *user)
 {
     struct worker *worker = user;
+    if (worker->queue->warms_up)
+        warm_up(worker);
     for (size_t count; (count = take_batch(worker)) > 0;) {
         process_end_enter();
-        compiler_run(worker->compiler, worker->batch, count);
+        compile(worker, count);
         process_end_leave();
         process_end_register();
     }
@@ -258,21 +303,16 @@ static size_t size_of(uint32_t thread_count)
     return sizeof(cairn_queue) + thread_count * sizeof(struct worker);
 }
 
-static enum cairn_status create_workers(cairn_queue *queue,
-                                        const struct cairn_engine_options *options,
-                                        struct cairn_error *error)
+static enum cairn_status create_workers(cairn_queue *queue, struct cairn_error *error)
 {
-    static const struct compiler_callbacks callbacks = {is_wanted, end};
     enum cairn_status status = CAIRN_OK;
-    for (uint32_t i = 0; i < queue->thread_count && status == CAIRN_OK; i++) {
+    for (uint32_t i = 0; i < queue->thread_count; i++) {
         struct worker *worker = &queue->workers[i];
         worker->queue = queue;
         worker->batch = memory_new(&queue->allocator, queue->batch_limit, sizeof *worker->batch);
         if (worker->batch == NULL)
             return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a batch of jobs");
-        status = compiler_create(queue->runtime, options, &callbacks, &worker->compiler, error);
     }
-    process_end_register();
     for (uint32_t i = 0; i < queue->thread_count && status == CAIRN_OK; i++)
         status = start(&queue->workers[i], error);
     return status;
@@ -288,7 +328,11 @@ enum cairn_status cairn_queue_create(cairn_runtime *runtime,
                          runtime == NULL ? "runtime" : "queue");
     if (options == NULL)
         options = &defaults;
+    enum cairn_status status = engine_check_options(&options->engine, error);
+    if (status != CAIRN_OK)
+        return status;
     process_end_watch_thread();
+    process_end_register();
     const struct cairn_allocator *allocator = cairn_runtime_allocator(runtime);
     uint32_t thread_count = options->thread_count == 0 ? 1 : options->thread_count;
     cairn_queue *created = memory_new(allocator, 1, size_of(thread_count));
@@ -302,11 +346,13 @@ enum cairn_status cairn_queue_create(cairn_runtime *runtime,
         created->batch_limit = BATCH_LIMIT_MAX;
     created->job_limit = options->job_limit;
     created->byte_limit = options->byte_limit;
+    created->engine = options->engine;
+    created->warms_up = options->warms_up;
     created->thread_count = thread_count;
     pthread_mutex_init(&created->lock, NULL);
     pthread_cond_init(&created->changed, NULL);
     cairn_runtime_retain(runtime);
-    enum cairn_status status = create_workers(created, &options->engine, error);
+    status = create_workers(created, error);
     if (status == CAIRN_OK)
         *queue = created;
     else
