@@ -8,6 +8,7 @@
 #include "llvm_engine_support.h"
 
 #include <cairn/entry.h>
+#include <llvm-c/BitWriter.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -427,6 +428,109 @@ START_TEST(a_module_in_another_context_is_refused)
 }
 END_TEST
 
+/* ---- Bitcode, and results that are kept ---- */
+
+/* Makes a job of a module that this thread has built. */
+static struct cairn_queue_job bitcode_job(struct item *item, char *name,
+                                          LLVMMemoryBufferRef *buffer)
+{
+    struct cairn_queue_job job = job_of(item, name);
+    struct cairn_error error = {0};
+    LLVMModuleRef module = build(context, item, &error);
+    *buffer = LLVMWriteBitcodeToMemoryBuffer(module);
+    LLVMDisposeModule(module);
+    job.build = NULL;
+    job.bitcode = LLVMGetBufferStart(*buffer);
+    job.bitcode_size = LLVMGetBufferSize(*buffer);
+    return job;
+}
+
+START_TEST(jobs_may_be_bitcode)
+{
+    create_queue(NULL);
+    for (int i = 0; i < 10; i++) {
+        char name[32];
+        LLVMMemoryBufferRef buffer;
+        const struct cairn_queue_job job = bitcode_job(&items[i], name, &buffer);
+        ck_assert_ok(cairn_queue_add(queue, &job, NULL, NULL));
+        LLVMDisposeMemoryBuffer(buffer); /* it was copied */
+    }
+    for (int i = 0; i < 10; i++) {
+        wait_for(&items[i], 1);
+        expect_installed(&items[i]);
+    }
+    destroy_queue();
+}
+END_TEST
+
+START_TEST(bitcode_that_llvm_cannot_read_is_an_error_of_the_job)
+{
+    char name[32];
+    struct cairn_error error;
+    LLVMMemoryBufferRef buffer;
+    create_queue(NULL);
+    struct cairn_queue_job job = bitcode_job(&items[1], name, &buffer);
+    job.bitcode_size = 8;
+    ck_assert_ok(cairn_queue_add(queue, &job, NULL, NULL));
+    wait_for(&items[1], 1);
+    expect_failed(&items[1], CAIRN_ERROR_LLVM, "");
+    job.build = build;
+    ck_assert_int_eq(cairn_queue_add(queue, &job, NULL, &error), CAIRN_ERROR_ARGUMENT);
+    assert_says(&error, "also `build`");
+    LLVMDisposeMemoryBuffer(buffer);
+    destroy_queue();
+}
+END_TEST
+
+START_TEST(results_can_be_taken_by_the_hosts_thread)
+{
+    uint32_t result_count = 0;
+    const struct cairn_queue_options options = {.result_count = &result_count};
+    struct cairn_queue_result result;
+    struct cairn_error error;
+    uint64_t tickets[3];
+    create_queue(&options);
+    items[2].fails = true;
+    ck_assert(!cairn_queue_take(queue, &result, &error));
+    for (int i = 0; i < 3; i++) {
+        char name[32];
+        struct cairn_queue_job job = job_of(&items[i], name);
+        job.done = NULL;
+        job.keeps_result = true;
+        ck_assert_ok(cairn_queue_add(queue, &job, &tickets[i], NULL));
+    }
+    for (int i = 0; i < 3; i++)
+        cairn_queue_wait(queue, tickets[i]);
+    ck_assert_uint_eq(result_count, 3);
+    for (unsigned found = 0; cairn_queue_take(queue, &result, &error); found++) {
+        struct item *item = result.user;
+        ck_assert_uint_eq(result.ticket, tickets[item - items]);
+        ck_assert_ptr_eq(result.error, &error);
+        ck_assert_int_eq(error.status, item->fails ? CAIRN_ERROR_RANGE : CAIRN_OK);
+        ck_assert_uint_eq(result_count, 2 - found);
+        ck_assert(item->fails == (result.address == NULL));
+        ck_assert_int_eq(call_item(item), item->fails ? -1 : item->value);
+    }
+    ck_assert_uint_eq(result_count, 0);
+    destroy_queue();
+}
+END_TEST
+
+START_TEST(results_that_are_not_taken_are_freed_with_the_queue)
+{
+    char name[32];
+    uint64_t ticket;
+    create_queue(NULL);
+    struct cairn_queue_job job = job_of(&items[1], name);
+    job.keeps_result = true;
+    ck_assert_ok(cairn_queue_add(queue, &job, &ticket, NULL));
+    cairn_queue_wait(queue, ticket);
+    ck_assert_uint_eq(items[1].done, 1);
+    cairn_queue_wait(queue, ticket + 1);
+    destroy_queue();
+}
+END_TEST
+
 /* ---- Warming up ---- */
 
 /* With passes or without, and with a job that waits when the threads start or one that comes
@@ -739,6 +843,10 @@ static void add_tests(TCase *tests)
     tcase_add_test(tests, misuse_is_refused);
     tcase_add_test(tests, a_module_in_another_context_is_refused);
     tcase_add_test(tests, jobs_have_the_errors_of_options_that_only_llvm_can_check);
+    tcase_add_test(tests, jobs_may_be_bitcode);
+    tcase_add_test(tests, bitcode_that_llvm_cannot_read_is_an_error_of_the_job);
+    tcase_add_test(tests, results_can_be_taken_by_the_hosts_thread);
+    tcase_add_test(tests, results_that_are_not_taken_are_freed_with_the_queue);
     tcase_add_loop_test(tests, a_queue_that_warms_up_compiles_jobs, 0, 4);
     tcase_add_test(tests, a_queue_can_be_destroyed_while_it_warms_up);
     tcase_add_test(tests, a_batch_may_have_any_limit);

@@ -2,10 +2,10 @@
  * The policy of compiling: what is compiled when, how compiled code is entered, how it is left, and
  * what happens after that.
  *
- * IR is built by the program's thread, because that reads the heap and the feedback. It is passed
- * as bitcode to the thread of a queue of Cairn's, whose LLVM contexts are its own, and compiled
- * there. Meanwhile the function is interpreted. The program's thread installs the code when the
- * function is called, or its loop repeated. The modes that tests use wait for it.
+ * IR is built by the program's thread, because that reads the heap and the feedback. A queue of
+ * Cairn's compiles it in another thread. Meanwhile the function is interpreted. The program's
+ * thread installs the code when the function is called, or its loop repeated. The modes that tests
+ * use wait for it.
  *
  * Code that a guard has left is not entered again, but retired: the function is interpreted until
  * it is hot again, with what it has seen since, and then compiled anew. Retired code is freed when
@@ -18,9 +18,7 @@
 #include "emit.h"
 
 #include <cairn/cairn.h>
-#include <llvm-c/BitReader.h>
 #include <llvm-c/BitWriter.h>
-#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -42,6 +40,7 @@ static struct {
     cairn_perf *perf;         /* or NULL */
     cairn_debugger *debugger; /* or NULL */
     cairn_queue *queue;       /* NULL before the first function */
+    uint32_t result_count;    /* the queue's */
     bool has_retired;
     cairn_exit *exit;
     cairn_signature *resume_signature;
@@ -55,11 +54,9 @@ static struct {
  * then matters more than what was hot meanwhile. */
 static struct {
     bool is_running; /* until it is installed */
-    sem_t has_ended;
+    uint64_t ticket;
     struct function *function;
     uint32_t start; /* of its new entry */
-    LLVMMemoryBufferRef bitcode;
-    compiled_code *code; /* NULL after an error */
 } job;
 
 static void check(enum cairn_status status, const struct cairn_error *error)
@@ -151,56 +148,48 @@ static bool has_large_frame(const void *code)
            (found.record_count > 0 && found.stack_size > NATIVE_FRAME_MAX);
 }
 
-/* Called by the queue's thread. */
-static LLVMModuleRef read_module(LLVMContextRef context, void *user, struct cairn_error *error)
-{
-    LLVMModuleRef module = NULL;
-    (void)user;
-    (void)error;
-    return LLVMParseBitcodeInContext2(context, job.bitcode, &module) == 0 ? module : NULL;
-}
-
-static void end_job(const struct cairn_queue_result *result, void *user)
-{
-    (void)user;
-    if (!result->is_cancelled && result->error->status != CAIRN_OK)
-        fprintf(stderr, "lox: %s\n", result->error->message);
-    job.code = (compiled_code *)(uintptr_t)result->address;
-    sem_post(&job.has_ended);
-}
-
 static void refuse(struct function *function)
 {
     function->compiled->is_refused = true;
     set_limits(function);
 }
 
+static void add_job(const char *name, LLVMModuleRef module)
+{
+    static const struct cairn_queue_options options = {
+        .engine = {.optimisation_level = 2, .enable_fast_isel = true, .passes = passes},
+        .result_count = &jit.result_count};
+    struct cairn_error error;
+    LLVMMemoryBufferRef bitcode = LLVMWriteBitcodeToMemoryBuffer(module);
+    const struct cairn_queue_job added = {.bitcode = LLVMGetBufferStart(bitcode),
+                                          .bitcode_size = LLVMGetBufferSize(bitcode),
+                                          .keeps_result = true,
+                                          .function = name};
+    if (jit.queue == NULL)
+        check(cairn_queue_create(jit.runtime, &options, &jit.queue, &error), &error);
+    check(cairn_queue_add(jit.queue, &added, &job.ticket, &error), &error);
+    LLVMDisposeMemoryBuffer(bitcode);
+}
+
 /* Builds the IR and adds a job, or never compiles the function again. */
 static void compile_function(struct function *function, uint32_t start)
 {
-    static const struct cairn_queue_options options = {
-        .engine = {.optimisation_level = 2, .enable_fast_isel = true, .passes = passes}};
     char name[64];
     LLVMContextRef context = LLVMContextCreate();
     LLVMModuleRef module = NULL;
-    struct cairn_error error;
     snprintf(name, sizeof name, "%.48s#%u",
              function->name == NULL ? "script" : function->name->bytes, jit.compiled_count++);
     const struct emit_input input = {jit.vm,   function,     start,        name,
                                      jit.exit, &jit.next_id, assumption_of};
-    const struct cairn_queue_job added = {.build = read_module, .done = end_job, .function = name};
     heap_collect(&jit.vm->heap, false); /* old objects can be constants */
     if (++function->compiled->versions <= VERSIONS_MAX)
         module = emit_function(context, &input);
     if (module != NULL) {
         job.function = function;
         job.start = start;
-        job.bitcode = LLVMWriteBitcodeToMemoryBuffer(module);
         job.is_running = true;
+        add_job(name, module);
         LLVMDisposeModule(module);
-        if (jit.queue == NULL)
-            check(cairn_queue_create(jit.runtime, &options, &jit.queue, &error), &error);
-        check(cairn_queue_add(jit.queue, &added, NULL, &error), &error);
     } else {
         refuse(function);
     }
@@ -234,21 +223,24 @@ static void free_retired(void)
     jit.has_retired = false;
 }
 
-static void install(void)
+static void install(const struct cairn_queue_result *result)
 {
     struct function *function = job.function;
     struct compiled *compiled = function->compiled;
-    if (job.code == NULL || has_large_frame((const void *)(uintptr_t)job.code)) {
+    compiled_code *code = (compiled_code *)(uintptr_t)result->address;
+    if (code == NULL)
+        fprintf(stderr, "lox: %s\n", result->error->message);
+    if (code == NULL || has_large_frame(result->address)) {
         refuse(function);
-        if (job.code != NULL)
-            retire(job.code);
+        if (code != NULL)
+            retire(code);
         return;
     }
     compiled->entries =
         array_grow(compiled->entries, compiled->entry_count, sizeof *compiled->entries);
-    compiled->entries[compiled->entry_count++] = (struct entry){job.start, job.code};
+    compiled->entries[compiled->entry_count++] = (struct entry){job.start, code};
     if (job.start == AT_CALL) {
-        compiled->code = job.code;
+        compiled->code = code;
         function->hot_invocations = 0;
     } else {
         function->hot_loops = 0;
@@ -258,15 +250,17 @@ static void install(void)
 /* Installs what is compiled, and begins to compile the function or its loop if it is not. */
 static void compile_hot(struct function *function, uint32_t start)
 {
+    struct cairn_queue_result result;
+    struct cairn_error error;
     if (!job.is_running)
         compile_function(function, start);
-    while (job.is_running && jit.mode != JIT_ON && sem_wait(&job.has_ended) != 0)
-        continue;
-    if (!job.is_running || (jit.mode == JIT_ON && sem_trywait(&job.has_ended) != 0))
+    if (job.is_running && jit.mode != JIT_ON)
+        cairn_queue_wait(jit.queue, job.ticket);
+    if (__atomic_load_n(&jit.result_count, __ATOMIC_ACQUIRE) == 0 ||
+        !cairn_queue_take(jit.queue, &result, &error))
         return;
     job.is_running = false;
-    LLVMDisposeMemoryBuffer(job.bitcode);
-    install();
+    install(&result);
     free_retired();
     /* It may be inlined into that, and not be called any more. */
     if (job.function != function && start == AT_CALL)
@@ -463,15 +457,11 @@ void jit_init(struct vm *vm, const struct jit_options *options)
           &error);
     jit.next_id = 1;
     jit.assumptions = heap_map(GLOBALS_MAX * sizeof(cairn_assumption *));
-    if (sem_init(&job.has_ended, 0, 0) != 0)
-        fail("no semaphore");
 }
 
 void jit_destroy(void)
 {
     cairn_queue_destroy(jit.queue);
-    if (job.is_running)
-        LLVMDisposeMemoryBuffer(job.bitcode);
     for (uint32_t i = 0; jit.assumptions != NULL && i < jit.vm->globals.count; i++)
         cairn_assumption_destroy(jit.assumptions[i]);
     cairn_exit_destroy(jit.exit);

@@ -653,11 +653,16 @@ struct cairn_queue_options {
     /** Whether threads that start without a waiting job compile a small function, so that the first
      *  job does not find LLVM cold. */
     bool warms_up;
+    /** The host's variable that tells how many results wait for cairn_queue_take, so that a poll is
+     *  one load. Written with release semantics by any thread; valid as long as the queue. NULL:
+     *  none. */
+    uint32_t *result_count;
 };
 
 /** How a job has ended. */
 struct cairn_queue_result {
     uint64_t ticket;
+    void *user; /**< the job's */
     /** Status OK: the code is published, and installed if there is an entry. */
     const struct cairn_error *error;
     /** The job was cancelled, or its `build` has returned NULL without an error; the status is
@@ -673,13 +678,20 @@ struct cairn_queue_job {
      * Builds a module in `context` that defines the function, and returns it; the queue owns it.
      * Returns NULL with an error in `*error`, which is the job's result, or without one if the job
      * is no longer wanted. May be called again for the same job, if its batch cannot be compiled.
-     * Called by a thread of the queue. It must not call cairn_queue_destroy.
+     * Called by a thread of the queue. It must not call cairn_queue_destroy. NULL: there is
+     * bitcode.
      */
     LLVMModuleRef (*build)(LLVMContextRef context, void *user, struct cairn_error *error);
+    /** Instead of `build`: the module as LLVM's bitcode, of the same LLVM. Copied. For hosts that
+     *  build IR in their own threads. */
+    const void *bitcode;
+    size_t bitcode_size;
     /** Called once, when the job has ended or was cancelled, by a thread of the queue or the thread
      *  that cancels or destroys, with no lock held. It must not call cairn_queue_destroy. Until
      *  then, `entry` and `user` must be valid. May be NULL. */
     void (*done)(const struct cairn_queue_result *result, void *user);
+    /** Whether the result then waits for cairn_queue_take. */
+    bool keeps_result;
     void *user;
     const char *function; /**< name of the function, with external linkage; copied */
     cairn_entry *entry;   /**< NULL: the function is published only */
@@ -720,6 +732,16 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_queue_add(cairn_queue *queue,
  * it has been installed, is being installed, has failed, or does not exist. Takes O(jobs) time.
  */
 CAIRN_API bool cairn_queue_cancel(cairn_queue *queue, uint64_t ticket);
+
+/** Waits until a job has ended: `done` has returned, and a result that is kept can be taken.
+ * Returns at once if there is no such job. Must not be called by the queue's callbacks. */
+CAIRN_API void cairn_queue_wait(cairn_queue *queue, uint64_t ticket);
+
+/** Takes the oldest result that was kept, for hosts that use it in their own threads. `*error` gets
+ *  the job's error, to which `result->error` points; it must not be NULL. Returns false, and leaves
+ *  both unchanged, if no result waits. */
+CAIRN_API bool cairn_queue_take(cairn_queue *queue, struct cairn_queue_result *result,
+                                struct cairn_error *error);
 
 /** Cancels all waiting jobs, waits for jobs that are being compiled, and frees the queue. What
  *  was published and installed stays. Must not be called by the queue's callbacks. After exit() has

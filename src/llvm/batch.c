@@ -21,6 +21,7 @@
 #include "llvm/engine.h"
 #include "llvm/warm_up.h"
 
+#include <llvm-c/BitReader.h>
 #include <llvm-c/Linker.h>
 #include <string.h>
 
@@ -156,6 +157,21 @@ static enum cairn_status check_function(const struct compiler *compiler, struct 
     return status == CAIRN_ERROR_MEMORY ? status : CAIRN_OK;
 }
 
+static LLVMModuleRef read_bitcode(const struct compiler *compiler, const struct task *task,
+                                  struct cairn_error *error)
+{
+    LLVMModuleRef module = NULL;
+    LLVMMemoryBufferRef buffer = LLVMCreateMemoryBufferWithMemoryRange(
+        task->job.bitcode, task->job.bitcode_size, task->function, 0);
+    bool is_good = LLVMParseBitcodeInContext2(compiler->context, buffer, &module) == 0;
+    LLVMDisposeMemoryBuffer(buffer);
+    if (is_good)
+        return module;
+    error_set(error, CAIRN_ERROR_LLVM, 0, "LLVM cannot read the bitcode of '%.80s'",
+              task->function);
+    return NULL;
+}
+
 /* Builds the task's module. Returns NULL if the task has ended. */
 static LLVMModuleRef build(const struct compiler *compiler, struct task *task)
 {
@@ -166,9 +182,11 @@ static LLVMModuleRef build(const struct compiler *compiler, struct task *task)
         return NULL;
     }
     diagnostics_begin(&diagnostics, compiler->context, &reported);
-    LLVMModuleRef module = task->job.build(compiler->context, task->job.user, &error);
+    LLVMModuleRef module = task->job.build != NULL
+                               ? task->job.build(compiler->context, task->job.user, &error)
+                               : read_bitcode(compiler, task, &error);
     diagnostics_end(&diagnostics);
-    if (error.status == CAIRN_OK)
+    if (reported.status != CAIRN_OK && (error.status == CAIRN_OK || task->job.build == NULL))
         error = reported;
     if (module != NULL && error.status == CAIRN_OK)
         error.status = check_function(compiler, task, module, &error);

@@ -15,7 +15,7 @@ struct compiler;
 
 /* A function to compile. */
 struct task {
-    struct cairn_queue_job job;
+    struct cairn_queue_job job; /* `bitcode` is a copy */
     char *function;             /* its name */
     cairn_signature *signature; /* of its type; NULL: none, or the module was not built */
 };

@@ -2,8 +2,10 @@
  * Queues: jobs, the threads that compile them, limits and cancellation.
  *
  * Invariants, under the queue's lock:
- *  - A job is in `waiting`, in `running`, or belongs to the thread that ends it.
- *  - `bytes` is the sum over the jobs of both lists, `waiting_count` the length of the first.
+ *  - A job is in `waiting`, or in `running` until its `done` has returned, or in `kept` until its
+ *    result is taken.
+ *  - `bytes` is the sum over the jobs that wait or are compiled, `waiting_count` the length of the
+ *    first list.
  *  - A running job is cancelled only before `is_ending` is set. So a job is either cancelled or
  *    installed.
  * The lock is never held while the host, LLVM or other functions of Cairn are called, except
@@ -38,6 +40,8 @@ struct job {
     uint64_t ticket;
     bool is_cancelled;
     bool is_ending;
+    struct cairn_error error; /* of a kept result */
+    void *address;            /* the same */
 };
 
 struct list {
@@ -66,9 +70,12 @@ struct cairn_queue {
 
     pthread_mutex_t lock;
     pthread_cond_t changed; /* a job was added, or the queue is being destroyed */
+    pthread_cond_t ended;   /* a job has left `running` */
     struct list waiting;    /* oldest first */
     struct list running;
+    struct list kept; /* oldest first */
     uint32_t waiting_count;
+    uint32_t *result_count; /* the host's; or NULL */
     size_t bytes;
     uint64_t last_ticket;
     bool is_closed;
@@ -109,11 +116,22 @@ static struct job *find(const struct list *list, uint64_t ticket)
     return job;
 }
 
+/* Moves a job to those that are running. */
 static struct job *take_waiting(cairn_queue *queue, struct job *job)
 {
     remove_from(&queue->waiting, job);
     queue->waiting_count--;
+    append(&queue->running, job);
     return job;
+}
+
+/* Moves a cancelled job to those that are running, until its `done` has returned. */
+static void cancel_waiting(cairn_queue *queue, struct job *job)
+{
+    take_waiting(queue, job);
+    queue->bytes -= job->task.job.bytes;
+    job->is_ending = true;
+    job->is_cancelled = true;
 }
 
 /* ---- Jobs ---- */
@@ -121,8 +139,28 @@ static struct job *take_waiting(cairn_queue *queue, struct job *job)
 static void free_job(const cairn_queue *queue, struct job *job)
 {
     memory_free_string(&queue->allocator, job->task.function);
+    memory_free(&queue->allocator, (void *)(uintptr_t)job->task.job.bitcode,
+                job->task.job.bitcode_size);
     cairn_signature_destroy(job->task.signature);
     memory_free(&queue->allocator, job, sizeof *job);
+}
+
+/* Copies what the job points to. */
+static bool copy_parts(const cairn_queue *queue, struct job *job,
+                       const struct cairn_queue_job *options)
+{
+    const struct cairn_allocator *allocator = &queue->allocator;
+    struct cairn_queue_job *copy = &job->task.job;
+    job->task.function =
+        memory_copy_string(allocator, options->function, strlen(options->function));
+    if (job->task.function == NULL || options->build != NULL)
+        return job->task.function != NULL;
+    void *bitcode = memory_new(allocator, options->bitcode_size, 1);
+    if (bitcode == NULL)
+        return false;
+    copy->bitcode = memcpy(bitcode, options->bitcode, options->bitcode_size);
+    copy->bitcode_size = options->bitcode_size;
+    return true;
 }
 
 static struct job *create_job(cairn_queue *queue, const struct cairn_queue_job *options)
@@ -132,29 +170,62 @@ static struct job *create_job(cairn_queue *queue, const struct cairn_queue_job *
         return NULL;
     job->queue = queue;
     job->task.job = *options;
-    job->task.function =
-        memory_copy_string(&queue->allocator, options->function, strlen(options->function));
-    if (job->task.function != NULL)
+    job->task.job.bitcode = NULL;
+    job->task.job.bitcode_size = 0;
+    if (copy_parts(queue, job, options))
         return job;
     free_job(queue, job);
     return NULL;
 }
 
-/* Reports how a job that is in no list has ended, and frees it. */
-static void report(struct job *job, void *address, const struct cairn_error *error,
-                   bool is_cancelled)
+static struct cairn_queue_result result_of(const struct job *job, const struct cairn_error *error)
 {
-    struct cairn_error cancelled;
-    if (is_cancelled) {
-        error_set(&cancelled, CAIRN_ERROR_STATE, 0, "the job for '%.80s' was cancelled",
-                  job->task.function);
-        error = &cancelled;
+    return (struct cairn_queue_result){
+        .ticket = job->ticket,
+        .user = job->task.job.user,
+        .error = error,
+        .is_cancelled = job->is_cancelled,
+        .address = job->address,
+    };
+}
+
+/* Changes the number of results that the host sees, with the lock held. */
+static void count_results(const cairn_queue *queue, uint32_t change)
+{
+    if (queue->result_count != NULL)
+        __atomic_store_n(queue->result_count, *queue->result_count + change, __ATOMIC_RELEASE);
+}
+
+/* Removes a running job of which the host knows how it has ended, or keeps its result. */
+static void finish(struct job *job)
+{
+    cairn_queue *queue = job->queue;
+    bool is_kept = job->task.job.keeps_result;
+    pthread_mutex_lock(&queue->lock);
+    remove_from(&queue->running, job);
+    if (is_kept) {
+        append(&queue->kept, job);
+        count_results(queue, 1);
     }
-    const struct cairn_queue_result result = {
-        .ticket = job->ticket, .error = error, .is_cancelled = is_cancelled, .address = address};
+    pthread_cond_broadcast(&queue->ended);
+    pthread_mutex_unlock(&queue->lock);
+    if (!is_kept)
+        free_job(queue, job);
+}
+
+/* Reports how a job that is running has ended, and ends it. */
+static void report(struct job *job, void *address, const struct cairn_error *error)
+{
+    if (error != NULL)
+        job->error = *error;
+    if (job->is_cancelled)
+        error_set(&job->error, CAIRN_ERROR_STATE, 0, "the job for '%.80s' was cancelled",
+                  job->task.function);
+    job->address = address;
+    const struct cairn_queue_result result = result_of(job, &job->error);
     if (job->task.job.done != NULL)
         job->task.job.done(&result, job->task.job.user);
-    free_job(job->queue, job);
+    finish(job);
 }
 
 /* ---- Running jobs ---- */
@@ -187,13 +258,12 @@ static bool end(struct task *task, void *address, const struct cairn_error *erro
     struct cairn_error failure = *error;
     pthread_mutex_lock(&queue->lock);
     job->is_ending = true;
+    job->is_cancelled |= address == NULL && failure.status == CAIRN_OK;
     bool is_cancelled = job->is_cancelled;
     pthread_mutex_unlock(&queue->lock);
-    is_cancelled |= address == NULL && failure.status == CAIRN_OK;
     if (address != NULL && !is_cancelled && task->job.entry != NULL)
         failure.status = install(job, address, &failure);
     pthread_mutex_lock(&queue->lock);
-    remove_from(&queue->running, job);
     queue->bytes -= task->job.bytes;
     pthread_mutex_unlock(&queue->lock);
     /* With SYSTEM, the version may be installed. */
@@ -201,7 +271,7 @@ static bool end(struct task *task, void *address, const struct cairn_error *erro
                    (failure.status == CAIRN_OK || failure.status == CAIRN_ERROR_SYSTEM);
     /* The host's callback may wait for the thread that ends the process. */
     process_end_leave();
-    report(job, is_used ? address : NULL, &failure, is_cancelled);
+    report(job, is_used ? address : NULL, &failure);
     process_end_enter();
     return is_used;
 }
@@ -217,9 +287,7 @@ static size_t take_batch(struct worker *worker)
         pthread_cond_wait(&queue->changed, &queue->lock);
     size_t share = (queue->waiting_count + queue->thread_count - 1) / queue->thread_count;
     while (queue->waiting.first != NULL && count < share && count < queue->batch_limit) {
-        struct job *job = take_waiting(queue, queue->waiting.first);
-        append(&queue->running, job);
-        worker->batch[count++] = &job->task;
+        worker->batch[count++] = &take_waiting(queue, queue->waiting.first)->task;
     }
     pthread_mutex_unlock(&queue->lock);
     return count;
@@ -348,9 +416,11 @@ enum cairn_status cairn_queue_create(cairn_runtime *runtime,
     created->byte_limit = options->byte_limit;
     created->engine = options->engine;
     created->warms_up = options->warms_up;
+    created->result_count = options->result_count;
     created->thread_count = thread_count;
     pthread_mutex_init(&created->lock, NULL);
     pthread_cond_init(&created->changed, NULL);
+    pthread_cond_init(&created->ended, NULL);
     cairn_runtime_retain(runtime);
     status = create_workers(created, error);
     if (status == CAIRN_OK)
@@ -361,21 +431,19 @@ enum cairn_status cairn_queue_create(cairn_runtime *runtime,
 }
 
 /* Cancels the jobs that wait. Callbacks may add others meanwhile, which are refused. */
-static void cancel_waiting(cairn_queue *queue)
+static void cancel_all(cairn_queue *queue)
 {
     for (;;) {
         pthread_mutex_lock(&queue->lock);
         queue->is_closed = true;
         pthread_cond_broadcast(&queue->changed);
         struct job *job = queue->waiting.first;
-        if (job != NULL) {
-            take_waiting(queue, job);
-            queue->bytes -= job->task.job.bytes;
-        }
+        if (job != NULL)
+            cancel_waiting(queue, job);
         pthread_mutex_unlock(&queue->lock);
         if (job == NULL)
             return;
-        report(job, NULL, NULL, true);
+        report(job, NULL, NULL);
     }
 }
 
@@ -383,7 +451,7 @@ void cairn_queue_destroy(cairn_queue *queue)
 {
     if (queue == NULL || queue->process != getpid())
         return;
-    cancel_waiting(queue);
+    cancel_all(queue);
     if (process_is_ending())
         return;
     for (uint32_t i = 0; i < queue->started_count; i++)
@@ -393,6 +461,9 @@ void cairn_queue_destroy(cairn_queue *queue)
         memory_free(&queue->allocator, queue->workers[i].batch,
                     queue->batch_limit * sizeof *queue->workers[i].batch);
     }
+    for (struct job *job; (job = queue->kept.first) != NULL; free_job(queue, job))
+        remove_from(&queue->kept, job);
+    pthread_cond_destroy(&queue->ended);
     pthread_cond_destroy(&queue->changed);
     pthread_mutex_destroy(&queue->lock);
     cairn_runtime *runtime = queue->runtime;
@@ -429,12 +500,16 @@ static enum cairn_status add_locked(cairn_queue *queue, struct job *job, struct 
 enum cairn_status cairn_queue_add(cairn_queue *queue, const struct cairn_queue_job *job,
                                   uint64_t *ticket, struct cairn_error *error)
 {
-    if (queue == NULL || job == NULL || job->build == NULL || job->function == NULL)
+    bool has_no_code = job != NULL && job->build == NULL && job->bitcode == NULL;
+    if (queue == NULL || job == NULL || has_no_code || job->function == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_queue_add: `%s` is NULL",
-                         queue == NULL        ? "queue"
-                         : job == NULL        ? "job"
-                         : job->build == NULL ? "job->build"
-                                              : "job->function");
+                         queue == NULL ? "queue"
+                         : job == NULL ? "job"
+                         : has_no_code ? "job->build"
+                                       : "job->function");
+    if (job->build != NULL && job->bitcode != NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "the job for '%.80s' has bitcode, and also `build`", job->function);
     if (queue->process != getpid())
         return error_set(error, CAIRN_ERROR_STATE, 0,
                          "the queue's threads are in the parent process: create another queue");
@@ -460,15 +535,45 @@ bool cairn_queue_cancel(cairn_queue *queue, uint64_t ticket)
     pthread_mutex_lock(&queue->lock);
     struct job *waits = find(&queue->waiting, ticket);
     struct job *runs = find(&queue->running, ticket);
-    if (waits != NULL) {
-        take_waiting(queue, waits);
-        queue->bytes -= waits->task.job.bytes;
-    }
+    if (waits != NULL)
+        cancel_waiting(queue, waits);
     bool is_cancelled = waits != NULL || (runs != NULL && !runs->is_ending);
     if (waits == NULL && is_cancelled)
         runs->is_cancelled = true;
     pthread_mutex_unlock(&queue->lock);
     if (waits != NULL)
-        report(waits, NULL, NULL, true);
+        report(waits, NULL, NULL);
     return is_cancelled;
+}
+
+/* ---- Results ---- */
+
+void cairn_queue_wait(cairn_queue *queue, uint64_t ticket)
+{
+    if (queue == NULL || queue->process != getpid())
+        return;
+    pthread_mutex_lock(&queue->lock);
+    while (find(&queue->waiting, ticket) != NULL || find(&queue->running, ticket) != NULL)
+        pthread_cond_wait(&queue->ended, &queue->lock);
+    pthread_mutex_unlock(&queue->lock);
+}
+
+bool cairn_queue_take(cairn_queue *queue, struct cairn_queue_result *result,
+                      struct cairn_error *error)
+{
+    if (queue == NULL || result == NULL || error == NULL || queue->process != getpid())
+        return false;
+    pthread_mutex_lock(&queue->lock);
+    struct job *job = queue->kept.first;
+    if (job != NULL) {
+        remove_from(&queue->kept, job);
+        count_results(queue, UINT32_MAX);
+    }
+    pthread_mutex_unlock(&queue->lock);
+    if (job == NULL)
+        return false;
+    *error = job->error;
+    *result = result_of(job, error);
+    free_job(queue, job);
+    return true;
 }
