@@ -84,31 +84,35 @@ static void verify(const struct cairn_frame *frame, struct cairn_record record)
     }
 }
 
-/* Collects garbage. Compiled code calls it at statepoints through a cairn_exit, so that `call` has
- * its frame. */
-static void collect(struct cairn_exit_call *call, void *unused)
+/* Relocates the pointers in the frames of compiled code, from the frame of the call to the
+ * outermost one. The walk steps over the host's frames in between. */
+static void relocate_frames(const struct cairn_frame *innermost)
 {
     struct cairn_error error;
     struct cairn_walk walk;
-    struct node *old = half;
-    (void)unused;
-    half = old == halves[0] ? halves[1] : halves[0];
-    used = 0;
-
-    /* Relocate the pointers in the frames of compiled code, from the frame of the call to the
-     * outermost one. The walk steps over the host's frames in between. */
-    cairn_walk_begin(&walk, &call->frame);
+    cairn_walk_begin(&walk, innermost);
     walk.foreign = cairn_walk_native;
     for (;;) {
         struct cairn_record record;
         check(cairn_walk_next(&walk, &error), &error);
         if (walk.has_ended)
-            break;
+            return;
         if (cairn_frame_record(&walk.frame, &record)) {
             check(cairn_frame_relocate(&walk.frame, record, move, NULL, &error), &error);
             verify(&walk.frame, record);
         }
     }
+}
+
+/* Collects garbage. Compiled code calls it at statepoints through a cairn_exit, so that `call` has
+ * its frame. */
+static void collect(struct cairn_exit_call *call, void *unused)
+{
+    struct node *old = half;
+    (void)unused;
+    half = old == halves[0] ? halves[1] : halves[0];
+    used = 0;
+    relocate_frames(&call->frame);
 
     /* Relocate the pointers in the copies, which may add more copies. */
     for (size_t i = 0; i < used; i++)

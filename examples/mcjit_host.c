@@ -78,21 +78,35 @@ static LLVMExecutionEngineRef create_engine(LLVMModuleRef module, cairn_memory_m
     return engine;
 }
 
+/* Creates a memory manager that knows the sites of the module. */
+static cairn_memory_manager *create_manager(cairn_runtime *runtime, LLVMModuleRef module)
+{
+    const struct cairn_check_options options = {.optimisation_level = 2};
+    cairn_memory_manager *manager;
+    check(cairn_memory_manager_create(runtime, NULL, &manager, &error));
+    check(cairn_check_module(module, &options, &error));
+    check(cairn_memory_manager_declare(manager, module, &error));
+    return manager;
+}
+
+/* Compiles what was added to the engine, and returns the address of a function. */
+static uint64_t compile(LLVMExecutionEngineRef engine, const cairn_memory_manager *manager,
+                        const char *name)
+{
+    uint64_t address = LLVMGetFunctionAddress(engine, name);
+    check(cairn_memory_manager_status(manager, &error));
+    return address;
+}
+
 int main(void)
 {
     cairn_runtime *runtime;
-    cairn_memory_manager *manager;
     LLVMContextRef context = LLVMContextCreate();
     LLVMModuleRef module = parse(context);
     check(cairn_runtime_create(NULL, &runtime, &error));
-    check(cairn_memory_manager_create(runtime, NULL, &manager, &error));
-    check(
-        cairn_check_module(module, &(struct cairn_check_options){.optimisation_level = 2}, &error));
-    check(cairn_memory_manager_declare(manager, module, &error));
-
+    cairn_memory_manager *manager = create_manager(runtime, module);
     LLVMExecutionEngineRef engine = create_engine(module, manager);
-    long (*compute)(long) = (long (*)(long))(uintptr_t)LLVMGetFunctionAddress(engine, "compute");
-    check(cairn_memory_manager_status(manager, &error));
+    long (*compute)(long) = (long (*)(long))(uintptr_t)compile(engine, manager, "compute");
     long before = compute(1);
     cairn_site *site = cairn_runtime_find_site(runtime, 42, &error);
     if (site == NULL)

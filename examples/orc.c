@@ -55,11 +55,14 @@ static void check(enum cairn_status status)
         fail(error.message);
 }
 
-/* Converts LLVM's error to Cairn's. */
+/* Fails with Cairn's error, which tells more than LLVM's. */
 static void check_llvm(LLVMErrorRef failure) { check(cairn_orc_status(orc, failure, &error)); }
 
-static void create_jit(void)
+/* Creates a JIT that loads into the runtime. Returns false if this LLVM is too old. */
+static bool create_jit(cairn_runtime *runtime)
 {
+    if (cairn_orc_create(runtime, NULL, &orc, &error) == CAIRN_ERROR_UNSUPPORTED)
+        return false;
     LLVMInitializeNativeTarget();
     LLVMInitializeNativeAsmPrinter();
     LLVMOrcLLJITBuilderRef builder = LLVMOrcCreateLLJITBuilder();
@@ -67,6 +70,13 @@ static void create_jit(void)
     check_llvm(LLVMOrcCreateLLJIT(&jit, builder));
     LLVMOrcIRTransformLayerSetTransform(LLVMOrcLLJITGetIRTransformLayer(jit), cairn_orc_transform,
                                         orc);
+    return true;
+}
+
+static void destroy_jit(void)
+{
+    check_llvm(LLVMOrcDisposeLLJIT(jit));
+    cairn_orc_destroy(orc);
 }
 
 /* Adds a module with a separate context. What the returned tracker has can be removed. */
@@ -97,9 +107,8 @@ int main(void)
     cairn_runtime *runtime;
     uint64_t address = 0;
     check(cairn_runtime_create(NULL, &runtime, &error));
-    if (cairn_orc_create(runtime, NULL, &orc, &error) == CAIRN_ERROR_UNSUPPORTED)
+    if (!create_jit(runtime))
         return printf("orc: %s\n", error.message), 77;
-    create_jit();
     char ir[1024];
     snprintf(ir, sizeof ir, compute_text, (uintptr_t)add_one);
     LLVMOrcResourceTrackerRef compute_code = add(ir);
@@ -122,8 +131,7 @@ int main(void)
 
     LLVMOrcReleaseResourceTracker(compute_code);
     LLVMOrcReleaseResourceTracker(broken_code);
-    check_llvm(LLVMOrcDisposeLLJIT(jit));
-    cairn_orc_destroy(orc);
+    destroy_jit();
     cairn_runtime_destroy(runtime);
     return before == 2 && after == 101 && failed ? 0 : 1;
 }

@@ -156,6 +156,14 @@ static void create_functions(cairn_runtime *runtime, const cairn_signature *sign
     }
 }
 
+static void destroy_functions(void)
+{
+    for (int i = 0; i < FUNCTIONS; i++) {
+        cairn_entry_destroy(functions[i].entry);
+        cairn_closure_destroy(functions[i].interpreted);
+    }
+}
+
 int main(void)
 {
     struct cairn_error error;
@@ -181,10 +189,7 @@ int main(void)
     bool is_right = wrong == 0 && functions[0].calls == interpreted;
 
     cairn_queue_destroy(queue);
-    for (int i = 0; i < FUNCTIONS; i++) {
-        cairn_entry_destroy(functions[i].entry);
-        cairn_closure_destroy(functions[i].interpreted);
-    }
+    destroy_functions();
     cairn_runtime_destroy(runtime);
     cairn_signature_destroy(signature);
     return is_right ? 0 : 1;
