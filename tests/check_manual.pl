@@ -83,7 +83,18 @@ for my $path (@headers, map { "$source/$_" } @chapters) {
 }
 is(join("\n", @wrong), '', 'references lead to chapters and their sections');
 
-my @pages = (glob("$folder/man/*.[37]"), "$source/doc/cairn.1", "$source/doc/cairn.7");
+# ---- The command ----
+
+my $command = slurp("$source/doc/cairn.1");
+like(join(' ', $command =~ /^\.SH (.*)$/mg), qr/^NAME SYNOPSIS EXAMPLES DESCRIPTION /, 'examples come first in cairn(1)');
+unlike($command, qr/^\.SH JSON/m, 'cairn(1) leaves the JSON to cairn-json(5)');
+my $json = slurp("$source/doc/cairn-json.5");
+my @undescribed = grep { $json !~ /^\.S[HS] cairn $_$/m } grep { $_ !~ /^(?:compile|run)$/ } $command =~ /^\.SS cairn (\w+)$/mg;
+is("@undescribed", '', 'cairn-json(5) describes the JSON of each command');
+like($command, qr/^\.BR cairn\\-json \(5\)/m, 'cairn(1) leads to cairn-json(5)');
+like($overview, qr/^\.BR cairn-json \(5\)/m, '… and so does cairn(7)');
+
+my @pages = (glob("$folder/man/*.[37]"), map { "$source/doc/$_" } qw(cairn.1 cairn-json.5 cairn.7));
 
 sub is_there { return grep { -x "$_/$_[0]" } split /:/, $ENV{PATH} }
 

@@ -47,7 +47,7 @@ static const char help[] =
     "               stack_size, records, returning_from, fault, handles, covered, atomic,\n"
     "               coverage, entries}\n"
     "            Unknown values are null. Each line begins with '[' or ',' and is complete\n"
-    "            before the next address is read. cairn(1) explains all fields.\n" FILE_HELP;
+    "            before the next address is read. cairn-json(5) explains all fields.\n" FILE_HELP;
 
 struct lookup {
     char **words; /* addresses that were given */

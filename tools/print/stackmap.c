@@ -29,7 +29,7 @@ static const char help[] =
     "              location: {kind, dwarf, size, offset, value}\n"
     "              liveout:  {dwarf, size}\n"
     "            Integers above 2^53 - 1 are strings of decimal digits, because a double cannot\n"
-    "            hold them. cairn(1) explains all fields.\n"
+    "            hold them. cairn-json(5) explains all fields.\n"
     "  -d, --disassemble\n"
     "            also print the instructions at each record, for any architecture, and how Cairn\n"
     "            would use them as a patch point: the bytes as emitted and as armed, or the\n"

@@ -55,7 +55,7 @@ static const char help[] =
     "                    FILE needs pseudo probes (clang -fpseudo-probe-for-profiling)\n"
     "  --debug-file PATH\n"
     "                    read the names of functions from this separate debug file\n"
-    "  --json            print an object with totals, functions and blocks; see cairn(1)\n"
+    "  --json            print an object with totals, functions and blocks; see cairn-json(5)\n"
     "  --memory SIZE     limit the memory for the contents of FILE, for example to 500M\n"
     "  --help            print this text\n"
     "\n"

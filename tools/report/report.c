@@ -26,7 +26,7 @@ static const char help[] =
     "  -o PAGE       write a page (HTML, which needs no other file) instead of the summary\n"
     "  --limit N     show at most N rows of each table, or all if N is 0 (default: 10 in the\n"
     "                summary, 2000 in the page, all with --json)\n"
-    "  --json        print an object with all tables; see cairn(1)\n"
+    "  --json        print an object with all tables; see cairn-json(5)\n"
     "  --memory SIZE\n"
     "                limit the memory for the contents of LOG, for example to 500M\n"
     "  --help        print this text\n"
