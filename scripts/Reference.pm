@@ -6,7 +6,7 @@ use strict;
 use warnings;
 use Exporter 'import';
 use File::Basename qw(dirname);
-our @EXPORT_OK = qw(read_header first_sentence paragraphs library_of);
+our @EXPORT_OK = qw(read_header first_sentence paragraphs parts library_of);
 
 my %library_of; # by header, for all but those of libcairn
 
@@ -146,9 +146,58 @@ sub first_sentence {
     my ($paragraph) = split /\n\s*\n/, $text;
     $paragraph = ($paragraph // '') =~ s/\s+/ /gr;
     # A full stop ends a sentence if a capital letter follows; semicolons and colons shorten it.
-    $paragraph =~ s/([a-z0-9_)"'>\]])\.(?: (?=[A-Z`'"*]|$).*|$)/$1/s;
+    $paragraph =~ s/([a-z0-9_)"'>\]`])\.(?: (?=[A-Z`'"*]|$).*|$)/$1/s;
     $paragraph =~ s/[.:]$//;
     return $paragraph;
+}
+
+# parts(COMMENT): what a comment says, by the sections of a manual page: said, returns, errors and threads.
+#
+# "Errors:" begins the errors, and "Threads:" what holds for threads and signals; each ends with its paragraph.
+# Paragraphs that begin with the name of an error continue the errors. A sentence that begins with
+# "Thread-safe", "Async-signal-safe" or "Lock-free" is about threads, and "Returns" begins what is returned.
+sub parts {
+    my ($text) = @_;
+    my %part = (said => [], returns => [], errors => [], threads => []);
+    my $is_first = 1;
+    for my $paragraph (split /\n[ \t]*\n/, $text) {
+        if ($paragraph =~ /^Errors\b|^[A-Z_]{4,}(?::| after | \()/) {
+            push @{$part{errors}}, without_threads($paragraph, $part{threads});
+        } elsif ($paragraph =~ s/^Threads:\s+//) {
+            push @{$part{threads}}, ucfirst $paragraph;
+        } elsif ($paragraph =~ /^ +\S/m) {
+            push @{$part{said}}, $paragraph;
+        } else {
+            my (%found, $place);
+            for my $sentence (sentences($paragraph)) {
+                my $returns = $sentence =~ /^(?:Returns|It returns|Otherwise returns|Always returns) /;
+                $place = $sentence =~ /^Errors\b/ || ($place // '') eq 'errors' ? 'errors'
+                    : $sentence =~ s/^Threads:\s+(.)/\U$1/ || ($place // '') eq 'threads' ? 'threads' : 'said';
+                my $is_about_threads = $sentence =~ /^(?:Thread-safe|Async-signal-safe|Lock-free)\b/;
+                push @{$found{$is_about_threads ? 'threads' : $returns && $place eq 'said' ? 'returns' : $place}}, $sentence;
+                push @{$found{said}}, $sentence if $returns && $is_first;
+                $is_first = 0;
+            }
+            push @{$part{$_}}, join ' ', @{$found{$_}} for keys %found;
+        }
+        $is_first = 0;
+    }
+    return map { $_ => join "\n\n", @{$part{$_}} } keys %part;
+}
+
+# A paragraph of errors without the sentence about threads at its end, which is added to `$threads`.
+sub without_threads {
+    my ($paragraph, $threads) = @_;
+    if ($paragraph =~ s/(?<=\.)\s+((?:Thread-safe|Async-signal-safe|Lock-free)\b[^.]*\.)\s*$//) {
+        push @$threads, $1 =~ s/\s+/ /gr;
+    }
+    return $paragraph;
+}
+
+# A full stop ends a sentence if a capital letter or code follows.
+sub sentences {
+    my ($paragraph) = @_;
+    return split /(?<=[a-z0-9_)"'>\]A-Z`]\.) (?=[A-Z`'"*])/, $paragraph =~ s/\s+/ /gr;
 }
 
 # paragraphs(TEXT): a list of [kind, text]: text, code (with its indentation), or item (mark, text).

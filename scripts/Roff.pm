@@ -4,7 +4,7 @@ package Roff;
 use strict;
 use warnings;
 use Exporter 'import';
-our @EXPORT_OK = qw(escape wrapped code_block references);
+our @EXPORT_OK = qw(escape fill code_block references);
 
 # Escapes what roff would interpret. With `$is_code`, hyphens are printed as minus signs, to be copied.
 sub escape {
@@ -16,18 +16,15 @@ sub escape {
     return $text;
 }
 
-# Breaks text into lines; a line must not begin with a control character.
-sub wrapped {
-    my ($text) = @_;
-    my ($out, $line) = ('', '');
-    for my $word (split ' ', $text) {
-        if (length($line) + length($word) > 76 && $line ne '') {
-            $out .= escape($line) . "\n";
-            $line = '';
-        }
-        $line .= ($line eq '' ? '' : ' ') . $word;
+# Breaks roff text into lines, none of which begins with a control character.
+sub fill {
+    my ($roff) = @_;
+    my @lines = ('');
+    for my $word (split ' ', $roff) {
+        push @lines, '' if $lines[-1] ne '' && length($lines[-1]) + length($word) > 76;
+        $lines[-1] .= ($lines[-1] eq '' ? '' : ' ') . $word;
     }
-    return $out . ($line eq '' ? '' : escape($line) . "\n");
+    return join '', map { s/^(?=[.'])/\\&/r . "\n" } @lines;
 }
 
 sub code_block {

@@ -1,6 +1,7 @@
 #!/usr/bin/perl
-# The manual: every public function has a page in section 3, and every chapter one in section 7, without a
-# complaint of groff or mandoc, and the site has every document, header, function and example, with links that lead somewhere, and nothing
+# The manual: every public function and every header has a page in section 3, and every chapter one in section 7,
+# without a complaint of groff or mandoc. Each page of section 3 has its sections, full names of errors, and an
+# example from a program that is a test. The site has every document, header, function and example, with links that lead somewhere, and nothing
 # that is loaded from elsewhere.
 # SPDX-License-Identifier: MIT
 use strict;
@@ -33,7 +34,8 @@ cmp_ok(scalar keys %header_of, '>', 150, 'the headers have public functions');
 
 mkdir "$folder/man" or die;
 my @headers = glob "$source/include/cairn/*.h";
-is(system("$source/scripts/make-man", "$folder/man", '1.2.3', '2026-01-01', @headers), 0, 'make-man succeeds');
+my @examples = (glob("$source/examples/*.c"), glob("$source/examples/lox/*.c"));
+is(system("$source/scripts/make-man", "$folder/man", '1.2.3', '2026-01-01', @headers, @examples), 0, 'make-man succeeds');
 my @without = grep { !-f "$folder/man/$_.3" } sort keys %header_of;
 is("@without", '', 'every public function has a page');
 my @headerless = grep { !-f "$folder/man/cairn_$_.3" } map { s{.*/}{}r } @headers;
@@ -47,6 +49,96 @@ for my $name (sort keys %header_of) {
         || $page !~ /^\.SH DESCRIPTION\n\S/m || $page !~ /\b\Q$name\E\(/;
 }
 is("@thin", '', 'every page has a name with a sentence, a synopsis and a description');
+
+# The text of a section without roff; undefined if the page does not have it.
+sub section_of {
+    my ($page, $title) = @_;
+    my ($roff) = $page =~ /^\.SH \Q$title\E\n(.*?)(?=^\.SH|\z)/ms;
+    return defined $roff ? plain($roff) : undef;
+}
+
+sub plain {
+    my ($roff) = @_;
+    $roff =~ s/^\.(?:BR?|IR?|RI|SS) //mg;
+    $roff =~ s/^\.\w+.*\n//mg;
+    $roff =~ s/\\f[BIR]//g;
+    $roff =~ s/\\[&%:]//g;
+    return $roff =~ s/\\-/-/gr =~ s/\\e/\\/gr =~ s/\\\[u([0-9A-F]{4})\]/chr hex $1/ger;
+}
+
+my %page_of = map { m{([^/]+)\.3$} ? ($1 => slurp($_)) : () } glob "$folder/man/*.3";
+my @sections = ('NAME', 'LIBRARY', 'SYNOPSIS', 'DESCRIPTION', 'RETURN VALUE', 'ERRORS', 'THREADS AND SIGNALS', 'EXAMPLES', 'SEE ALSO');
+my (@incomplete, @silent, @disordered);
+for my $name (sort keys %page_of) {
+    my @expected = grep { $header_of{$name} || !/^(?:RETURN VALUE|ERRORS)$/ } @sections;
+    push @incomplete, map { "$name: $_" } grep { (section_of($page_of{$name}, $_) // '') !~ /\w/ } @expected;
+    my $said = join ' ', grep { my $title = $_; grep { $_ eq $title } @expected } $page_of{$name} =~ /^\.SH (.*)$/mg;
+    push @disordered, "$name: $said" if $said ne join ' ', @expected;
+    my $threads = section_of($page_of{$name}, 'THREADS AND SIGNALS') // '';
+    push @silent, "$name: $threads" if $threads !~ /thread/i || $threads !~ /signal/i;
+}
+is(join("\n", @incomplete), '', 'every page has its sections');
+is(join("\n", @disordered), '', '… in their order');
+is(join("\n", @silent), '', 'every page tells what holds for threads and for signals');
+
+# What the prototypes say must agree with the sections.
+my (@wrong_returns, @wrong_errors);
+for my $name (sort keys %header_of) {
+    my $synopsis = section_of($page_of{$name}, 'SYNOPSIS') // '';
+    my $returns = section_of($page_of{$name}, 'RETURN VALUE') // '';
+    my $errors = section_of($page_of{$name}, 'ERRORS') // '';
+    my $is_status = $synopsis =~ /^enum cairn_status cairn/m;
+    push @wrong_returns, $name if ($synopsis =~ /^void \w/m) != ($returns eq "None.\n") || $is_status != ($returns =~ /^CAIRN_OK, or an error/);
+    push @wrong_errors, "$name: $errors" if ($is_status || $synopsis =~ /struct cairn_error \*error\)/) != ($errors =~ /CAIRN_ERROR_|cairn_\w+\(3\)/);
+}
+is("@wrong_returns", '', 'functions with a result say what it is');
+is(join("\n", @wrong_errors), '', 'functions that can fail name their errors');
+
+# Names of enumerators without their prefix, also of fewer parts: "NOT_FOUND", "ENTRY_COUNT".
+my %is_suffix;
+for my $header (@headers) {
+    for my $enumerator (slurp($header) =~ /^\s*(CAIRN_[A-Z0-9_]+)\s*(?:=|,|$)/mg) {
+        my @parts = split /_/, $enumerator;
+        shift @parts;
+        $is_suffix{join '_', @parts[$_ .. $#parts]} = $enumerator for 0 .. $#parts;
+    }
+}
+delete @is_suffix{qw(LLVM NULL PC SP C)};
+my @bare;
+for my $name (sort keys %page_of) {
+    my $text = plain($page_of{$name} =~ s/^\.SH EXAMPLES\n.*?(?=^\.SH)|^\.(?:S[HS]|TH)[^\n]*//msgr);
+    my %found = map { $_ => 1 } grep { $is_suffix{$_} } $text =~ /(?<![\w"'.\/-])([A-Z][A-Z0-9_]{2,})(?![\w"])/g;
+    push @bare, map { "$name: $_ ($is_suffix{$_})" } sort keys %found;
+}
+is(join("\n", @bare), '', 'enumerators have their full names');
+
+# Phrases that lead to another place of a header, which is not on the page.
+my @elsewhere;
+for my $name (sort keys %page_of) {
+    my $text = plain($page_of{$name}) =~ s/\s+/ /gr;
+    push @elsewhere, map { "$name: $_" } $text =~ /(.{0,30}(?:\(7\), [A-Z]|\b(?:functions under|following (?:functions|holds)|listed at the|as (?:above|below)|as there(?! (?:is|are))|(?:see|described|listed|given) (?:above|below)|same restriction|previous function|the same block)\b).{0,30})/g;
+}
+is(join("\n", @elsewhere), '', 'no page refers to a section of another page');
+
+my ($listed_programs) = join ' ', slurp("$source/examples/Makefile.inc") =~ /^(?:llvm_examples|file_examples|TESTS) \+?= ?((?:.*\\\n)*.*)/mg;
+sub is_tested {
+    my ($program) = @_;
+    my $test = "$source/tests/check_" . $program =~ s{.*/}{}r . '.pl';
+    return $listed_programs =~ m{\b\Q$program\E(?!\w)} || -f $test;
+}
+my @without_example;
+for my $name (sort keys %page_of) {
+    my ($path, $block) = (section_of($page_of{$name}, 'EXAMPLES') // '') =~ /^From\n(\S+) :\n(.*)/s;
+    my ($program) = ($path // '') =~ m{^(examples/(?:lox|\w+))(?:/\w+)?\.c$};
+    my $code = defined $program && -f "$source/$path" ? slurp("$source/$path") : '';
+    utf8::decode($code);
+    $block = ($block // '') =~ s/\s+$//r =~ s/[ \t]+$//mgr;
+    push @without_example, $name
+        if $code eq '' || $block eq '' || index($code =~ s/[ \t]+$//mgr, $block) < 0
+        || !is_tested($program)
+        || ($header_of{$name} && $block !~ /(?<!struct )\b\Q$name\E\b/);
+}
+is("@without_example", '', 'every page has an example, from a program that is a test');
 
 my @misplaced;
 for my $library (qw(libcairn libcairn-file libcairn-llvm libcairn-sanmd)) {

@@ -1,6 +1,9 @@
 /*
  * cairn/allocator.h - the allocator for Cairn's own tables.
  *
+ * Threads: it must be thread-safe if several threads use the runtime. Functions that signal
+ * handlers may call do not call it.
+ *
  * SPDX-License-Identifier: MIT
  */
 #ifndef CAIRN_ALLOCATOR_H
@@ -20,8 +23,8 @@ extern "C" {
  * request for the block, in bytes. Returned blocks must be aligned for any type. If `new_size` is
  * not 0, NULL means out of memory, and the old block must remain valid. Shrinking must not fail.
  *
- * It must be thread-safe if several threads use the runtime. Lookups never call it. Patching a
- * single live site calls it only to change the site's veneer (cairn/patch.h).
+ * Lookups never call it. Patching a single live site calls it only to change the site's veneer
+ * (cairn/patch.h).
  */
 struct cairn_allocator {
     void *(*reallocate)(void *user, void *block, size_t old_size, size_t new_size);

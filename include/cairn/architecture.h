@@ -1,7 +1,9 @@
 /*
  * cairn/architecture.h - the supported architectures.
  *
- * Names of architectures, byte orders, and names of registers. All functions are thread-safe.
+ * Names of architectures, byte orders, and names of registers.
+ *
+ * Threads: every function is thread-safe and async-signal-safe.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -37,7 +39,7 @@ enum cairn_architecture {
     /** PPC64 with the ELFv1 ABI (big-endian Linux, function descriptors). */
     CAIRN_ARCHITECTURE_PPC64_ELFV1 = 4,
     /** Stack maps can be decoded and looked up, and registers have names, but sites cannot be
-     *  patched: cairn_runtime_create returns UNSUPPORTED on this architecture. */
+     *  patched: cairn_runtime_create returns CAIRN_ERROR_UNSUPPORTED on this architecture. */
     CAIRN_ARCHITECTURE_SYSTEMZ = 5,
     /** The same as CAIRN_ARCHITECTURE_SYSTEMZ. */
     CAIRN_ARCHITECTURE_RISCV64 = 6
@@ -50,7 +52,7 @@ CAIRN_API const char *cairn_architecture_name(enum cairn_architecture architectu
 CAIRN_API enum cairn_architecture cairn_architecture_host(void);
 
 /** Returns the assembler's name of a register with this DWARF number, such as "rax" for 0 on
- *  x86-64, or NULL if Cairn does not know the register. The string is static. Async-signal-safe. */
+ *  x86-64, or NULL if Cairn does not know the register. The string is static. */
 CAIRN_API const char *cairn_register_name(enum cairn_architecture architecture, uint16_t dwarf);
 
 #ifdef __cplusplus

@@ -12,7 +12,7 @@
  *     if (error.status != CAIRN_ERROR_NOT_FOUND)
  *         return complain(&error);
  *
- * Threads: an archive must be used by one thread at a time. No function is async-signal-safe.
+ * Threads: an archive must be used by one thread at a time, and not by signal handlers.
  *
  * Source: the manual page ar(5), and for thin archives the manual page of GNU binutils' ar(1).
  *

@@ -12,9 +12,8 @@
  * published later and relies on it leaves at its first site. An assumption must be destroyed before
  * its runtime.
  *
- * All functions are thread-safe, except that cairn_assumption_destroy must not overlap any use of
- * the same assumption. They take locks and may allocate, so signal handlers must not call them.
- * Handlers of exits and caches may call them.
+ * Threads: every function is thread-safe, takes locks and may allocate, so signal handlers must not
+ * call it. Handlers of exits and caches may.
  *
  * See cairn-replacing-code(7) (doc/replacing-code.md), also for where sites are needed.
  *
@@ -48,9 +47,9 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_assumption_create(cairn_runti
  *
  * Errors, after which the site is not registered and unchanged: ARGUMENT: the site is not of a
  * patch point, or belongs to another runtime. UNMANAGED: it is not live; the message gives the
- * reason. CONFLICT: it calls or jumps. STATE: it has an inline cache. MEMORY, and the errors of
- * cairn_site_call if the assumption is broken. SYSTEM after the change, if it is: the barrier was
- * refused. Register the site again, which requests it again.
+ * reason. CONFLICT: it calls or jumps. STATE: it has an inline cache. MEMORY; others as
+ * cairn_site_call, if the assumption is broken. SYSTEM after the change, which a broken assumption
+ * makes: the barrier was refused. Register the site again, which requests it again.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_assumption_add(cairn_assumption *assumption,
                                                                   cairn_site *site,
@@ -72,7 +71,9 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_assumption_break(cairn_assump
                                                                     struct cairn_error *error);
 
 /** Frees the assumption and leaves all sites unchanged. No module that was built with it may be
- *  published after that. NULL is allowed. */
+ *  published after that. NULL is allowed.
+ *
+ *  Threads: no other thread may be using the assumption. Signal handlers must not call this. */
 CAIRN_API void cairn_assumption_destroy(cairn_assumption *assumption);
 
 #ifdef __cplusplus

@@ -16,8 +16,9 @@
  * first one, and its `next` function advances it. After the last one, the function returns false,
  * and the element is unchanged.
  *
- * The decoded structs point into the caller's bytes; nothing is allocated. All functions are
- * thread-safe and async-signal-safe: they access only their arguments.
+ * The decoded structs point into the caller's bytes; nothing is allocated.
+ *
+ * Threads: every function is thread-safe and async-signal-safe: it accesses only its arguments.
  *
  * See cairn-metadata(7) (doc/metadata.md).
  *
@@ -61,8 +62,8 @@ enum cairn_bbmap_feature {
     CAIRN_BBMAP_CALLSITES = 32,      /**< the ends of the calls in each block; version 3 */
     CAIRN_BBMAP_HASHES = 64,         /**< a hash of each block; version 4 */
     /** Frequencies of blocks and edges that were measured in the linked program, in addition to
-     *  FREQUENCIES or PROBABILITIES; version 5. LLVM 22 omits those of blocks if there are no
-     *  FREQUENCIES. Neither Cairn nor LLVM can read such maps. */
+     *  CAIRN_BBMAP_FREQUENCIES or CAIRN_BBMAP_PROBABILITIES; version 5. LLVM 22 omits those of
+     *  blocks without CAIRN_BBMAP_FREQUENCIES. Neither Cairn nor LLVM can read such maps. */
     CAIRN_BBMAP_POST_LINK = 128
 };
 
@@ -76,9 +77,9 @@ struct cairn_bbmap_function {
     uint32_t range_count;
     uint64_t block_count;   /**< number of listed blocks, of all ranges */
     uint64_t omitted_count; /**< number of blocks, of all ranges, that are not listed; 0 without
-                                 OMITTED_BLOCKS */
+                               CAIRN_BBMAP_OMITTED_BLOCKS */
     uint64_t entry_count;   /**< how often the function was entered during profiling; 0 without
-                                 ENTRY_COUNT */
+                               CAIRN_BBMAP_ENTRY_COUNT */
 
     /* Internal. */
     const uint8_t *bytes;
@@ -91,7 +92,8 @@ struct cairn_bbmap_function {
 struct cairn_bbmap_range {
     uint32_t index;
     uint32_t block_count;   /**< number of listed blocks */
-    uint32_t omitted_count; /**< number of blocks that are not listed; 0 without OMITTED_BLOCKS */
+    uint32_t omitted_count; /**< number of blocks that are not listed; 0 without
+                               CAIRN_BBMAP_OMITTED_BLOCKS */
     uint64_t base;          /**< address of the range */
     size_t offset;          /**< offset of that address in the section, in bytes */
 
@@ -149,7 +151,8 @@ struct cairn_bbmap_successor {
     uint32_t id;
     /** The probability of the edge, in units of 2^-31. */
     uint32_t probability;
-    /** How often the edge was taken in a profile of the linked program; 0 without POST_LINK. */
+    /** How often the edge was taken in a profile of the linked program; 0 without
+     *  CAIRN_BBMAP_POST_LINK. */
     uint64_t post_link_frequency;
 
     /* Internal. */
@@ -172,21 +175,24 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_bbmap_read(const struct cairn
                                                               struct cairn_bbmap_function *function,
                                                               struct cairn_error *error);
 
-/** Advances `*block` to the next block, of the same range or of a following one. */
+/** Advances `*block` to the next block, of the same range or of a following one. Returns false
+ *  after the last one, and `*block` is then unchanged. */
 CAIRN_API bool cairn_bbmap_next(const struct cairn_bbmap_function *function,
                                 struct cairn_bbmap_block *block);
 
 /** Advances `*range` to the next range, which may have no blocks. Takes O(n) time for n blocks in
- *  the range before it. */
+ *  the range before it. Returns false after the last one, and `*range` is then unchanged. */
 CAIRN_API bool cairn_bbmap_next_range(const struct cairn_bbmap_function *function,
                                       struct cairn_bbmap_range *range);
 
-/** Advances `*callsite` to the block's next call. */
+/** Advances `*callsite` to the block's next call. Returns false after the last one, and `*callsite`
+ *  is then unchanged. */
 CAIRN_API bool cairn_bbmap_next_callsite(const struct cairn_bbmap_function *function,
                                          const struct cairn_bbmap_block *block,
                                          struct cairn_bbmap_callsite *callsite);
 
-/** Advances `*successor` to the block's next successor. */
+/** Advances `*successor` to the block's next successor. Returns false after the last one, and
+ *  `*successor` is then unchanged. */
 CAIRN_API bool cairn_bbmap_next_successor(const struct cairn_bbmap_function *function,
                                           const struct cairn_bbmap_block *block,
                                           struct cairn_bbmap_successor *successor);

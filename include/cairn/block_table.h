@@ -22,8 +22,8 @@
  * address, the one that was added first. Lookups do not find a range that begins inside another
  * range, or that ends past the last address. Functions and blocks by number include it.
  *
- * Threads: a builder must be used by one thread at a time. A table never changes, so any number of
- * threads, and signal handlers, may query it.
+ * Threads: a builder must be used by one thread at a time, and not by signal handlers. A table
+ * never changes, so any number of threads and signal handlers may query it.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -53,7 +53,7 @@ struct cairn_block_function {
     uint32_t range_count;
     uint32_t block_count; /**< number of listed blocks, of all ranges */
     uint16_t features;    /**< features of the map: bits of enum cairn_bbmap_feature */
-    uint64_t entry_count; /**< 0 without ENTRY_COUNT */
+    uint64_t entry_count; /**< 0 without CAIRN_BBMAP_ENTRY_COUNT */
 };
 
 /** A block of a table. A plain value. */
@@ -108,17 +108,19 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_block_builder_add(
 
 /**
  * Builds a table of all functions that were added. The caller owns `*table`. The builder is
- * unchanged: more functions may be added for another table. Errors: MEMORY, ARGUMENT; `*table` is
- * then not written.
+ * unchanged: more functions may be added for another table. Errors: MEMORY, ARGUMENT. After an
+ * error, `*table` is not written.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_block_builder_finish(
     cairn_block_builder *builder, cairn_block_table **table, struct cairn_error *error);
 
-/** Destroys a table, which may be NULL. No thread may be using it. */
+/** Destroys a table, which may be NULL.
+ *
+ *  Threads: no thread may be using the table. Signal handlers must not call this. */
 CAIRN_API void cairn_block_table_destroy(cairn_block_table *table);
 
-/* The following functions are thread-safe and async-signal-safe, take no locks, and allocate
- * nothing. */
+/* Threads: every function that follows is thread-safe and async-signal-safe, takes no locks, and
+ * allocates nothing. */
 
 /** The size of a table. */
 struct cairn_block_table_counts {
@@ -142,7 +144,8 @@ CAIRN_API bool cairn_block_table_function(const cairn_block_table *table, uint32
  * `*block`; false if there is no such block. */
 CAIRN_API bool cairn_block_table_block(const cairn_block_table *table, uint32_t function,
                                        uint32_t index, struct cairn_block *block);
-/** Returns the details of the same block in `*details`; false if there is no such block. */
+/** Returns the details of block number `index` of function number `function` in `*details`; false
+ *  if there is no such block. */
 CAIRN_API bool cairn_block_table_details(const cairn_block_table *table, uint32_t function,
                                          uint32_t index, struct cairn_block_details *details);
 

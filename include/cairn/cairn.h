@@ -1,6 +1,8 @@
 /*
  * cairn/cairn.h - all headers of libcairn, and its version. (libcairn-llvm has cairn/llvm.h.)
  *
+ * Threads: every function is thread-safe and async-signal-safe.
+ *
  * See cairn-conventions(7) (doc/conventions.md): errors, handles, and iteration.
  *
  * SPDX-License-Identifier: MIT

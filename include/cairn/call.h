@@ -15,6 +15,8 @@
  * many of these as there are registers, two of each kind. Closures need libffi, and have no
  * vectors.
  *
+ * Threads: every function is thread-safe, but signal handlers must not call it.
+ *
  * See cairn-exits-and-frames(7) (doc/exits-and-frames.md): OSR entry, the calling convention,
  * types.
  *
@@ -49,14 +51,16 @@ typedef struct cairn_signature cairn_signature;
  *
  * Errors: ARGUMENT if there are too many arguments or results; UNSUPPORTED if one of them has a
  * type that is not passed or returned in registers (the message contains its number, from 0, and
- * its type); MEMORY. Thread-safe.
+ * its type); MEMORY.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_signature_create(
     const struct cairn_allocator *allocator, const struct cairn_type *results,
     uint32_t result_count, const struct cairn_type *arguments, uint32_t argument_count,
     cairn_signature **signature, struct cairn_error *error);
 
-/** Destroys a signature, which may be NULL. Its closures must be destroyed before. */
+/** Destroys a signature, which may be NULL. Its closures must be destroyed before.
+ *
+ *  Threads: no other thread may be using the signature. Signal handlers must not call this. */
 CAIRN_API void cairn_signature_destroy(cairn_signature *signature);
 
 /* ---- Calls ---- */
@@ -91,19 +95,21 @@ typedef struct cairn_closure cairn_closure;
  * Creates a closure: a function of the signature's type that calls `handler`, in the runtime's code
  * memory. The caller owns it. `signature` must stay valid as long as the closure. Errors: ARGUMENT;
  * UNSUPPORTED if libffi does not support the signature (the message names the type); others as
- * cairn_loader_finish. Thread-safe.
+ * cairn_loader_finish.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_closure_create(
     cairn_runtime *runtime, const cairn_signature *signature, cairn_closure_handler *handler,
     void *user, cairn_closure **closure, struct cairn_error *error);
 
-/** Destroys a closure, which may be NULL. No thread may call it after that. It must be destroyed
- * before its runtime and its signature. Its code is freed by a grace period (cairn/runtime.h). */
+/** Destroys a closure, which may be NULL. It must be destroyed before its runtime and its
+ * signature. Its code is freed by a grace period (cairn/runtime.h).
+ *
+ * Threads: no thread may call the closure after that. Signal handlers must not call this. */
 CAIRN_API void cairn_closure_destroy(cairn_closure *closure);
 
 /** Returns the closure's function pointer, valid as long as the closure: for C, for cairn_call, for
  *  LLVM as the address of a function, and for cairn_site_call at patch points with C's calling
- *  convention and the same arguments. */
+ *  convention and the same arguments. Thread-safe and async-signal-safe. */
 CAIRN_API const void *cairn_closure_target(const cairn_closure *closure);
 
 #ifdef __cplusplus

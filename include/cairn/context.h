@@ -14,9 +14,9 @@
  * CAIRN_REGISTER_…, which is the same on every architecture. A part of an integer register is its
  * low bytes, a part of a vector register its lowest lanes.
  *
- * A context is plain data without an owner, and may be copied. All functions are async-signal-safe,
- * with NULL for `error` where that is stated. Different threads must not use the same context at
- * the same time.
+ * A context is plain data without an owner, and may be copied.
+ *
+ * Threads: every function is async-signal-safe. A context must be used by one thread at a time.
  *
  * See cairn-exits-and-frames(7) (doc/exits-and-frames.md): numbers, parts, and what is not
  * included.
@@ -117,8 +117,9 @@ CAIRN_API void cairn_context_resume(const struct cairn_context *context)
  *
  * Errors: NOT_FOUND if the signal frame does not contain vector registers: the context then holds
  * all other registers. CORRUPT if the signal frame is inconsistent, UNSUPPORTED if Cairn has no
- * contexts for this machine: the context then holds no registers. Async-signal-safe if `error` is
- * NULL.
+ * contexts for this machine: the context then holds no registers.
+ *
+ * Threads: async-signal-safe if `error` is NULL. A context must be used by one thread at a time.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_context_from_signal(
     struct cairn_context *context, const void *ucontext, struct cairn_error *error);
@@ -130,7 +131,9 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_context_from_signal(
  *
  * Errors: NOT_FOUND if the context holds vector or mask registers of a kind that the signal frame
  * does not contain; CORRUPT, UNSUPPORTED as cairn_context_from_signal. Nothing is changed after an
- * error. Async-signal-safe if `error` is NULL.
+ * error.
+ *
+ * Threads: async-signal-safe if `error` is NULL. A context must be used by one thread at a time.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_context_to_signal(
     const struct cairn_context *context, void *ucontext, struct cairn_error *error);

@@ -11,6 +11,8 @@
  * name from a map for other code that existed before, either: its pages are those of a memory file.
  * What is made later has its name in any order. So call it early.
  *
+ * Threads: every function is thread-safe, but signal handlers must not call it.
+ *
  * See cairn-debugging(7) (doc/debugging.md): names, map or dump, gdb.
  *
  * SPDX-License-Identifier: MIT
@@ -52,7 +54,7 @@ struct cairn_perf_options {
  * user, or is a link, is not. Takes a system call for each function that is loaded.
  *
  * Errors: ARGUMENT; SYSTEM (a file cannot be written; the message names it), CONFLICT (this process
- * has a dump in the folder already), MEMORY. Thread-safe; not async-signal-safe.
+ * has a dump in the folder already), MEMORY.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_perf_open(
     cairn_runtime *runtime, const struct cairn_perf_options *options, cairn_perf **perf,
@@ -69,7 +71,6 @@ typedef struct cairn_debugger cairn_debugger;
  * that was loaded before this call has names and unwind rules, but no lines. Keeps the objects of
  * modules in memory until the modules are freed. The caller owns `*debugger`, which has a reference
  * to the runtime. If memory runs out later, gdb does not see some code. Errors: ARGUMENT, MEMORY.
- * Thread-safe; not async-signal-safe.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_debugger_attach(cairn_runtime *runtime,
                                                                    cairn_debugger **debugger,

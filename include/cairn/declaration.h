@@ -5,6 +5,9 @@
  * a statepoint, how many bytes are reserved, or which types its values have. A declaration does.
  * libcairn-llvm reads declarations from LLVM's IR, and objects bring them along (cairn/load.h).
  *
+ * Threads: a loaded module's declarations never change, so any number of threads and signal
+ * handlers may read them.
+ *
  * SPDX-License-Identifier: MIT
  */
 #ifndef CAIRN_DECLARATION_H

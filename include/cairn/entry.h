@@ -11,9 +11,8 @@
  * after cairn_entry_install has returned reach the new version, or a newer one, on every core.
  * Calls that have reached the old version, and its frames, are not changed, unless it has `leave`.
  *
- * All functions are thread-safe, except that cairn_entry_destroy must not overlap any use of the
- * same entry by another function. They take locks, so signal handlers must not call them. Handlers
- * of exits and caches may. cairn_entry_target is async-signal-safe.
+ * Threads: every function is thread-safe and takes locks, so signal handlers must not call it.
+ * Handlers of exits and caches may.
  *
  * See cairn-replacing-code(7) (doc/replacing-code.md).
  *
@@ -51,8 +50,7 @@ struct cairn_entry_version {
     cairn_invalidation_filter *accepts;
     void *user; /**< argument of `accepts` */
     /** When another version is installed, the module is retired as soon as no entry has a version
-     *  in it (cairn-replacing-code(7), Replaced versions). Ignored for code that is not in a
-     *  module. */
+     *  in it (cairn-replacing-code(7)). Ignored for code that is not in a module. */
     bool retires;
 };
 
@@ -70,7 +68,7 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_entry_create(
 
 /** Returns the function pointer that callers call: for C, for cairn_call, for cairn_site_call, as
  *  the target of cases of inline caches, and for LLVM as the address of a function. Valid as long
- * as the entry. */
+ *  as the entry. Thread-safe and async-signal-safe. */
 CAIRN_API const void *cairn_entry_target(const cairn_entry *entry);
 
 /**
@@ -85,7 +83,7 @@ CAIRN_API const void *cairn_entry_target(const cairn_entry *entry);
  * or the version has another type than the entry, where the message names both functions and both
  * types.
  * STATE: the code is in a retired module.
- * The errors of cairn_invalidate for the sites of the old version.
+ * MEMORY; others as cairn_invalidate for the sites of the old version.
  *
  * Errors after the version was installed: SYSTEM: the barrier after the change of the old version's
  * sites was refused. The host installs the version again, which requests the barrier again, or
@@ -98,7 +96,10 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_entry_install(
 
 /** Destroys the entry. No further call of it may start. Its version is released as if it were
  *  replaced, except that its frames do not leave. Its code is freed by a grace period
- *  (cairn/runtime.h). It must be destroyed before its runtime. NULL is allowed. */
+ *  (cairn/runtime.h). It must be destroyed before its runtime. NULL is allowed.
+ *
+ *  Threads: no other function may be using the entry in another thread. Signal handlers must not
+ *  call this. */
 CAIRN_API void cairn_entry_destroy(cairn_entry *entry);
 
 #ifdef __cplusplus

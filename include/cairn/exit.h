@@ -15,9 +15,11 @@
  *
  * The handler runs on the thread's own stack, below the frame. It may call any function, including
  * compiled code, but it must return: not leave by longjmp or an exception. It selects what happens
- * then by the functions under "Actions": the last accepted action is carried out after the handler
- * has returned. Without an action, the code continues after the site. Other C functions that
- * compiled code calls may longjmp over its frames.
+ * then by cairn_exit_continue, cairn_exit_return, cairn_exit_enter or cairn_exit_resume: the last
+ * accepted action is carried out after the handler has returned. Without an action, the code
+ * continues after the site. Other C functions that compiled code calls may longjmp over its frames.
+ *
+ * Threads: every function is thread-safe, but signal handlers must not call it.
  *
  * See cairn-exits-and-frames(7) (doc/exits-and-frames.md): deoptimisation, throwing, registers,
  * times.
@@ -49,9 +51,9 @@ struct cairn_exit_call {
     /** The frame of the function that contains the site. If the exit was called from elsewhere, the
      *  frame's module is NULL, and the only possible actions are to continue and to resume. */
     struct cairn_frame frame;
-    /** The record of the site, or of the call that has reached the exit (cairn-exits-and-frames(7),
-     *  Records of frames). If there are several at the address, it is the first one; without a
-     *  record, its table is NULL. */
+    /** The record of the site, or of the call that has reached the exit
+     *  (cairn-exits-and-frames(7)). If there are several at the address, it is the first one;
+     *  without a record, its table is NULL. */
     struct cairn_record record;
     /** The reason why the code was left, for the runtime's log (cairn/log.h). NULL; the handler may
      *  set it to a string that stays valid until it has returned. */
@@ -67,7 +69,7 @@ typedef struct cairn_exit cairn_exit;
 
 /**
  * Creates an exit that calls `handler`, in the runtime of the site, and makes the site call it. The
- * caller owns `*exit`. Errors: as cairn_exit_create and cairn_site_call. Thread-safe.
+ * caller owns `*exit`. Errors: as cairn_exit_create and cairn_site_call.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_site_leave(
     cairn_site *site, cairn_exit_handler *handler, void *user, enum cairn_strength strength,
@@ -76,7 +78,7 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_site_leave(
 /**
  * Creates an exit that calls `handler`, for sites of one runtime, in the runtime's code memory. It
  * takes about 128 bytes. The caller owns `*exit`. Errors: ARGUMENT; UNSUPPORTED (Cairn cannot save
- * all registers of this machine); others as cairn_loader_finish. Thread-safe.
+ * all registers of this machine); others as cairn_loader_finish.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_exit_create(cairn_runtime *runtime,
                                                                cairn_exit_handler *handler,
@@ -96,11 +98,13 @@ CAIRN_API void cairn_exit_destroy(cairn_exit *exit);
 /**
  * Returns the address of the exit, valid as long as the exit: the target for cairn_site_call, or in
  * LLVM the address of a function without arguments and result that the code declares and calls
- * (cairn-walks-and-roots(7)).
+ * (cairn-walks-and-roots(7)). Thread-safe and async-signal-safe.
  */
 CAIRN_API const void *cairn_exit_target(const cairn_exit *exit);
 
-/* ---- Actions: called by the handler, on its thread ---- */
+/* ---- Actions: called by the handler, on its thread ----
+ *
+ * Threads: only the handler calls this, in its own thread. Async-signal-safe. */
 
 /**
  * Continues after the site, with `result` as the result of the patch point's call, which must have
@@ -149,9 +153,9 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_exit_enter(
     const struct cairn_value *arguments, uint32_t argument_count, struct cairn_error *error);
 
 /**
- * Resumes the thread at a context that was made earlier (cairn-exits-and-frames(7), Throwing):
- * after the handler has returned, all frames further in than the context's are removed, and the
- * thread continues with the registers of the context. In a context of cairn_context_save, that call
+ * Resumes the thread at a context that was made earlier (cairn-exits-and-frames(7)): after the
+ * handler has returned, all frames further in than the context's are removed, and the thread
+ * continues with the registers of the context. In a context of cairn_context_save, that call
  * returns 1. The context is read after the handler has returned, and must stay valid and unchanged
  * until then. Its stack pointer must be in the thread's current stack. See also
  * cairn_context_resume.

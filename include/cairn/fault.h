@@ -12,7 +12,7 @@
  * kernel sent the signal because of an access in the pages next to address 0. An invalid pointer
  * with a value less than two pages from 0 cannot be distinguished from null.
  *
- * All functions are thread-safe, lock-free and async-signal-safe.
+ * Threads: every function is thread-safe, lock-free and async-signal-safe.
  *
  * See cairn-metadata(7) (doc/metadata.md). examples/implicit_null.c is a complete program.
  *

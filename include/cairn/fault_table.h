@@ -14,6 +14,9 @@
  * Cost: 16 bytes for each entry, and 2 to 4 more for a directory. A lookup takes one or two steps,
  * or O(log n) at worst.
  *
+ * Threads: building a table is thread-safe, but not async-signal-safe. Any number of threads and
+ * signal handlers may query it.
+ *
  * Source: LLVM, "FaultMaps and implicit checks", section "The FaultMap Section".
  *
  * SPDX-License-Identifier: MIT
@@ -55,18 +58,22 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_fault_table_create(
     const struct cairn_section *sections, size_t count, const struct cairn_allocator *allocator,
     cairn_fault_table **table, struct cairn_error *error);
 
-/** Frees a table, which may be NULL. No thread may be using it. */
+/** Frees a table, which may be NULL.
+ *
+ *  Threads: no thread may be using the table. Signal handlers must not call this. */
 CAIRN_API void cairn_fault_table_destroy(cairn_fault_table *table);
 
-/* The following functions treat NULL as an empty table. They are thread-safe, take no locks,
- * allocate nothing, and are async-signal-safe. */
+/* NULL stands for an empty table.
+ *
+ * Threads: every function that follows is thread-safe and async-signal-safe, takes no locks, and
+ * allocates nothing. */
 
-/** Sets `*entry` to entry number `index`, in order of address; false after the last one. */
+/** Sets `*entry` to entry number `index`, in order of address. Returns false after the last one. */
 CAIRN_API bool cairn_fault_table_entry(const cairn_fault_table *table, uint32_t index,
                                        struct cairn_fault_entry *entry);
 
-/** Finds the entry of the instruction at exactly `pc`; false if it has no entry. If there are
- *  several, finds the first one in the order of the sections. */
+/** Finds the entry of the instruction at exactly `pc`; if there are several, the first one in the
+ *  order of the sections. Returns false if it has no entry. */
 CAIRN_API bool cairn_fault_table_find(const cairn_fault_table *table, uint64_t pc,
                                       struct cairn_fault_entry *entry);
 

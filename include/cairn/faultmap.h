@@ -17,8 +17,9 @@
  *                 use(&function, cairn_faultmap_fault(&map, &function, i));
  *     }
  *
- * The decoded structs point into the caller's bytes; nothing is allocated. All functions are
- * thread-safe and async-signal-safe: they access only their arguments.
+ * The decoded structs point into the caller's bytes; nothing is allocated.
+ *
+ * Threads: every function is thread-safe and async-signal-safe: it accesses only its arguments.
  *
  * Source: LLVM, "FaultMaps and implicit checks", section "The FaultMap Section".
  *

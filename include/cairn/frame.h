@@ -9,12 +9,12 @@
  * (cairn_frame_caller). cairn/walk.h walks over a whole stack.
  *
  * A frame is plain data, and may be copied. It contains pointers to the context, to the stack and
- * to the module, and is valid until the thread of the stack resumes. A thread may access its own
- * frames, or the frames of a stopped thread. Frames of a retired module are like others until a
- * grace period frees it (cairn/runtime.h).
+ * to the module, and is valid until the thread of the stack resumes. Frames of a retired module are
+ * like others until a grace period frees it (cairn/runtime.h).
  *
- * All functions are async-signal-safe and lock-free, and allocate nothing, except as
- * cairn_frame_caller says. If `error` is not NULL, a message is formatted.
+ * Threads: a thread may access its own frames, or the frames of a stopped thread. Every function is
+ * async-signal-safe and lock-free, and allocates nothing. If `error` is not NULL, it formats a
+ * message.
  *
  * See cairn-exits-and-frames(7) (doc/exits-and-frames.md): records of frames, values that can be
  * read.
@@ -76,14 +76,16 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_frame_from_context(const cair
  *
  * The caller of a module's frame is found by the unwind rules that LLVM generates for functions
  * with the attribute `uwtable`. The caller of a foreign frame is found by the unwind tables of the
- * program and its libraries (cairn/walk.h); after the outermost frame, `pc` is 0. A
- * step from a foreign frame is async-signal-safe only if the C library has _dl_find_object
- * (glibc 2.35).
+ * program and its libraries (cairn/walk.h); after the outermost frame, `pc` is 0.
  *
  * Errors: NOT_FOUND if the function has no unwind rules (the message names the missing attribute),
  * if the code belongs neither to a module nor to a loaded file, or if the rules need a register
  * that is not known; UNSUPPORTED if Cairn does not support the rules; CORRUPT if the rules or the
  * stack are inconsistent. The frame is unchanged after an error.
+ *
+ * Threads: the frame's thread may call this, and any thread while that is stopped.
+ * Async-signal-safe and lock-free; for a foreign frame, only if the C library has _dl_find_object
+ * (glibc 2.35).
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_frame_caller(struct cairn_frame *frame,
                                                                 struct cairn_error *error);
@@ -91,13 +93,13 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_frame_caller(struct cairn_fra
 /* ---- Function, record and registers ---- */
 
 /** Finds the function of the frame, as cairn_runtime_find_function does at `pc - is_calling`, also
- *  if its module is retired. False for foreign frames, and between functions. */
+ *  if its module is retired. Returns false for foreign frames, and between functions. */
 CAIRN_API bool cairn_frame_function(const struct cairn_frame *frame,
                                     struct cairn_function *function);
 
-/** Finds the first record of the frame; false without one. An interrupted frame has the record at
- *  its next instruction, a frame that waits for a call the record of that call
- *  (cairn-exits-and-frames(7), Records of frames). */
+/** Finds the first record of the frame. An interrupted frame has the record at its next
+ *  instruction, a frame that waits for a call the record of that call (cairn-exits-and-frames(7)).
+ *  Returns false if the frame has no record. */
 CAIRN_API bool cairn_frame_record(const struct cairn_frame *frame, struct cairn_record *record);
 
 /** Reads a register of the frame, or its part, by a number of cairn/context.h. Errors: as

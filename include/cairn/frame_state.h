@@ -12,8 +12,8 @@
  * LLVM, cairn_build_guard and cairn_frame_state_encode (cairn/llvm.h) make it. It can be read at
  * patch points, in the shadows of stack maps and at statepoints, and in all frames of a stack.
  *
- * All functions are async-signal-safe, take no locks, and allocate nothing; cairn_frame_state_write
- * is as async-signal-safe as the functions that it calls.
+ * Threads: every function is async-signal-safe, takes no locks, and allocates nothing. The frame's
+ * thread may call it, and any thread while that is stopped.
  *
  * See cairn-exits-and-frames(7) (doc/exits-and-frames.md): size, inlining, and the encoding.
  *
@@ -130,6 +130,9 @@ struct cairn_frame_writer {
  * or is a vector, and its slot is raw; ARGUMENT if a frame has slots, and neither space for them
  * nor a function that takes them; others as cairn_frame_state_value. After an error, the host
  * discards the frames that it has begun.
+ *
+ * Threads: as async-signal-safe as the functions that it calls. The frame's thread may call it, and
+ * any thread while that is stopped.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_frame_state_write(
     const struct cairn_frame_state *state, const struct cairn_frame_writer *writer,

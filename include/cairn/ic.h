@@ -9,10 +9,12 @@
  * site. Each execution sees either all cases from before a change or all cases from after it. Code
  * that a change replaces takes memory until a grace period ends (cairn/runtime.h).
  *
- * All functions are thread-safe and take a lock of the runtime; only cairn_ic_return is
- * async-signal-safe. While a site has a cache, its other changes are refused (STATE). After
- * cairn_ic_destroy, and after the module was retired, functions that return a status return STATE
- * for the cache; only destroying a cache of a retired module is possible.
+ * Threads: every function is thread-safe, and takes a lock of the runtime, so signal handlers must
+ * not call it.
+ *
+ * While a site has a cache, its other changes are refused (STATE). After cairn_ic_destroy, and
+ * after the module was retired, functions that return a status return STATE for the cache; only
+ * destroying a cache of a retired module is possible.
  *
  * See cairn-inline-caches(7) (doc/inline-caches.md): cases, calling conventions, registers, times.
  * examples/inline_cache.c is a complete program.
@@ -160,11 +162,12 @@ typedef bool cairn_ic_light_handler(cairn_ic *ic, const uint64_t *operands, uint
  *  site, and must return. `user` is the pointer from the options. */
 typedef void cairn_ic_handler(struct cairn_ic_miss *miss, void *user);
 
-/** Makes the code continue after the site with this result when the handler returns. `result` is
- *  NULL if the site has no result. The same as cairn_exit_continue. If a handler calls neither this
- *  function nor one of the actions of cairn/exit.h, the result's register is unchanged.
+/** Makes the code continue after the site with this result when the handler returns, as
+ *  cairn_exit_continue does. `result` is NULL if the site has no result. A handler that calls
+ *  neither this nor an action of cairn/exit.h leaves the result's register unchanged. Errors: as
+ *  cairn_exit_continue.
  *
- *  Async-signal-safe. */
+ *  Threads: only the handler calls this, in its own thread. Async-signal-safe. */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_ic_return(struct cairn_ic_miss *miss,
                                                              const struct cairn_value *result,
                                                              struct cairn_error *error);
@@ -188,17 +191,17 @@ struct cairn_ic_options {
     /** Counts hits of each case, and misses. Counts may be lost if several threads hit one case at
      *  the same time, but not with one thread. */
     bool counts_hits;
-    /** The cache has a table while it is megamorphic (cairn-inline-caches(7), Tables). */
+    /** The cache has a table while it is megamorphic (cairn-inline-caches(7)). */
     bool has_table;
 };
 
 /**
  * Creates an empty cache for the site. From now on, executions of the site call the handler.
  *
- * No other change of the site, by the functions of cairn/patch.h, may overlap this call. Live
- * changes take no lock, so a change that began earlier may store its instruction after the cache's.
- * The cache then exists, but the site does not branch to it until the cache is changed or
- * destroyed. Invalidations may overlap this call: they leave the site unchanged, or come first.
+ * No other change of the site, by the functions of cairn/patch.h, may overlap this call. A live
+ * change that began earlier may store its instruction after the cache's. The site then does not
+ * branch to the cache until that is changed or destroyed. Invalidations may overlap this call: they
+ * leave the site unchanged, or come first.
  *
  * Errors, after which the site is unchanged:
  * UNMANAGED: the site is not a live patch point. The message gives the reason.
@@ -223,8 +226,8 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_ic_create(cairn_site *site,
  *  called it, but its thread must not end such a grace period before the handler returns. NULL is
  *  allowed.
  *
- *  Errors: STATE: it was destroyed before. After the errors of cairn_site_restore, the cache is
- *  unchanged. SYSTEM after the change: the barrier was refused, and cairn_site_ic returns NULL.
+ *  Errors: as cairn_site_restore; the cache is then unchanged. STATE: it was destroyed before.
+ *  SYSTEM after the change: the barrier was refused, and cairn_site_ic returns NULL.
  *  cairn_site_restore requests the barrier again. */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_ic_destroy(cairn_ic *ic,
                                                               enum cairn_strength strength,
@@ -235,18 +238,18 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_ic_destroy(cairn_ic *ic,
 /**
  * Adds a case after the others. A case with the same guard is replaced. If the cache has as many
  * cases as its limit allows, it becomes megamorphic instead. Nothing changes if the cache is
- * megamorphic, except its table and what it reports to a compiler (cairn-inline-caches(7), Tables,
- * Feedback), or if it has this very case. All of these are successes.
+ * megamorphic, except its table and what it reports to a compiler (cairn-inline-caches(7)), or if
+ * it has this very case. All of these are successes.
  *
  * Errors, after which the cache is unchanged:
- * ARGUMENT: an operand does not exist; a width is invalid; the key has bits outside the mask or
- * the width; the field is wider than the value; the site's result or operands do not allow the
- * action; the action has no holder, elements, new key or barrier of the kind that is given; a
- * card's address is not representable. The message gives the reason.
+ * ARGUMENT: an operand does not exist; a width is invalid; the key has bits outside the mask or the
+ * width; the field is wider than the value; the site's result or operands do not allow the action;
+ * the action has no holder, elements, new key or barrier of the kind that is given; a card's
+ * address is not representable. The message gives the reason.
  * UNSUPPORTED: an operand or the result is not in a register, or has a type that only handlers and
  * calls support; a call with such types.
  * STATE: the cache is destroyed, its module is retired, or a visitor calls.
- * RANGE, FULL, MEMORY, SYSTEM and the errors of a strength, as for cairn_site_call.
+ * RANGE, FULL, MEMORY, SYSTEM: as cairn_site_call.
  *
  * SYSTEM after the change: the barrier was refused. The host adds the same case again, which
  * requests the barrier again, or stops its threads.
@@ -260,8 +263,8 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_ic_add(cairn_ic *ic,
 
 enum cairn_ic_change_kind {
     CAIRN_IC_CHANGE_ADD = 0, /**< as cairn_ic_add */
-    /** Removes the case with the guard of `entry`. NOT_FOUND if the cache has no such case, unless
-     *  it is megamorphic and has a table. */
+    /** Removes the case with the guard of `entry`. CAIRN_ERROR_NOT_FOUND if the cache has no such
+     *  case, unless it is megamorphic and has a table. */
     CAIRN_IC_CHANGE_REMOVE = 1,
     /** Removes all cases, makes a megamorphic cache empty, and sets the count of misses to 0. */
     CAIRN_IC_CHANGE_RESET = 2
@@ -271,7 +274,7 @@ struct cairn_ic_change {
     cairn_ic *ic;
     enum cairn_ic_change_kind kind;
     /** The case to add, or a case with the guard to remove: its other members are ignored. Ignored
-     *  by RESET. */
+     *  by CAIRN_IC_CHANGE_RESET. */
     struct cairn_ic_case entry;
 };
 
@@ -280,13 +283,15 @@ struct cairn_ic_change {
  * in their order. One store of its site replaces the old cases by the final ones. A list without
  * changes is a success. The list is read only during the call.
  *
- * Thread-safe. Takes O(n) time, and makes code once for each cache.
+ * Takes O(n) time, and makes code once for each cache.
  *
  * A list that a visitor has collected may be out of date: other threads may have changed caches
  * since. If this returns NOT_FOUND or STATE, collect the changes again.
  *
- * Errors, after which every cache is unchanged: the errors of cairn_ic_add and of the kinds of
- * changes. Their messages name the site. ARGUMENT also for caches of two runtimes.
+ * Errors, after which every cache is unchanged:
+ * ARGUMENT: as cairn_ic_add; or the caches are of two runtimes.
+ * NOT_FOUND: a cache does not have a case that is to be removed.
+ * UNSUPPORTED, STATE, RANGE, FULL, MEMORY, SYSTEM: as cairn_ic_add. The message names the site.
  *
  * SYSTEM after the changes: the barrier was refused. Any later change with a barrier requests it
  * again. (With a single mapping, only some caches may have been changed: see cairn_ic_describe.)
@@ -307,7 +312,7 @@ enum cairn_ic_state {
 };
 
 /** Returns the name of a state: "empty", "monomorphic", …; "unknown" for other numbers. The string
- *  is static. */
+ *  is static. Thread-safe and async-signal-safe. */
 CAIRN_API const char *cairn_ic_state_name(enum cairn_ic_state state);
 
 /** A case of a cache, with what was counted of it. */

@@ -16,9 +16,9 @@
  * entry, after each call, and in each loop without calls. A site with an inline cache stays
  * unchanged.
  *
- * Any thread may invalidate and undo, also several invalidations at the same time. One invalidation
- * must be used by one thread at a time. The functions take locks and may allocate, so signal
- * handlers must not call them. An exit's handler may call them, also for its own function.
+ * Threads: any thread may invalidate and undo, also several invalidations at the same time. One
+ * invalidation must be used by one thread at a time. Every function takes locks and may allocate,
+ * so signal handlers must not call it. An exit's handler may, also for its own function.
  *
  * See cairn-replacing-code(7) (doc/replacing-code.md).
  *
@@ -66,7 +66,7 @@ typedef struct cairn_invalidation cairn_invalidation;
 
 /**
  * Makes the sites call the target. `*invalidation` has the sites that have been changed, and
- * belongs to the caller; it is NULL if none has. Thread-safe.
+ * belongs to the caller; it is NULL if none has.
  *
  * Errors, after which nothing has changed:
  * NOT_FOUND: `function` is not in a published module; or no site of the function, the module or the
@@ -77,12 +77,12 @@ typedef struct cairn_invalidation cairn_invalidation;
  * STATE: a chosen site has an inline cache.
  * ARGUMENT: not exactly one of the three is given; `target` is NULL; a site belongs to another
  * runtime.
- * MEMORY, and the errors of cairn_sites_change.
+ * MEMORY; others as cairn_sites_change.
  *
- * Errors after the change: SYSTEM, and `*invalidation` is not NULL. The barrier was refused: the
- * host invalidates again, which executes the barrier and returns CONFLICT, or stops its threads.
- * (With a single mapping, the invalidation may have fewer sites; invalidating again changes the
- * others.)
+ * Errors after the change:
+ * SYSTEM: `*invalidation` is not NULL, and the barrier was refused. The host invalidates again,
+ * which executes the barrier and returns CONFLICT, or stops its threads. (With a single mapping,
+ * the invalidation may have fewer sites; invalidating again changes the others.)
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_invalidate(
     cairn_runtime *runtime, const struct cairn_invalidation_options *options,
@@ -96,7 +96,7 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_invalidate(
  *
  * The modules of its sites must still be in memory.
  *
- * Errors: UNSUPPORTED: nothing has changed. SYSTEM, as for cairn_sites_change: call it again.
+ * Errors: UNSUPPORTED: nothing has changed. SYSTEM: as cairn_sites_change. Call it again.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_invalidation_undo(
     cairn_invalidation *invalidation, enum cairn_strength strength, struct cairn_error *error);

@@ -6,6 +6,9 @@
  *
  * See cairn-llvm(7) (doc/llvm.md). No other public header includes LLVM's headers.
  *
+ * Threads: every function uses an LLVM context, which one thread at a time may use. Signal handlers
+ * must not call it.
+ *
  * SPDX-License-Identifier: MIT
  */
 #ifndef CAIRN_LLVM_H
@@ -69,7 +72,7 @@ struct cairn_patchpoint {
     const char *name; /**< of the result; NULL or "" for no name */
     /** The inline cache that the engine creates, with cairn_ic_create, for each site with this ID
      *  before it publishes the module: also for copies that LLVM has made by inlining or unrolling.
-     *  Copied. NULL: none. See cairn-llvm(7), Bound sites. */
+     *  Copied. NULL: none. See cairn-llvm(7). */
     const struct cairn_ic_options *cache;
 };
 
@@ -169,8 +172,7 @@ struct cairn_guard {
  *
  * Without a condition (NULL), and with assumptions: a patch point that does nothing, and calls the
  * exit after one of the assumptions was broken. If the exit's handler lets the thread continue, it
- * continues after the patch point. The engine registers it (cairn-llvm(7), Bound
- * sites).
+ * continues after the patch point. The engine registers it (cairn-llvm(7)).
  *
  * The function gets the attributes `uwtable`, without which its frames cannot be left, and
  * `noinline`, because the frame state would not describe the function that LLVM inlines it into. A
@@ -179,7 +181,7 @@ struct cairn_guard {
  * Returns the call of the patch point, or NULL; then no instruction or block of the guard was
  * built. Errors: ARGUMENT (no exit; neither a condition nor assumptions, or both; a value of
  * another function or a global of another module, where the message names both; a function that is
- * `alwaysinline`; the builder's position), and the errors of cairn_frame_state_encode and
+ * `alwaysinline`; the builder's position); others as cairn_frame_state_encode and
  * cairn_build_patchpoint.
  */
 CAIRN_API LLVMValueRef cairn_build_guard(LLVMBuilderRef builder, LLVMValueRef condition,
@@ -247,7 +249,7 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_make_implicit(LLVMValueRef br
 CAIRN_API void cairn_prepare_function(LLVMValueRef function);
 
 /**
- * Gives each statepoint of the module (cairn-llvm(7), Declarations) a new ID, from `*next_id` on in
+ * Gives each statepoint of the module (cairn-llvm(7)) a new ID, from `*next_id` on in
  * the order of the module, and advances `*next_id`. Call this after LLVM's pass
  * rewrite-statepoints-for-gc, which gives all statepoints the same ID, so that their declarations
  * conflict. A second call numbers them again. Errors: ARGUMENT.
@@ -271,7 +273,7 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_signature_of_function(
 /* ---- Scanning and checking modules before code generation ----
  *
  * Engines, memory managers and cairn_embed_manifest declare the sites of a module
- * (cairn-llvm(7), Declarations). */
+ * (cairn-llvm(7)). */
 
 /** How LLVM's liveness of patch points (which registers are live across each) is turned off. */
 enum cairn_liveness {
@@ -312,9 +314,9 @@ struct cairn_check_options {
 };
 
 /**
- * Rejects, with status LLVM, a module that crashes the code generator of the LLVM in use or that it
- * compiles to wrong code, as far as that is known. Call this before code generation; engines do it.
- * Three checks are made in order:
+ * Rejects a module that crashes the code generator of the LLVM in use or that it compiles to wrong
+ * code, as far as that is known. Call this before code generation; engines do it. Three checks are
+ * made in order:
  *
  * 1. A function with an unknown GC strategy, and a gc.relocate in a function without a strategy, at
  *    which LLVM ends the process. The error names the function.
@@ -323,14 +325,14 @@ struct cairn_check_options {
  *    one, with the number of further ones.
  *
  * `options` NULL means all zero. Takes O(instructions + records) time; the verifier takes a few
- * percent of the time for compiling. May be called by any thread that may use the module's context.
- * Other errors: CORRUPT (a malformed call, at which the check ends), UNSUPPORTED (operand bundles,
- * as for declarations), MEMORY, ARGUMENT.
+ * percent of the time for compiling. Errors: CAIRN_ERROR_LLVM (the module is rejected), CORRUPT (a
+ * malformed call, at which the check ends), UNSUPPORTED (operand bundles, as for declarations),
+ * MEMORY, ARGUMENT.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_check_module(
     LLVMModuleRef module, const struct cairn_check_options *options, struct cairn_error *error);
 
-/* ---- Memory managers: for hosts that create MCJIT engines (cairn-llvm(7), MCJIT) ---- */
+/* ---- Memory managers: for hosts that create MCJIT engines (cairn-llvm(7)) ---- */
 
 /** PC sections to keep with their module, for cairn_module_pc_table. */
 struct cairn_pc_section {
@@ -343,13 +345,12 @@ struct cairn_pc_section {
 };
 
 /** How to treat an ID with two shapes: two calls with the same ID have different kinds, bytes or
- *  types, in one module or in modules that are loaded together (cairn-llvm(7), Two shapes of an
- *  ID). */
+ *  types, in one module or in modules that are loaded together (cairn-llvm(7)). */
 enum cairn_id_conflicts {
-    CAIRN_ID_CONFLICTS_REFUSED = 0, /**< reject the module: CONFLICT */
+    CAIRN_ID_CONFLICTS_REFUSED = 0, /**< reject the module: CAIRN_ERROR_CONFLICT */
     /** Give each call whose ID has two shapes a new ID in the IR, from 2^31 on. So does a later
-     * call whose own ID was given to another call. (With REFUSED it keeps its ID, so a host with
-     * calls without IDs should choose IDs below 2^31.) */
+     * call whose own ID was given to another call. (With CAIRN_ID_CONFLICTS_REFUSED it keeps its
+     * ID, so a host with calls without IDs should choose IDs below 2^31.) */
     CAIRN_ID_CONFLICTS_RENUMBERED = 1,
     /** Leave records with such an ID undeclared: they can be looked up, but have no site, and their
      *  values have no types. */
@@ -407,8 +408,8 @@ CAIRN_API LLVMMCJITMemoryManagerRef cairn_memory_manager_llvm(cairn_memory_manag
 /**
  * Sets the engine that uses the manager. Call this as soon as the engine exists. LLVM's errors are
  * then checked before publication: if LLVM cannot resolve a symbol, it applies no relocations, and
- * the finalisation fails with status LLVM. Without the engine, such code is published. After such
- * an error LLVM ends the process at the engine's next module.
+ * the finalisation fails with CAIRN_ERROR_LLVM. Without the engine, such code is published. After
+ * such an error LLVM ends the process at the engine's next module.
  */
 CAIRN_API void cairn_memory_manager_set_engine(cairn_memory_manager *manager,
                                                LLVMExecutionEngineRef engine);
@@ -428,7 +429,7 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_memory_manager_declare(
 /**
  * Returns the status of the last finalisation. MCJIT ignores the errors of its memory manager, so
  * call this after LLVMGetFunctionAddress and similar functions. Code of a failed finalisation is
- * not executable.
+ * not executable. Errors: as cairn_engine_compile.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_memory_manager_status(
     const cairn_memory_manager *manager, struct cairn_error *error);
@@ -447,7 +448,7 @@ struct cairn_embed_options {
 };
 
 /**
- * Adds to the module what its object's loader must know (cairn-loading(7), Manifests):
+ * Adds to the module what its object's loader must know (cairn-loading(7)):
  * declarations, PC sections, and a fingerprint of the CPU that the code needs. The object can then
  * be loaded by cairn_loader_add_object in any process on such a machine, without LLVM. It is a
  * private constant in the section `.cairn.manifest`.
@@ -461,16 +462,19 @@ struct cairn_embed_options {
  * name features instead of a CPU. Functions that the code calls only after it has checked the CPU
  * itself count as well.
  *
- * Errors: as cairn_memory_manager_declare; UNSUPPORTED (the features of the CPU are not
- * known; the object's format is not ELF), LLVM, RANGE, ARGUMENT.
+ * Errors: as cairn_memory_manager_declare; UNSUPPORTED (the features of the CPU are not known; the
+ * object's format is not ELF), CAIRN_ERROR_LLVM, RANGE, ARGUMENT.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_embed_manifest(
     LLVMModuleRef module, const struct cairn_embed_options *options, struct cairn_error *error);
 
-/* ---- ORC: for hosts with a JIT of LLVM's LLJIT, with LLVM 16 and later (cairn-llvm(7), ORC) ----
+/* ---- ORC: for hosts with a JIT of LLVM's LLJIT, with LLVM 16 and later (cairn-llvm(7)) ----
  *
  * Each object that the JIT links becomes a module. Removing its resource tracker, or disposing of
- * the JIT, retires it. All functions are thread-safe, except creating and destroying. */
+ * the JIT, retires it.
+ *
+ * Threads: every function is thread-safe, except creating and destroying. Signal handlers must not
+ * call it. */
 
 typedef struct cairn_orc cairn_orc;
 
@@ -496,7 +500,7 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_orc_create(
 CAIRN_API void cairn_orc_destroy(cairn_orc *orc);
 
 /**
- * Creates an object linking layer for a JIT. Hosts pass this function and a `cairn_orc` to
+ * Returns a new object linking layer for a JIT. Hosts pass this function and a `cairn_orc` to
  * LLVMOrcLLJITBuilderSetObjectLinkingLayerCreator. Also sets the error reporter of the session to
  * one that prints nothing, and keeps errors for cairn_orc_status.
  */
@@ -506,11 +510,12 @@ CAIRN_API LLVMOrcObjectLayerRef cairn_orc_layer(void *orc, LLVMOrcExecutionSessi
 /**
  * Checks a module (cairn_check_module) and declares its sites, by a manifest in its object
  * (cairn/load.h). Hosts pass this function and a `cairn_orc` to
- * LLVMOrcIRTransformLayerSetTransform, or call it at the end of their own transformation,
- * after the last pass. A host that compiles by itself calls it before; `responsibility` is not
- * used. Records of modules without a manifest can be looked up, but have no sites. Fails with the
- * message of the check or of the declarations; cairn_orc_status then returns its status. Then it
- * has disposed of the module and set `*module` to NULL, because LLVM does not.
+ * LLVMOrcIRTransformLayerSetTransform, or call it at the end of their own transformation, after the
+ * last pass. A host that compiles by itself calls it before; `responsibility` is not used. Records
+ * of modules without a manifest can be looked up, but have no sites. Returns LLVMErrorSuccess, or
+ * an error with the message of the check or of the declarations; cairn_orc_status then returns its
+ * status. After an error, it has disposed of the module and set `*module` to NULL, because LLVM
+ * does not.
  */
 CAIRN_API LLVMErrorRef cairn_orc_transform(void *orc, LLVMOrcThreadSafeModuleRef *module,
                                            LLVMOrcMaterializationResponsibilityRef responsibility);
@@ -518,18 +523,21 @@ CAIRN_API LLVMErrorRef cairn_orc_transform(void *orc, LLVMOrcThreadSafeModuleRef
 /**
  * Converts an error of LLVM, which it consumes: to the first error that Cairn or LLVM has reported
  * in this thread since its last call of this function, otherwise in another thread, otherwise to
- * status LLVM with the text of `failure`. For what LLVMOrcLLJITLookup returns is usually only that
- * symbols could not be materialised, and not why. Returns OK for NULL (LLVMErrorSuccess). So pass
- * the result of each lookup to this function. `orc` may be NULL.
+ * CAIRN_ERROR_LLVM with the text of `failure`. For what LLVMOrcLLJITLookup returns is usually only
+ * that symbols could not be materialised, and not why. Returns CAIRN_OK for NULL
+ * (LLVMErrorSuccess). So pass the result of each lookup to this function. `orc` may be NULL.
+ * Errors: CAIRN_ERROR_LLVM (only LLVM's text is known); others as cairn_engine_compile.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_orc_status(cairn_orc *orc, LLVMErrorRef failure,
                                                               struct cairn_error *error);
 
 /* ---- Engines: LLVM's code generator, checks, declarations and a loader in one ----
  *
- * An engine must be used by one thread at a time. Any number of engines may compile and load into
- * one runtime concurrently, if each has its own LLVM context. An error that LLVM reports makes a
- * call fail; a fatal error of LLVM ends the process (cairn-llvm(7), Errors of LLVM). */
+ * Threads: an engine must be used by one thread at a time, and not by signal handlers. Any number
+ * of engines may compile and load into one runtime concurrently, if each has its own LLVM context.
+ *
+ * An error that LLVM reports makes a call fail; a fatal error of LLVM ends the process
+ * (cairn-llvm(7)). */
 
 struct cairn_engine_options {
     unsigned optimisation_level; /**< of the code generator: 0 to 3 */
@@ -554,7 +562,7 @@ struct cairn_engine_options {
      * functions and variables with internal linkage, branches that cairn_make_implicit has marked,
      * and PC sections (cairn_attach_pcsections), so hosts that need those run passes before they
      * mark and attach. What rewrite-statepoints-for-gc and place-safepoints do not support is
-     * refused (LLVM), even if `skip_check` is set.
+     * refused (CAIRN_ERROR_LLVM), even if `skip_check` is set.
      */
     const char *passes;
     /** Turns on LLVM's option -enable-implicit-null-checks for the process, once. It affects only
@@ -593,9 +601,9 @@ typedef struct cairn_engine cairn_engine;
  * `runtime` is NULL, the engine has its own runtime. `options` NULL means all zero. Initialises
  * LLVM's native target. The module is scanned and checked first; the engine owns it on success
  * only. Errors: ARGUMENT (also passes that LLVM does not know), MEMORY, CONFLICT, CORRUPT,
- * UNSUPPORTED (a code model, or a type that no declaration can hold), LLVM (another machine's
- * target, a wrong data layout, an error that a pass reports, or rejected by the check). After an
- * error, passes may have changed the module.
+ * UNSUPPORTED (a code model, or a type that no declaration can hold), CAIRN_ERROR_LLVM (another
+ * machine's target, a wrong data layout, an error that a pass reports, or rejected by the check).
+ * After an error, passes may have changed the module.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_engine_create(
     cairn_runtime *runtime, LLVMModuleRef module, const struct cairn_engine_options *options,
@@ -615,32 +623,34 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_engine_add_module(cairn_engin
  * Compiles, loads and publishes all modules that were added since the last call, as one module, and
  * disposes of them. If no module was added, returns the result of the last call.
  *
- * Errors: LLVM (an error that LLVM reported, with its text), and all errors of
- * cairn_loader_add_object, cairn_loader_finish and cairn_module_publish, among them NOT_FOUND
- * (undefined symbols, by name) and FULL (too little space in the slab). Then none of the new
- * modules is published, and earlier ones stay loaded.
+ * Errors: CAIRN_ERROR_LLVM (an error that LLVM reported, with its text), NOT_FOUND (undefined
+ * symbols, by name), FULL (too little space in the slab); others as cairn_loader_add_object,
+ * cairn_loader_finish and cairn_module_publish. Then none of the new modules is published, and
+ * earlier ones stay loaded.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_engine_compile(cairn_engine *engine,
                                                                   struct cairn_error *error);
 
 /** Returns the address of a function or variable that the engine has compiled, in the newest module
- *  if several define it. Errors: returns NULL. NOT_FOUND: not defined, or hidden, or only in a
- *  module that was retired, could not be loaded or is not compiled yet. */
+ *  if several define it; NULL after an error. Errors: NOT_FOUND (not defined, or hidden, or only in
+ *  a module that was retired, could not be loaded or is not compiled yet). */
 CAIRN_API void *cairn_engine_function(cairn_engine *engine, const char *name,
                                       struct cairn_error *error);
 
-/** Returns the site with the ID in the engine's runtime, as cairn_runtime_find_site. */
+/** Returns the site with the ID in the engine's runtime, or NULL after an error. Errors: as
+ *  cairn_runtime_find_site. */
 CAIRN_API cairn_site *cairn_engine_site(cairn_engine *engine, uint64_t id,
                                         struct cairn_error *error);
 
-/* ---- Queues: compilation in other threads (cairn-llvm(7), Queues) ----
+/* ---- Queues: compilation in other threads (cairn-llvm(7)) ----
  *
  * A queue has threads, each with an engine. A job is a function to compile: the queue calls the
  * host to build its module, compiles, loads and publishes it, and installs the function as the
  * version of an entry (cairn/entry.h). Jobs are begun in the order in which they were added.
  *
- * All functions are thread-safe, except that destroying must not overlap another call. They take
- * locks, so signal handlers must not call them. A forked child has no threads of the queue. */
+ * A forked child has no threads of the queue.
+ *
+ * Threads: every function is thread-safe and takes locks, so signal handlers must not call it. */
 
 struct cairn_queue_options {
     /** Of the threads' engines. What it points to must be valid as long as the queue. Its callbacks
@@ -663,13 +673,14 @@ struct cairn_queue_options {
 struct cairn_queue_result {
     uint64_t ticket;
     void *user; /**< the job's */
-    /** Status OK: the code is published, and installed if there is an entry. */
+    /** Status CAIRN_OK: the code is published, and installed if there is an entry. */
     const struct cairn_error *error;
     /** The job was cancelled, or its `build` has returned NULL without an error; the status is
-     *  STATE. */
+     *  CAIRN_ERROR_STATE. */
     bool is_cancelled;
-    /** The function's address, if it is published; otherwise NULL. With an address, status SYSTEM
-     *  is an error of cairn_entry_install: the host installs the function again. */
+    /** The function's address, if it is published; otherwise NULL. With an address,
+     *  CAIRN_ERROR_SYSTEM is an error of cairn_entry_install: the host installs the function again.
+     */
     void *address;
 };
 
@@ -718,7 +729,7 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_queue_create(
 /**
  * Adds a job, which is copied, and sets `*ticket` to its number, which is not 0 and not used again,
  * before `done` is called; `ticket` may be NULL. Does not wait. Errors, after which no callback is
- * called: FULL (a limit is reached; the message names it), ARGUMENT, MEMORY, STATE (a forked
+ * called: FULL (a limit is reached; the message names it), ARGUMENT, MEMORY, STATE (in a forked
  * child).
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_queue_add(cairn_queue *queue,
@@ -734,7 +745,9 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_queue_add(cairn_queue *queue,
 CAIRN_API bool cairn_queue_cancel(cairn_queue *queue, uint64_t ticket);
 
 /** Waits until a job has ended: `done` has returned, and a result that is kept can be taken.
- * Returns at once if there is no such job. Must not be called by the queue's callbacks. */
+ *  Returns at once if there is no such job.
+ *
+ *  Threads: thread-safe. The queue's callbacks and signal handlers must not call this. */
 CAIRN_API void cairn_queue_wait(cairn_queue *queue, uint64_t ticket);
 
 /** Takes the oldest result that was kept, for hosts that use it in their own threads. `*error` gets
@@ -743,9 +756,11 @@ CAIRN_API void cairn_queue_wait(cairn_queue *queue, uint64_t ticket);
 CAIRN_API bool cairn_queue_take(cairn_queue *queue, struct cairn_queue_result *result,
                                 struct cairn_error *error);
 
-/** Cancels all waiting jobs, waits for jobs that are being compiled, and frees the queue. What
- *  was published and installed stays. Must not be called by the queue's callbacks. After exit() has
- *  been called, it only cancels. NULL is allowed. */
+/** Cancels all waiting jobs, waits for jobs that are being compiled, and frees the queue. What was
+ *  published and installed stays. Must not be called by the queue's callbacks. After exit() has
+ * been called, it only cancels. NULL is allowed.
+ *
+ *  Threads: no other thread may be using the queue. Signal handlers must not call this. */
 CAIRN_API void cairn_queue_destroy(cairn_queue *queue);
 
 #ifdef __cplusplus

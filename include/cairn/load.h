@@ -16,6 +16,9 @@
  * Not supported, and refused with a message: thread-local storage, functions that are chosen at run
  * time (IFUNC), copy relocations, and relocations that no compiler for these architectures writes.
  *
+ * Threads: a loader must be used by one thread at a time; other functions are thread-safe. Signal
+ * handlers must not call them.
+ *
  * See cairn-loading(7) (doc/loading.md): symbols, exceptions, manifests.
  *
  * SPDX-License-Identifier: MIT
@@ -61,7 +64,7 @@ struct cairn_load_options {
      *  not in other modules. */
     bool ignores_modules;
     /** The unwind tables are registered with the process's unwinder, for C++ exceptions and
-     *  backtrace() (cairn-loading(7), Exceptions and backtraces). */
+     *  backtrace() (cairn-loading(7)). */
     bool registers_unwind_tables;
     /** PC sections: names and schemas; the other members are ignored. Loaded sections with other
      *  names are data. */
@@ -78,20 +81,21 @@ struct cairn_load_options {
  * only be destroyed. Messages name the section and its entry, or the symbol.
  *
  * Errors: TRUNCATED, CORRUPT; VERSION (also of the manifest); UNSUPPORTED (an object for another
- * architecture, or for a CPU with features that this one lacks, or what is listed at the top);
- * CONFLICT (a symbol
- * that two objects define; both are named); RANGE (also an alignment of more than a page), MEMORY,
- * STATE. cairn_loader_finish then returns, in addition to its own errors: NOT_FOUND (undefined
- * symbols); RANGE (a relocation's value does not fit: the code model does not allow such
- * distances).
+ * architecture, or for a CPU with features that this one lacks, or thread-local storage, IFUNC,
+ * copy relocations or other unusual relocations); CONFLICT (a symbol that two objects define; both
+ * are named); RANGE (also an alignment of more than a page), MEMORY, STATE.
+ *
+ * Errors that cairn_loader_finish then returns, in addition to its own:
+ * NOT_FOUND: there are undefined symbols.
+ * RANGE: a relocation's value does not fit; the code model does not allow such distances.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_loader_add_object(
     cairn_loader *loader, const void *bytes, size_t size, const struct cairn_load_options *options,
     struct cairn_error *error);
 
 /** Returns the address of a definition of the module, which other modules may use: of a function,
- *  what a function pointer holds. NULL if no symbol has this name, or only a hidden or local
- *  one. Lock-free and async-signal-safe; takes O(log n) time for n definitions. */
+ *  what a function pointer holds. NULL if no symbol has this name, or only a hidden or local one.
+ *  Takes O(log n) time for n definitions. Thread-safe, lock-free and async-signal-safe. */
 CAIRN_API void *cairn_module_find_symbol(const cairn_module *module, const char *name);
 
 /**

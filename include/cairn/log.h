@@ -10,9 +10,11 @@
  * full, events are counted and not recorded. It must not be made shorter while its process runs
  * (SIGBUS).
  *
- * Events are recorded without locks and without allocating, in any number of threads, in signal
- * handlers and in handlers of exits. cairn_log_write is async-signal-safe. What a forked child does
- * is not recorded in its parent's log.
+ * Threads: events are recorded without locks and without allocating, in any number of threads, in
+ * signal handlers and in handlers of exits. Every function is thread-safe, but signal handlers must
+ * not call it.
+ *
+ * What a forked child does is not recorded in its parent's log.
  *
  * See cairn-events(7) (doc/events.md): the form of the file, crashes, forked children.
  *
@@ -74,7 +76,7 @@ enum cairn_log_kind {
     /** A function of a published module. `module`, `name`, `address`; `a`: bytes of code. */
     CAIRN_LOG_FUNCTION = 4,
     /** A site is patched. `address`, `id`, `module`; `a`: enum cairn_site_state; `b`: target. Its
-     *  function is the FUNCTION of the module that contains the address. */
+     *  function is the CAIRN_LOG_FUNCTION of the module that contains the address. */
     CAIRN_LOG_SITE_PATCHED = 5,
     /** The cases of an inline cache change, or it is created (empty to empty). `address`: its site;
      * `id`, `module`; `name`: the site's function; `a`: old state << 32 | new state (enum
@@ -85,15 +87,18 @@ enum cairn_log_kind {
      *  position in the interpreter of the record's innermost frame, UINT64_MAX if unknown; `text`:
      *  what `describe_position` says of it. */
     CAIRN_LOG_EXIT = 7,
-    /** The exit's handler has returned. `address`, `id`, `module`, `name` as for EXIT; `text`: the
-     *  host's reason (cairn_exit_call, `reason`); `a`: enum cairn_log_action, and in its upper 32
-     *  bits the position + 1, 0 if unknown or too large; `b`: nanoseconds since EXIT. */
+    /** The exit's handler has returned. `address`, `id`, `module`, `name` as for CAIRN_LOG_EXIT;
+     *  `text`: the host's reason (cairn_exit_call, `reason`); `a`: enum cairn_log_action, and in
+     *  its upper 32 bits the position + 1, 0 if unknown or too large; `b`: nanoseconds since
+     *  CAIRN_LOG_EXIT.
+     */
     CAIRN_LOG_DEOPT = 8,
     /** Sites were invalidated, or an assumption was broken. `a`: its number in the log; `b`: number
      *  of changed sites; `text`: "invalidation" or "assumption". */
     CAIRN_LOG_INVALIDATION = 9,
-    /** One function that an invalidation has hit, after its INVALIDATION. `a`: its number; `b`:
-     *  number of sites in the function; `module`, `name`; `address`: start of the function. */
+    /** One function that an invalidation has hit, after its CAIRN_LOG_INVALIDATION. `a`: its
+     *  number; `b`: number of sites in the function; `module`, `name`; `address`: start of the
+     *  function. */
     CAIRN_LOG_INVALIDATED = 10,
     /** A grace period. `a`: 0 if it is started, 1 if it has ended; `b`: number of modules that were
      *  freed; `id`: its token. */
@@ -109,7 +114,7 @@ enum cairn_log_kind {
     CAIRN_LOG_COMPILATION = 14,
 };
 
-/** What the handler of an exit has chosen (DEOPT). */
+/** What the handler of an exit has chosen (CAIRN_LOG_DEOPT). */
 enum cairn_log_action {
     CAIRN_LOG_ACTION_CONTINUE = 0,
     CAIRN_LOG_ACTION_RETURN = 1,
@@ -169,7 +174,7 @@ typedef struct cairn_log cairn_log;
  * keeps the old one. `options` NULL means all zero. The caller owns `*log`.
  *
  * Errors: ARGUMENT, MEMORY; SYSTEM (the path is not of a regular file, it cannot be created, or
- * there is no space for it). Thread-safe.
+ * there is no space for it).
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_log_create(
     const char *path, const struct cairn_log_options *options, cairn_log **log,
@@ -179,8 +184,8 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_log_create(
  * Records the events of a runtime from now on, until the runtime is destroyed. Its present modules
  * are recorded first. Several runtimes may have one log.
  *
- * Errors: ARGUMENT; STATE if the runtime has a log already (in a forked child, the parent's log
- * is replaced), or the log belongs to another process. Thread-safe.
+ * Errors: ARGUMENT; STATE if the runtime has a log already (in a forked child, the parent's log is
+ * replaced), or the log belongs to another process.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_log_attach(cairn_log *log,
                                                               cairn_runtime *runtime,
@@ -197,9 +202,9 @@ struct cairn_log_message {
                               *   and has taken so long; `values` are not used */
 };
 
-/** Records a HOST event, or a COMPILATION, in the runtime's log. Does nothing if the runtime is
- * NULL or has no log, or the log is full or belongs to another process. Thread-safe,
- *  async-signal-safe. */
+/** Records an event of kind CAIRN_LOG_HOST or CAIRN_LOG_COMPILATION in the runtime's log. Does
+ * nothing if the runtime is NULL or has no log, or the log is full or belongs to another process.
+ * Thread-safe and async-signal-safe. */
 CAIRN_API void cairn_log_write(cairn_runtime *runtime, const struct cairn_log_message *message);
 
 /** Destroys the log. Runtimes that it was attached to record in it until they are destroyed, too;

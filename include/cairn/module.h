@@ -14,6 +14,9 @@
  *
  * libcairn-llvm does all of this for LLVM's modules.
  *
+ * Threads: a loader must be used by one thread at a time. Functions of modules are thread-safe.
+ * Signal handlers may only read the contents of modules.
+ *
  * SPDX-License-Identifier: MIT
  */
 #ifndef CAIRN_MODULE_H
@@ -37,10 +40,12 @@ typedef struct cairn_loader cairn_loader;
 typedef struct cairn_module cairn_module;
 typedef struct cairn_site cairn_site;
 
-/* ---- Loading ---- */
+/* ---- Loading ----
+ *
+ * Threads: a loader must be used by one thread at a time. Signal handlers must not call this. */
 
-/** Creates a loader for one module. `name` is copied; NULL means "". The caller owns `*loader`,
- *  which one thread at a time may use. Errors: ARGUMENT, MEMORY, SYSTEM. */
+/** Creates a loader for one module. `name` is copied; NULL means "". The caller owns `*loader`.
+ *  Errors: ARGUMENT, MEMORY, SYSTEM. */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_loader_create(cairn_runtime *runtime,
                                                                  const char *name,
                                                                  cairn_loader **loader,
@@ -65,7 +70,9 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_loader_finish(cairn_loader *l
                                                                  cairn_module **module,
                                                                  struct cairn_error *error);
 
-/* ---- The life of a module. All functions are thread-safe. ---- */
+/* ---- The life of a module ----
+ *
+ * Threads: thread-safe, but signal handlers must not call this: it takes a lock. */
 
 /** Makes the module visible to lookups. Errors: STATE if it is published or retired; MEMORY,
  *  SYSTEM. */
@@ -88,8 +95,11 @@ CAIRN_API void cairn_module_retain(cairn_module *module);
  *  before the end of a grace period. */
 CAIRN_API void cairn_module_release(cairn_module *module);
 
-/* ---- Contents of a module. All functions are lock-free and async-signal-safe; what they return is
- * valid as long as the module. ---- */
+/* ---- Contents of a module ----
+ *
+ * The result is valid as long as the module.
+ *
+ * Threads: thread-safe, lock-free and async-signal-safe. */
 
 /** Returns the name of the module's loader. */
 CAIRN_API const char *cairn_module_name(const cairn_module *module);
@@ -97,11 +107,12 @@ CAIRN_API const char *cairn_module_name(const cairn_module *module);
 /** Returns the module's records: an empty table, not NULL, if it has no stack map. */
 CAIRN_API const cairn_table *cairn_module_table(const cairn_module *module);
 
-/** Return the entries of the module's PC sections, and its fault maps. Return NULL for a module
- *  without them, and for NULL. All functions of these tables treat NULL as an empty table:
- *  `cairn_pc_table_find(cairn_module_pc_table(cairn_runtime_find_module(runtime, pc)), pc, ...)`.
- */
+/** Returns the entries of the module's PC sections; NULL, an empty table, for a module without
+ *  them, and for NULL: the module that is found for a PC need not be tested. */
 CAIRN_API const cairn_pc_table *cairn_module_pc_table(const cairn_module *module);
+
+/** Returns the module's fault maps; NULL, an empty table, for a module without them, and for NULL.
+ */
 CAIRN_API const cairn_fault_table *cairn_module_fault_table(const cairn_module *module);
 
 /** Returns site number `index`, in order of address; NULL after the last one. */

@@ -12,9 +12,10 @@
  * either byte order. In linked files, an address is that of the program headers. In relocatable
  * objects, it is the number of a section and an offset from its start.
  *
- * An object must be used by one thread at a time; different objects may be used by different
- * threads at the same time. No function is async-signal-safe. Bytes that were returned never
- * change.
+ * Bytes that were returned never change.
+ *
+ * Threads: an object must be used by one thread at a time, and not by signal handlers. Different
+ * threads may use different objects at the same time.
  *
  * See cairn-metadata(7) (doc/metadata.md). For members of archives see cairn/archive.h.
  *
@@ -76,8 +77,9 @@ struct cairn_object_options {
     const struct cairn_allocator *allocator;
     /** The memory limit of an object, in bytes, in addition to the size of its file; 0 means the
      *  default. It covers decompressed and relocated sections, relocations and symbols. An
-     *  operation that would exceed it fails with MEMORY; the message names the section, the memory
-     *  needed, and the limit. A debug file has a separate limit. Archives have no limit. */
+     *  operation that would exceed it fails with CAIRN_ERROR_MEMORY; the message names the section,
+     *  the memory needed, and the limit. A debug file has a separate limit. Archives have no limit.
+     */
     uint64_t memory_limit;
     struct cairn_file_hook files;
 };

@@ -10,14 +10,17 @@
  * blocks, traps or spins. A change takes effect at one moment between its call and its return; of
  * changes that overlap, the last one wins as a whole. When a change with CAIRN_SYNC has returned,
  * executions that start do the new thing on every core. Everything that can fail fails before the
- * first write, except as SYSTEM says below. A list is atomic for each site, not across sites.
+ * first write, except that the system may refuse the barrier (SYSTEM). A list is atomic for each
+ * site, not across sites.
+ *
+ * Threads: changes are thread-safe. With a dual mapping, those of one live site are
+ * async-signal-safe, too, unless they need a veneer.
  *
  * Not guaranteed: that a replaced target can be freed at once (the host must know that no thread is
  * in it or in the site), that the effect of a replaced instruction is not needed, and what Intel's
  * manual requires: a host that must follow it patches with CAIRN_QUIESCENT.
  *
- * See cairn-patching(7) (doc/patching.md): how the guarantee is kept, processors, registers, stack
- * maps.
+ * See cairn-patching(7) (doc/patching.md): how the guarantee is kept, processors, stack maps.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -50,7 +53,7 @@ enum cairn_site_state {
 };
 
 /** Returns the name of a state: "no-op", "call", …; "unknown" for other numbers. The string is
- *  static. */
+ *  static. Thread-safe and async-signal-safe. */
 CAIRN_API const char *cairn_site_state_name(enum cairn_site_state state);
 
 struct cairn_site_description {
@@ -79,13 +82,13 @@ struct cairn_site_description {
 CAIRN_API void cairn_site_describe(const cairn_site *site,
                                    struct cairn_site_description *description);
 
-/** Returns the site with this ID. Several records may have the ID, but all of them together must
- *  have one site.
+/** Returns the site with this ID, or NULL after an error. Several records may have the ID, but all
+ *  of them together must have one site.
  *
- *  Errors: returns NULL. NOT_FOUND: no site has the ID. CONFLICT: several sites have it.
+ *  Errors: NOT_FOUND: no site has the ID. CONFLICT: several sites have it.
  *
- *  Lock-free and async-signal-safe, allocates nothing. Takes O(m + r log s) time for m modules
- *  whose IDs may include this one, r records with the ID, and s sites in a module. */
+ *  Thread-safe, lock-free and async-signal-safe; allocates nothing. Takes O(m + r log s) time for m
+ *  modules whose IDs may include this one, r records with the ID, and s sites in a module. */
 CAIRN_API cairn_site *cairn_runtime_find_site(const cairn_runtime *runtime, uint64_t id,
                                               struct cairn_error *error);
 
@@ -97,37 +100,36 @@ enum cairn_strength {
     /** The store and a barrier. Executions that start after the function has returned do the new
      *  thing on every core. */
     CAIRN_SYNC = 1,
-    /** As SYNC. In addition, the host promises that until the function returns, no thread executes
-     *  the region, is stopped in it or has a return address into it, and that no other thread
-     *  changes the site. Needed where more than one instruction changes: for shadows that are not
-     *  live. */
+    /** As CAIRN_SYNC. In addition, the host promises that until the function returns, no thread
+     *  executes the region, is stopped in it or has a return address into it, and that no other
+     *  thread changes the site. Needed where more than one instruction changes: for shadows that
+     *  are not live. */
     CAIRN_QUIESCENT = 2
 };
 
 /*
- * The following holds for all functions that change sites.
+ * A site is valid until a grace period frees its module (cairn/runtime.h). Lookups do not find the
+ * sites of a retired module. They can still be described and changed, because threads may be in its
+ * code, but get no inline cache.
  *
- * A site is valid until a grace period frees its module (cairn/runtime.h). After the module was
- * retired, lookups by ID no longer find the site. It can still be described and changed, because
- * threads may be in its code. It can get no inline cache.
- *
- * Changing one site is thread-safe, except with CAIRN_QUIESCENT. With a dual mapping, a change of
- * one live site takes no lock, allocates nothing and is async-signal-safe, with one exception. A
- * target out of reach of the direct branch (+-2 GiB on x86-64, +-128 MiB on AArch64), and any
- * target on PPC64, needs a veneer of the site that no other change is using. If there is none, one
- * is made, with a lock; cairn_site_reserve makes them beforehand. With a single mapping, a change
- * takes a lock and makes system calls.
+ * Threads: thread-safe, except with CAIRN_QUIESCENT. With a dual mapping, a change of one live site
+ * takes no lock, allocates nothing and is async-signal-safe, with one exception. A target out of
+ * reach of the direct branch (+-2 GiB on x86-64, +-128 MiB on AArch64), and any target on PPC64,
+ * needs a veneer of the site that no other change is using. If there is none, one is made, with a
+ * lock; cairn_site_reserve makes them beforehand. With a single mapping, a change takes a lock and
+ * makes system calls.
  *
  * Errors, after which nothing has changed:
  * ARGUMENT: the target or the site is NULL; the strength is invalid.
- * UNMANAGED: the site is not live, its module is published, and the strength is not QUIESCENT. The
- * message gives the reason.
+ * UNMANAGED: the site is not live, its module is published, and the strength is not
+ * CAIRN_QUIESCENT. The message gives the reason.
  * STATE: the site has an inline cache (only the cache changes it, until cairn_ic_destroy); or the
  * site is to be a call, and threads may still be in code that a destroyed cache has left in it
  * (until a grace period ends that began later).
  * RANGE: the region has no space for a branch, or, in the region of a patch point or statepoint on
  * PPC64, for a call with what it needs around it (12 bytes in all).
- * UNSUPPORTED: SYNC or QUIESCENT on a system without a barrier (cairn_runtime_statistics).
+ * UNSUPPORTED: CAIRN_SYNC or CAIRN_QUIESCENT on a system without a barrier
+ * (cairn_runtime_statistics).
  * FULL, MEMORY, SYSTEM: no veneer could be made, or with a single mapping the page could not be
  * replaced; or the process is a child that shares its code with its parent (cairn/runtime.h).
  *
@@ -136,9 +138,8 @@ enum cairn_strength {
  * the same change again, which requests the barrier again, or it stops its threads. Any later
  * change with a barrier completes this one, too.
  *
- * A change of a site must not overlap the cairn_ic_create for that site: a change that began
- * earlier may store its instruction after the cache's (cairn/ic.h). It may overlap everything else
- * that changes the site's cache, including cairn_ic_destroy.
+ * A change must not overlap the site's cairn_ic_create, but may overlap everything else that
+ * changes its cache, including cairn_ic_destroy.
  *
  * `target` is a C function pointer (on PPC64 ELFv1 the address of a descriptor).
  */
@@ -186,7 +187,7 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_site_reserve(cairn_site *site
 
 struct cairn_site_change {
     cairn_site *site;
-    enum cairn_site_state state; /**< what the site will do: not UNMANAGED */
+    enum cairn_site_state state; /**< what the site will do: not CAIRN_SITE_UNMANAGED */
     const void *target;          /**< of a call or jump; otherwise ignored */
 };
 
@@ -198,10 +199,10 @@ struct cairn_site_change {
  * O(n) time. With a single mapping, changes that follow each other in the list and are in one slab
  * take one system call.
  *
- * Errors, in addition to the errors of changing one site: CONFLICT: a site is in the list twice.
- * ARGUMENT: sites of two runtimes. UNMANAGED: a site is not live, whatever the strength. Each
- * message names the site. With a single mapping, SYSTEM: the system refused to replace a page. The
- * changes before it in the list have been made; the message says how many.
+ * Errors: as cairn_site_call; each message names the site. CONFLICT: a site is in the list twice.
+ * ARGUMENT: also sites of two runtimes. UNMANAGED: a site is not live, whatever the strength.
+ * SYSTEM: with a single mapping, the system refused to replace a page. The changes before it in the
+ * list have been made; the message says how many.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_sites_change(
     const struct cairn_site_change *changes, size_t count, enum cairn_strength strength,

@@ -11,6 +11,9 @@
  * does not copy the sections: their bytes must stay valid as long as the table. For code that is
  * loaded into a runtime, cairn_loader_finish builds the table (cairn_module_pc_table).
  *
+ * Threads: building a table is thread-safe, but not async-signal-safe. Any number of threads and
+ * signal handlers may query it.
+ *
  * See cairn-metadata(7) (doc/metadata.md): runs of addresses with one entry, memory and times.
  *
  * SPDX-License-Identifier: MIT
@@ -51,8 +54,9 @@ struct cairn_pc_table_options {
     struct cairn_allocator allocator;
     /** Returns whether `address` is an address of code that entries may refer to; called only while
      *  the table is built. If it is not NULL, runs are recognised; entries that refer to other
-     *  addresses are CORRUPT; and zeros up to the end of the section, which LLVM's RuntimeDyld may
-     *  leave there, are ignored. If it is NULL, entries are read as by cairn_pcsection_read. */
+     *  addresses are CAIRN_ERROR_CORRUPT; and zeros up to the end of the section, which LLVM's
+     *  RuntimeDyld may leave there, are ignored. If it is NULL, entries are read as by
+     *  cairn_pcsection_read. */
     bool (*is_code)(uint64_t address, void *user);
     void *user;
 };
@@ -71,11 +75,15 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_pc_table_create(
     const struct cairn_pc_table_options *options, cairn_pc_table **table,
     struct cairn_error *error);
 
-/** Frees a table, which may be NULL. No thread may be using it. */
+/** Frees a table, which may be NULL.
+ *
+ *  Threads: no thread may be using the table. Signal handlers must not call this. */
 CAIRN_API void cairn_pc_table_destroy(cairn_pc_table *table);
 
-/* The following functions treat NULL as an empty table. They are thread-safe, take no locks,
- * allocate nothing, and are async-signal-safe. */
+/* NULL stands for an empty table.
+ *
+ * Threads: every function that follows is thread-safe and async-signal-safe, takes no locks, and
+ * allocates nothing. */
 
 /** Returns section number `index`, in the order in which they were passed, with or without a
  * schema; NULL after the last one. Valid as long as the table. */
@@ -88,8 +96,9 @@ struct cairn_pc_table_entry {
     struct cairn_pcsection_entry value;
 };
 
-/** Sets `*entry` to entry number `index`, in order of address; false after the last one. Entries
- *  at the same address are in the order of the sections, and in the order of each section. */
+/** Sets `*entry` to entry number `index`, in order of address. Entries at the same address are in
+ *  the order of the sections, and in the order of each section. Returns false after the last one.
+ */
 CAIRN_API bool cairn_pc_table_entry(const cairn_pc_table *table, uint32_t index,
                                     struct cairn_pc_table_entry *entry);
 

@@ -10,7 +10,7 @@
  * of this header expect constants after each address; cairn/pc_table.h can read runs of addresses
  * that share their constants.
  *
- * All functions are thread-safe and async-signal-safe: they access only their arguments.
+ * Threads: every function is thread-safe and async-signal-safe: it accesses only its arguments.
  *
  * See cairn-metadata(7) (doc/metadata.md): schemas, widths of addresses, runs.
  *
@@ -50,8 +50,8 @@ struct cairn_pcsection_schema {
     uint8_t constant_bytes[CAIRN_PCSECTION_CONSTANTS_MAX]; /**< sizes in bytes, 1 to 8 each */
 };
 
-/** Parses the text of a schema. Errors: ARGUMENT; the message names the invalid word, and
- *  `error->offset` is its offset in the text. `*schema` is then unchanged.
+/** Parses the text of a schema. Errors: ARGUMENT (the message names the invalid word, and
+ *  `error->offset` is its offset in the text). `*schema` is then unchanged.
  *
  *      instruction 4                   addresses of 4 bytes and nothing else
  *      function 8 u32 u8               addresses of 8 bytes, the function's size, two constants

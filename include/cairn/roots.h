@@ -8,15 +8,14 @@
  * its base pointer. Collectors that do not move objects need no statepoints: they visit the values
  * of frame states (cairn/frame_state.h).
  *
- * All functions are async-signal-safe, take no locks, and allocate nothing.
+ * Threads: every function is async-signal-safe, takes no locks, and allocates nothing. The frame's
+ * thread may call it, and any thread while that is stopped.
  *
- * Errors of all functions, after which nothing was changed:
- *
- * - ARGUMENT: the record is not a statepoint's, or an argument is NULL;
- * - CORRUPT: the locations are not a statepoint's, or a root is at a place that is not part of a
- *   frame;
- * - NOT_FOUND: a root is in a register whose place is not known for this frame;
- * - UNSUPPORTED: the size of a root is not 8 bytes, such as a vector of pointers.
+ * Errors, after which nothing was changed:
+ * ARGUMENT: the record is not a statepoint's, or an argument is NULL.
+ * CORRUPT: the locations are not a statepoint's, or the place of a root is not part of a frame.
+ * NOT_FOUND: a root is in a register whose place is not known for this frame.
+ * UNSUPPORTED: the size of a root is not 8 bytes, such as a vector of pointers.
  *
  * See cairn-walks-and-roots(7) (doc/walks-and-roots.md): both kinds of collectors.
  *

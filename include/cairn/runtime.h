@@ -11,10 +11,11 @@
  * memory, because threads may still use it. By ending a grace period the host tells Cairn that no
  * thread uses it. Then it is freed.
  *
- * All functions are thread-safe. Functions that load, publish, retire, start and end grace periods,
- * and destroy, take a lock. Lookups take no lock, allocate nothing, and are async-signal-safe. What
- * they return is valid until the thread that looked it up passes such a point. A child of fork()
- * has its own copy of the code.
+ * Threads: every function is thread-safe and takes a lock, so signal handlers must not call it.
+ * Lookups are lock-free and async-signal-safe.
+ *
+ * What a lookup returns is valid until the thread that looked it up passes a point outside of
+ * retired code. A child of fork() has its own copy of the code.
  *
  * See cairn-loading(7) (doc/loading.md): grace periods, retired code, fork.
  *
@@ -37,7 +38,8 @@ extern "C" {
 
 /** How code memory is mapped. In no mode is a page writable and executable at once. */
 enum cairn_code_mode {
-    /** DUAL if a self-test shows that it works on this machine, otherwise SINGLE. */
+    /** CAIRN_CODE_MODE_DUAL if a self-test shows that it works on this machine, otherwise
+     *  CAIRN_CODE_MODE_SINGLE. */
     CAIRN_CODE_MODE_AUTOMATIC = 0,
     /** Two views of one memory file: code is executed in one, and patches are written through the
      *  other. */
@@ -52,16 +54,16 @@ struct cairn_runtime_options {
     /** The allocator for Cairn's tables; a NULL function means malloc. Code memory comes from
      *  mmap. */
     struct cairn_allocator allocator;
-    /** The bytes of address space of a slab; DUAL reserves as many again for the writable view. 0
-     *  means the architecture's default. Rounded up to a page; at most the reach of the
-     *  architecture's direct call. A module is in one slab. A module of up to half a slab can
-     *  always be loaded; a larger one, of up to a slab, may fail. */
+    /** The bytes of address space of a slab; CAIRN_CODE_MODE_DUAL reserves as many again for the
+     *  writable view. 0 means the architecture's default. Rounded up to a page; at most the reach
+     *  of the architecture's direct call. A module is in one slab. A module of up to half a slab
+     *  can always be loaded; a larger one, of up to a slab, may fail. */
     size_t slab_size;
     enum cairn_code_mode code_mode;
     /** A memory protection key makes the writable view accessible only to a thread that is writing
      *  to it, and only while it writes; a signal handler that interrupts it has no access. Only
-     *  with DUAL, and only on processors and kernels that have such keys. A runtime takes one of
-     *  the process's 15 keys. */
+     *  with CAIRN_CODE_MODE_DUAL, and only on processors and kernels that have such keys. A runtime
+     *  takes one of the process's 15 keys. */
     bool protects_writes;
 };
 
@@ -97,9 +99,10 @@ struct cairn_runtime_statistics {
     size_t free_bytes;  /**< free address space in the slabs */
     size_t table_bytes; /**< the modules' own tables */
     size_t index_bytes; /**< the tables that modules share: by address, ID and name */
-    /** The mode in use; never AUTOMATIC. */
+    /** The mode in use; never CAIRN_CODE_MODE_AUTOMATIC. */
     enum cairn_code_mode code_mode;
-    /** The reason why AUTOMATIC has selected SINGLE; otherwise "". Valid as long as the runtime. */
+    /** The reason why CAIRN_CODE_MODE_AUTOMATIC has selected CAIRN_CODE_MODE_SINGLE; otherwise "".
+     *  Valid as long as the runtime. */
     const char *code_mode_reason;
     /** Patches of strength CAIRN_SYNC and CAIRN_QUIESCENT are possible: the system has membarrier
      *  with SYNC_CORE (Linux 4.16, on the architectures that have it). */
@@ -107,12 +110,12 @@ struct cairn_runtime_statistics {
 };
 
 /** Sets `*statistics` to the state at the time of the call. Takes the runtime's lock; the time does
- *  not depend on the number of modules. Not async-signal-safe. */
+ *  not depend on the number of modules. */
 CAIRN_API void cairn_runtime_statistics(cairn_runtime *runtime,
                                         struct cairn_runtime_statistics *statistics);
 
-/** Starts a grace period and returns its token, which is not 0. Periods may overlap, and need not
- *  be ended. Takes a lock for a few instructions. */
+/** Starts a grace period. Returns its token, which is not 0. Periods may overlap, and need not be
+ *  ended. Takes a lock for a few instructions. */
 CAIRN_API uint64_t cairn_runtime_grace_start(cairn_runtime *runtime);
 
 /**
@@ -140,30 +143,34 @@ CAIRN_INLINE size_t cairn_runtime_quiesce(cairn_runtime *runtime)
 /**
  * Makes the code of a child its own if that was not possible at the fork. Takes time in proportion
  * to the loaded code. A child of clone() or _Fork() must call it before all other functions, while
- * it has one thread. Has no effect in other processes. Thread-safe after fork(). Errors: SYSTEM;
- * code can then still be executed, but not changed, and the call may be repeated.
+ * it has one thread. Has no effect in other processes. Errors: SYSTEM (code can then still be
+ * executed, but not changed, and the call may be repeated).
+ *
+ * Threads: thread-safe after fork(), but signal handlers must not call this.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_runtime_after_fork(cairn_runtime *runtime,
                                                                       struct cairn_error *error);
 
 /* ---- Lookups in all published modules ----
  *
- * They are lock-free, allocate nothing, and are async-signal-safe. They do not find retired
- * modules; frames do (cairn-loading(7), Retired code). All else that is known about a PC is in the
- * tables of its module: return addresses in cairn_module_table, PC sections in
+ * Threads: thread-safe, lock-free and async-signal-safe; allocates nothing.
+ *
+ * Retired modules are found by frames (cairn-loading(7)), not by lookups. All else that is known
+ * about a PC is in the tables of its module: return addresses in cairn_module_table, PC sections in
  * cairn_module_pc_table, fault maps in cairn_module_fault_table. The site with an ID is
  * cairn_runtime_find_site (cairn/patch.h). */
 
 /** Returns the published module whose code or data contains `pc`, or NULL. */
 CAIRN_API cairn_module *cairn_runtime_find_module(const cairn_runtime *runtime, uint64_t pc);
 
-/** Finds the first record at `address`, as cairn_table_find_address. */
+/** Finds the first record at `address`, as cairn_table_find_address. Returns false if no record is
+ *  there. */
 CAIRN_API bool cairn_runtime_find_address(const cairn_runtime *runtime, uint64_t address,
                                           struct cairn_record *record);
 
 /**
- * Finds the function that contains `pc`; false if `pc` is not in a module's code, or is between
- * functions.
+ * Finds the function that contains `pc`. Returns false if `pc` is not in a module's code, or is
+ * between functions.
  *
  * A function with an unwind table is found from its first byte to its last. LLVM writes unwind
  * tables for functions with the attribute `uwtable` (cairn_prepare_function). If such a function

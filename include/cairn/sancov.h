@@ -14,7 +14,7 @@
  * In position-independent programs and libraries, the addresses are the results of dynamic
  * relocations, which cairn/object.h applies to the sections that it reads.
  *
- * The function is thread-safe and async-signal-safe: it accesses only its arguments.
+ * Threads: every function is thread-safe and async-signal-safe: it accesses only its arguments.
  *
  * Source: Clang, "SanitizerCoverage", section "PC-Table".
  *

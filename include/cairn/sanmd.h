@@ -11,7 +11,7 @@
  *         if (cairn_sanmd_read(&section, address, format, &offset, &entry, &error) != CAIRN_OK)
  *             return complain(&error);
  *
- * All functions are thread-safe and async-signal-safe: they access only their arguments.
+ * Threads: every function is thread-safe and async-signal-safe: it accesses only its arguments.
  *
  * See cairn-metadata(7) (doc/metadata.md): versions, and sources.
  *
@@ -66,8 +66,8 @@ struct cairn_sanmd_format {
 };
 
 /**
- * Finds the form of a section by its name, into `*format`; false if it is not one of these
- * sections.
+ * Finds the form of a section by its name, into `*format`. Returns false if it is not a section of
+ * sanitizer metadata.
  *
  * `linked` is the contents of the section, at `section_address`, in a linked file or a process. Its
  * addresses have 8 bytes, also without the flag in the name, if its first entries can be read with

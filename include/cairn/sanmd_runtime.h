@@ -7,8 +7,9 @@
  *         (function.features & CAIRN_SANMD_FEATURE_ATOMICS) != 0 && !cairn_sanmd_is_atomic(pc))
  *         … clang's metadata shows that the instruction at `pc` is a plain access …
  *
- * All functions may be called by any number of threads, while other threads open and close
- * libraries. Queries take no locks, do not wait, do not allocate, and are async-signal-safe.
+ * Threads: any number of threads may call every function, while other threads open and close
+ * libraries. It takes no locks, does not wait or allocate, and is async-signal-safe.
+ *
  * Functions and accesses of a library are found until it is closed.
  *
  * See cairn-metadata(7) (doc/metadata.md): linking, global state, memory.
@@ -33,8 +34,8 @@ extern "C" {
 CAIRN_API bool cairn_sanmd_is_atomic(uint64_t pc);
 
 /**
- * Finds the covered function that contains `pc`; false if no function does, and `*function` is then
- * unchanged. If a linker has folded several functions into the same code, the one with most
+ * Finds the covered function that contains `pc`. Returns false if no function does, and `*function`
+ * is then unchanged. If a linker has folded several functions into the same code, the one with most
  * features is found.
  */
 CAIRN_API bool cairn_sanmd_find_function(uint64_t pc, struct cairn_sanmd_entry *function);
@@ -61,8 +62,10 @@ struct cairn_sanmd_range {
     uint64_t code_end;   /**< address after the last function or access */
     size_t entry_count;  /**< number of functions or accesses that queries find */
     size_t table_bytes;  /**< size of the library's tables for them, in bytes */
-    /** OK, or the error in the metadata, as returned by cairn_sanmd_read. Queries find the entries
-     * before the error, but not those after it. If it is VERSION, there are no entries. */
+    /** CAIRN_OK, or the error in the metadata, as returned by cairn_sanmd_read. Queries find the
+     * entries before the error, but not those after it. If it is CAIRN_ERROR_VERSION, there are no
+     * entries.
+     */
     struct cairn_error error;
 };
 
@@ -83,8 +86,8 @@ struct cairn_sanmd_statistics {
     size_t lost_range_count; /**< sections that were ignored for lack of memory, since the start */
 };
 
-/** Returns the current numbers. Each is read separately, so they may not match each other. Never
- *  fails. */
+/** Writes the current numbers to `*statistics`. Each is read separately, so they may not match each
+ *  other. */
 CAIRN_API void cairn_sanmd_get_statistics(struct cairn_sanmd_statistics *statistics);
 
 #ifdef __cplusplus

@@ -5,6 +5,8 @@
  * alignment. Nothing is copied and nothing is written, so the bytes must stay valid and unchanged
  * as long as the views that a decoder returns.
  *
+ * Threads: every function is thread-safe and async-signal-safe: it accesses only its arguments.
+ *
  *     struct cairn_section section = {bytes, size, CAIRN_BYTE_ORDER_NATIVE};
  *     while (offset < section.size)
  *         status = cairn_stackmap_read(&section, &offset, &map, &error);
@@ -31,7 +33,7 @@ struct cairn_section {
     enum cairn_byte_order byte_order;
 };
 
-/** Loads a number of 16 bits from bytes of any alignment. Nothing is checked. */
+/** Returns a number of 16 bits that is loaded from bytes of any alignment. Nothing is checked. */
 CAIRN_INLINE uint16_t cairn_load_u16(const uint8_t *bytes, enum cairn_byte_order byte_order)
 {
     uint16_t value;
@@ -41,7 +43,7 @@ CAIRN_INLINE uint16_t cairn_load_u16(const uint8_t *bytes, enum cairn_byte_order
     return value;
 }
 
-/** Loads a number of 32 bits from bytes of any alignment. Nothing is checked. */
+/** Returns a number of 32 bits that is loaded from bytes of any alignment. Nothing is checked. */
 CAIRN_INLINE uint32_t cairn_load_u32(const uint8_t *bytes, enum cairn_byte_order byte_order)
 {
     uint32_t value;
@@ -51,7 +53,7 @@ CAIRN_INLINE uint32_t cairn_load_u32(const uint8_t *bytes, enum cairn_byte_order
     return value;
 }
 
-/** Loads a number of 64 bits from bytes of any alignment. Nothing is checked. */
+/** Returns a number of 64 bits that is loaded from bytes of any alignment. Nothing is checked. */
 CAIRN_INLINE uint64_t cairn_load_u64(const uint8_t *bytes, enum cairn_byte_order byte_order)
 {
     uint64_t value;

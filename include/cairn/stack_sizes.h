@@ -13,7 +13,7 @@
  *         if (cairn_stack_size_read(&section, 8, &offset, &entry, &error) != CAIRN_OK)
  *             return complain(&error);
  *
- * The function is thread-safe and async-signal-safe: it accesses only its arguments.
+ * Threads: every function is thread-safe and async-signal-safe: it accesses only its arguments.
  *
  * Source: LLVM, "LLVM Code Generator", section "Emitting function stack size information".
  *

@@ -18,8 +18,7 @@
  * cairn_stackmap_read checks a whole map. The inline functions check nothing again: an index must
  * be less than its count, and the section's bytes must stay valid and unchanged.
  *
- * All functions are thread-safe and async-signal-safe: they access only their arguments, and
- * allocate nothing.
+ * Threads: every function is thread-safe and async-signal-safe: it accesses only its arguments.
  *
  * Source: LLVM, "Stack maps and patch points in LLVM", section Stack Map Format; versions 2 and 3:
  * llvm/lib/CodeGen/StackMaps.cpp.
@@ -138,8 +137,8 @@ struct cairn_liveout {
  * Reads and checks the map at `*offset` of the section, and advances `*offset` to the next map, or
  * to the end of the section.
  *
- * Errors: TRUNCATED, VERSION, CORRUPT (`error->offset` is the place in the section); ARGUMENT.
- * `*offset` and `*map` are then unchanged.
+ * Errors: TRUNCATED, VERSION, CORRUPT, ARGUMENT. `error->offset` is the place in the section.
+ * `*offset` and `*map` are unchanged after an error.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_stackmap_read(
     const struct cairn_section *section, size_t *offset, struct cairn_stackmap *map,

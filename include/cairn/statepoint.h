@@ -5,7 +5,7 @@
  * number of deopt values), the deopt values, pairs of base and derived GC pointers, and the allocas
  * that were passed to the statepoint.
  *
- * All functions are thread-safe and async-signal-safe.
+ * Threads: every function is thread-safe and async-signal-safe.
  *
  * Source: LLVM, "Garbage Collection Safepoints in LLVM", section Stack Map Format.
  *
@@ -35,8 +35,8 @@ struct cairn_statepoint {
     uint32_t alloca_count;
 };
 
-/** Decodes a record of the stack map `map`. Errors: CORRUPT, with the record's `offset` in the
- *  section, if its locations are not those of a statepoint. */
+/** Decodes a record of the stack map `map`. Errors: CORRUPT (its locations are not those of a
+ *  statepoint; `error->offset` is the record's offset in the section). */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_stackmap_statepoint(
     const struct cairn_stackmap *map, const struct cairn_stackmap_record *record,
     struct cairn_statepoint *statepoint, struct cairn_error *error);

@@ -5,6 +5,9 @@
  * is a pointer to a `struct cairn_error` that the caller owns, or NULL. The function writes the
  * struct only on failure. There is no global or thread-local "last error".
  *
+ * Threads: every function is thread-safe and async-signal-safe. A `struct cairn_error` belongs to
+ * its caller.
+ *
  * SPDX-License-Identifier: MIT
  */
 #ifndef CAIRN_STATUS_H
@@ -81,7 +84,7 @@ struct cairn_error {
 };
 
 /** Returns the enumerator's name without its prefix, such as "TRUNCATED", or "UNKNOWN" for a number
- *  that is not an enumerator. The string is static. Thread-safe and async-signal-safe. */
+ *  that is not an enumerator. The string is static. */
 CAIRN_API const char *cairn_status_name(enum cairn_status status);
 
 #ifdef __cplusplus

@@ -1,8 +1,8 @@
 /*
  * cairn/table.h - a lookup table of stack map records by ID and by PC.
  *
- * A table is built once, from any number of stack map sections, and never changes, so any number of
- * threads and signal handlers may query it. The sections are not needed afterwards.
+ * A table is built once, from any number of stack map sections, and never changes. The sections are
+ * not needed afterwards.
  *
  * Records are numbered in order of address. Records at the same address are in the order of the
  * sections, and in the order of each section.
@@ -10,6 +10,9 @@
  * Cost: about 20 bytes for each record, 10 for each function, and 4 for each location and live-out.
  * A lookup by address takes one or two steps in a directory, or O(log n) at worst; a lookup by ID
  * takes that and O(1) for each record that it finds.
+ *
+ * Threads: building a table is thread-safe, but not async-signal-safe. Any number of threads and
+ * signal handlers may query it.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -54,25 +57,29 @@ struct cairn_function {
  * file, and each may hold several maps. `allocator` NULL means malloc. The caller owns `*table`,
  * which is written only on success.
  *
- * Errors: TRUNCATED, VERSION, CORRUPT (`error->offset` is the offset in the section; the message
- * has the section's number if there are several), RANGE (the code spans 4 GiB or more), MEMORY,
- * ARGUMENT. UNSUPPORTED: a map of version 1 does not tell which records belong to which function.
+ * Errors: TRUNCATED, VERSION, CORRUPT, RANGE (the code spans 4 GiB or more), UNSUPPORTED (a map of
+ * version 1 does not tell which records belong to which function), MEMORY, ARGUMENT.
+ * `error->offset` is the offset in the section; the message has the section's number if there are
+ * several.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_table_create(
     const struct cairn_section *sections, size_t section_count,
     const struct cairn_allocator *allocator, cairn_table **table, struct cairn_error *error);
 
-/** Frees a table, which may be NULL. No thread may be using it. */
+/** Frees a table, which may be NULL.
+ *
+ *  Threads: no thread may be using the table. Signal handlers must not call this. */
 CAIRN_API void cairn_table_destroy(cairn_table *table);
 
-/* The following functions are thread-safe, take no locks, allocate nothing, and are
- * async-signal-safe. */
+/* Threads: thread-safe and async-signal-safe; takes no locks, allocates nothing. */
 
 /** Returns the number of records. Each `index` below it, with the table, is a struct cairn_record.
  */
 CAIRN_API uint32_t cairn_table_record_count(const cairn_table *table);
 
-/* ---- Lookups ---- */
+/* ---- Lookups ----
+ *
+ * Threads: thread-safe and async-signal-safe; takes no locks, allocates nothing. */
 
 /** Finds the first record whose address (cairn_record_address) is `address`.
  *  Returns false if no record has it. Other records at the same address have
@@ -95,12 +102,14 @@ CAIRN_API bool cairn_table_find_address(const cairn_table *table, uint64_t addre
 CAIRN_API bool cairn_table_find_return_address(const cairn_table *table, uint64_t address,
                                                struct cairn_record *record);
 
-/** Finds the last function with records that begins at or before `address`; false if there is
- *  none. */
+/** Finds the last function with records that begins at or before `address`. Returns false if no
+ *  function does. */
 CAIRN_API bool cairn_table_find_function(const cairn_table *table, uint64_t address,
                                          struct cairn_function *function);
 
-/* ---- Contents of a record ---- */
+/* ---- Contents of a record ----
+ *
+ * Threads: thread-safe and async-signal-safe; takes no locks, allocates nothing. */
 
 /** Returns LLVM's ID, which the front end has chosen. It is not unique if code was inlined or
  *  unrolled. */

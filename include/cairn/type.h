@@ -8,8 +8,9 @@
  *     struct cairn_type arguments[] = {CAIRN_INTEGER(64), CAIRN_POINTER,
  *                                      cairn_type_vector(CAIRN_FLOAT, 4)};
  *
- * Types are plain data without an owner. All functions are thread-safe and async-signal-safe,
- * except that cairn_type_format is only as async-signal-safe as snprintf.
+ * Types are plain data without an owner.
+ *
+ * Threads: every function is thread-safe and async-signal-safe.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -92,7 +93,9 @@ enum { CAIRN_VALUE_BYTES_MAX = 64 };
 CAIRN_API size_t cairn_type_size(struct cairn_type type);
 
 /** Formats the type as LLVM does: "i32", "double", "ptr addrspace(1)", "<4 x float>". Writes at
- * most `size` bytes to `text`, including the terminating null byte, and returns the full length. */
+ * most `size` bytes to `text`, including the terminating null byte. Returns the full length.
+ *
+ * Threads: thread-safe, and as async-signal-safe as snprintf. */
 CAIRN_API size_t cairn_type_format(struct cairn_type type, char *text, size_t size);
 
 #ifdef __cplusplus

@@ -10,8 +10,9 @@
  * Values that compiled code keeps only in registers can be read only at sites that record them: the
  * VM's own debugger, which reads the VM's stack and heap, does not find them elsewhere.
  *
- * A value is plain data without an owner. All functions are thread-safe and async-signal-safe; they
- * access only their arguments.
+ * A value is plain data without an owner.
+ *
+ * Threads: every function is thread-safe and async-signal-safe: it accesses only its arguments.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -8,12 +8,13 @@
  *     while ((status = cairn_walk_next(&walk, &error)) == CAIRN_OK && !walk.has_ended)
  *         use(&walk.frame);
  *
- * This loop visits the frames of compiled code, the innermost first; cairn/frame.h has the
- * functions for them. At all other frames, which are foreign, the walk calls the hook `foreign`.
+ * A walk visits the frames of compiled code, the innermost first; cairn/frame.h has the functions
+ * for them. At all other frames, which are foreign, the walk calls the hook `foreign`.
  *
- * A thread may walk its own stack, or the stack of a thread that is stopped meanwhile. All
- * functions are async-signal-safe and allocate nothing, with one exception: without _dl_find_object
- * (glibc 2.35), stepping over a native frame takes a lock and is not async-signal-safe.
+ * Threads: a thread may walk its own stack, or the stack of a thread that is stopped meanwhile.
+ * Every function is async-signal-safe and allocates nothing, with one exception: without
+ * _dl_find_object (glibc 2.35), stepping over a native frame takes a lock and is not
+ * async-signal-safe.
  *
  * See cairn-walks-and-roots(7) (doc/walks-and-roots.md): foreign frames, invalid stacks, times.
  *
