@@ -61,7 +61,8 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_perf_open(
     struct cairn_error *error);
 
 /** Stops writing, and frees `perf`. The files remain, for perf. NULL is allowed. Errors: SYSTEM
- *  (parts of the files could not be written; the message has the first reason). */
+ *  (parts of the files could not be written; the message has the first reason), MEMORY (some names
+ *  could not be). */
 CAIRN_API enum cairn_status cairn_perf_destroy(cairn_perf *perf, struct cairn_error *error);
 
 typedef struct cairn_debugger cairn_debugger;

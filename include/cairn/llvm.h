@@ -473,8 +473,7 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_embed_manifest(
  * Each object that the JIT links becomes a module. Removing its resource tracker, or disposing of
  * the JIT, retires it.
  *
- * Threads: every function is thread-safe, except creating and destroying. Signal handlers must not
- * call it. */
+ * Threads: every function is thread-safe, but signal handlers must not call it. */
 
 typedef struct cairn_orc cairn_orc;
 
@@ -490,12 +489,18 @@ struct cairn_orc_options {
 /**
  * Creates a connection between JITs and a runtime. `options` may be NULL. Errors: UNSUPPORTED (LLVM
  * 14 or 15, or a code model, as for memory managers), MEMORY, ARGUMENT.
+ *
+ * Threads: no other thread may be creating or destroying a connection. Signal handlers must not
+ * call this.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_orc_create(
     cairn_runtime *runtime, const struct cairn_orc_options *options, cairn_orc **orc,
     struct cairn_error *error);
 
 /** Destroys the connection. It is freed when the JITs that use it are disposed of. NULL is allowed.
+ *
+ *  Threads: no other thread may be creating or destroying a connection. Signal handlers must not
+ *  call this.
  */
 CAIRN_API void cairn_orc_destroy(cairn_orc *orc);
 
@@ -515,7 +520,7 @@ CAIRN_API LLVMOrcObjectLayerRef cairn_orc_layer(void *orc, LLVMOrcExecutionSessi
  * of modules without a manifest can be looked up, but have no sites. Returns LLVMErrorSuccess, or
  * an error with the message of the check or of the declarations; cairn_orc_status then returns its
  * status. After an error, it has disposed of the module and set `*module` to NULL, because LLVM
- * does not.
+ * does not. Errors: as cairn_check_module and cairn_memory_manager_declare.
  */
 CAIRN_API LLVMErrorRef cairn_orc_transform(void *orc, LLVMOrcThreadSafeModuleRef *module,
                                            LLVMOrcMaterializationResponsibilityRef responsibility);
