@@ -36,6 +36,14 @@ static _Noreturn void fail(const char *message)
     exit(1);
 }
 
+static struct cairn_error error;
+
+static void check(enum cairn_status status)
+{
+    if (status != CAIRN_OK)
+        fail(error.message);
+}
+
 static LLVMModuleRef parse(LLVMContextRef context)
 {
     static char ir[1024];
@@ -51,21 +59,23 @@ static LLVMModuleRef parse(LLVMContextRef context)
 
 int main(void)
 {
-    struct cairn_error error;
-    cairn_engine *engine;
     LLVMContextRef context = LLVMContextCreate();
-    cairn_site *site;
-    if (cairn_engine_create(NULL, parse(context), NULL, &engine, &error) != CAIRN_OK ||
-        cairn_engine_compile(engine, &error) != CAIRN_OK ||
-        (site = cairn_engine_site(engine, 42, &error)) == NULL)
-        fail(error.message);
+    LLVMModuleRef module = parse(context);
+    cairn_engine *engine;
+
+    check(cairn_engine_create(NULL, module, NULL, &engine, &error));
+    check(cairn_engine_compile(engine, &error));
     long (*compute)(long) =
         (long (*)(long))(uintptr_t)cairn_engine_function(engine, "compute", &error);
     long before = compute(1);
-    if (cairn_site_call(site, (void *)(uintptr_t)add_hundred, CAIRN_SYNC, &error) != CAIRN_OK)
+
+    cairn_site *site = cairn_engine_site(engine, 42, &error);
+    if (site == NULL)
         fail(error.message);
+    check(cairn_site_call(site, (void *)(uintptr_t)add_hundred, CAIRN_SYNC, &error));
     long after = compute(1);
     printf("compute(1) was %ld and is %ld\n", before, after);
+
     cairn_engine_destroy(engine);
     LLVMContextDispose(context);
     return before == 2 && after == 101 ? 0 : 1;
