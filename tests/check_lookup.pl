@@ -837,6 +837,36 @@ subtest 'addresses have lines where there is debug information' => sub {
     }
 };
 
+# Names functions and lines as the whole file does.
+subtest 'lines of separate debug files' => sub {
+    my $version = llvm_version('clang', 16);
+    my $objcopy = find_in_path('objcopy') // tool('llvm-objcopy', $newest);
+    plan skip_all => 'no clang' if !defined $version;
+    mkdir "$folder/separate";
+    mkdir "$folder/separate/.debug";
+    my $source = spit('separate/source.c', "int seven(int x)\n{\n    return x + 7;\n}\nint main(void)\n{\n    return seven(1) - 8;\n}\n");
+    my ($whole, $stripped, $debug) = map { "$folder/separate/$_" } qw(whole stripped stripped.debug);
+    for my $build_id ('sha1', 'none') {
+        my ($status, undef, $err) = run(tool('clang', $version), '-g', '-O1', "-Wl,--build-id=$build_id", $source, '-o', $whole);
+        plan skip_all => "clang cannot link: $err" if $status ne '0';
+        my $expected = output_of($cairn, 'lookup', $whole, 'seven', 'seven+1', 'main');
+        is scalar(() = $expected =~ /^  at .*source\.c:\d+$/mg), 3, "build ID $build_id: the whole file has lines";
+        for my $strip ('--strip-debug', '--strip-all') {
+            my $name = "build ID $build_id, $strip";
+            output_of($objcopy, '--only-keep-debug', $whole, $debug);
+            output_of($objcopy, $strip, "--add-gnu-debuglink=$debug", $whole, $stripped);
+            is output_of($cairn, 'lookup', $stripped, 'seven', 'seven+1', 'main'), $expected, "$name: beside the file";
+            rename $debug, "$folder/separate/.debug/stripped.debug";
+            is output_of($cairn, 'lookup', $stripped, 'seven', 'seven+1', 'main'), $expected, "$name: in the folder .debug";
+            rename "$folder/separate/.debug/stripped.debug", "$folder/separate/elsewhere";
+            is output_of($cairn, 'lookup', '--debug-file', "$folder/separate/elsewhere", $stripped, 'seven', 'seven+1', 'main'),
+                $expected, "$name: --debug-file";
+        }
+        output_of($objcopy, '--strip-debug', $whole, $stripped);
+        like output_of($cairn, 'lookup', $stripped, 'seven'), qr/\A0x\w+ = seven \+ 0x0\n\z/, "build ID $build_id: no debug file";
+    }
+};
+
 subtest 'stripped files' => sub {
     my ($first) = grep { $_->{name} eq 'first' } functions_of($shared_linked);
     output_of(tool('llvm-objcopy', $newest), '--strip-all', '--remove-section=.dynsym', '--allow-broken-links',

@@ -79,6 +79,16 @@ bool has_symbol_table(const cairn_object *object)
     return false;
 }
 
+/* A file can have symbols without debug information, which `objcopy --strip-debug` has moved. */
+static bool has_source_lines(const cairn_object *object)
+{
+    struct cairn_object_section_header header;
+    for (uint32_t i = 1; cairn_object_section_header(object, i, &header); i++)
+        if (header.type != SHT_NOBITS && strcmp(header.name, ".debug_line") == 0)
+            return true;
+    return false;
+}
+
 /* ---- Objects and archives ---- */
 
 /* The arguments of a visit. */
@@ -103,14 +113,14 @@ static uint64_t size_of_file(const char *path)
 }
 
 /* Visits the object, with its debug file, and destroys it. If no debug file was given, a linked
- * file without symbols may have one. */
+ * file without symbols or without source lines may have one. */
 static bool visit_object(const struct visiting *visiting, struct input *input)
 {
     struct cairn_error error;
     const char *debug = visiting->file->debug_path;
     bool is_good = true;
     if (debug == NULL && !cairn_object_header(input->object).is_relocatable &&
-        !has_symbol_table(input->object) &&
+        (!has_symbol_table(input->object) || !has_source_lines(input->object)) &&
         cairn_object_find_debug_file(input->object, visiting->file->path, NULL, &debug, &error) !=
             CAIRN_OK)
         debug = NULL;

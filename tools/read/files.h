@@ -36,9 +36,9 @@ typedef bool visit_input(const struct input *input, void *user);
 
 /* Opens the file ("-" is standard input) and visits its object, or the members of an archive in
  * turn, also after an invalid one. Without a debug path, a debug file of an object without symbols
- * is searched for in the places where debuggers search. The memory limit applies to each object,
- * and to the bytes read from standard input. False if anything was invalid, after an error message.
- */
+ * or without source lines is searched for in the places where debuggers search. The memory limit
+ * applies to each object, and to the bytes read from standard input. False if anything was invalid,
+ * after an error message. */
 bool visit_file(const struct file_options *options, struct printer *printer, visit_input *visit,
                 void *user);
 
