@@ -28,7 +28,9 @@ sub comment_text {
 sub library_of {
     my ($header) = @_;
     if (!%library_of) {
-        for my $library (qw(cairn-file cairn-llvm cairn-sanmd)) {
+        # For all versions of LLVM, in libcairn-dev.
+        $library_of{'llvm.h'} = 'cairn-llvm';
+        for my $library (qw(cairn-file cairn-sanmd)) {
             my $path = dirname(__FILE__) . "/../debian/lib$library-dev.install";
             open my $file, '<', $path or die "$path: $!";
             while (my $line = <$file>) {

@@ -35,14 +35,14 @@ SKIP: {
     }
 }
 
-my ($linked) = slurp("$build/cmake/CairnConfig.cmake") =~ /INTERFACE_LINK_LIBRARIES "(Cairn::cairn;[^"]*llvm[^"]*)"/;
+my ($linked) = slurp("$build/cmake/llvm.cmake") =~ /INTERFACE_LINK_LIBRARIES "(Cairn::cairn;[^"]*llvm[^"]*)"/;
 like $linked // '', qr/^Cairn::cairn;/, 'CMake links libcairn before LLVM';
 
 # ---- In the debugger ----
 
 my ($lldb) = grep { defined } map { find_in_path($_) } 'lldb', map { "lldb-$_" } reverse 14 .. 30;
 SKIP: {
-    my ($shared) = grep { -f } "$build/libcairn-llvm.so";
+    my ($shared) = glob "$build/libcairn-llvm-*.so";
     skip 'lldb is not installed', 1 if !defined $lldb;
     skip 'there is no shared library or no pkg-config', 1 if !defined $shared || !defined $pkg_config;
     my $source = spit('program.c', <<'C');

@@ -15,7 +15,7 @@ my $source = $ENV{srcdir} // '.';
 
 sub find_library {
     my ($name) = @_;
-    my ($found) = grep { -e } glob("$name.so.*");
+    my ($found) = grep { -e } glob("$name.so.* $name-[0-9]*.so.*");
     return $found;
 }
 
