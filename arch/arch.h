@@ -72,6 +72,11 @@ struct arch_veneer_frame {
     size_t return_offset;  /* from the veneer's start to the return address of its call */
     size_t bytes;          /* size of the frame; its first 8 bytes hold the site's stack pointer */
     size_t return_address; /* offset of the site's return address from the site's stack pointer */
+    /* Bytes from the veneer's start to the first instruction with the frame, to the first one with
+     * the TOC pointer in it, and to the first one after the frame. */
+    size_t made_offset;
+    size_t saved_offset;
+    size_t left_offset;
     struct {
         uint16_t dwarf;
         uint16_t offset; /* of 8 bytes, from the veneer's stack pointer */
@@ -135,7 +140,9 @@ struct arch_arguments {
  * The call frame between a function that was entered in another function's place and the caller,
  * where one is needed. The entered function returns to it, and the code of `encode_entry` removes
  * it. While it exists, `frame_register` + `cfa_offset` is the caller's stack pointer, and `saved`
- * says where it keeps the caller's registers.
+ * says where it keeps the caller's registers. From `left_offset` on, the stack pointer +
+ * `left_cfa_offset` is the caller's stack pointer, and the registers saved below the stack pointer
+ * are restored.
  */
 enum { ARCH_ENTRY_SAVED_MAX = 3, ARCH_ENTRY_CODE_BYTES_MAX = 48 };
 
@@ -146,6 +153,8 @@ struct arch_entry_frame {
     size_t return_offset;
     uint16_t frame_register;
     uint8_t cfa_offset;
+    uint8_t left_offset;
+    uint8_t left_cfa_offset;
     uint8_t saved_count;
     struct {
         uint16_t dwarf;
@@ -189,6 +198,9 @@ struct cairn_arch {
     size_t framed_veneer_bytes;
     const struct arch_veneer_frame *veneer_frame;
     size_t exit_bytes;
+    /* Bytes from an exit's start to the instruction before which one word was pushed; 0 if an exit
+     * pushes nothing. */
+    size_t exit_pushed_offset;
 
     /* Whether a function pointer is the address of a descriptor, which holds 8 bytes each of the
      * entry's address, the TOC pointer and the environment. If not, it is the entry's address. */
@@ -290,6 +302,11 @@ struct cairn_arch {
      * calls need no such veneer. */
     bool (*encode_framed_veneer)(const struct cairn_arch *arch, uint64_t address,
                                  uint64_t slot_address, uint8_t *code);
+
+    /* Returns the address of the slot that a veneer's code at `address` uses, framed or not; any
+     * number if the code is not a veneer. */
+    uint64_t (*veneer_slot)(const struct cairn_arch *arch, uint64_t address, bool is_framed,
+                            const uint8_t *code);
 
     /* Encodes a jump to the entry of the struct arch_exit at `data_address`, which is aligned to 8.
      * It passes that address to the entry and changes only the registers that veneers change. False

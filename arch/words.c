@@ -13,7 +13,7 @@ static unsigned shift_of_byte(const struct cairn_arch *arch, unsigned index)
     return 8 * (arch->byte_order == CAIRN_BIG_ENDIAN ? WORDS_BYTES - 1 - index : index);
 }
 
-static uint32_t read_word(const struct cairn_arch *arch, const uint8_t *bytes)
+uint32_t words_read(const struct cairn_arch *arch, const uint8_t *bytes)
 {
     uint32_t word = 0;
     for (unsigned i = 0; i < WORDS_BYTES; i++)
@@ -54,7 +54,7 @@ void words_fill_nops(const struct cairn_arch *arch, uint8_t *bytes, size_t size)
 size_t words_leading_nops(const struct cairn_arch *arch, const uint8_t *bytes, size_t size)
 {
     size_t offset = 0;
-    while (offset + WORDS_BYTES <= size && read_word(arch, bytes + offset) == arch->words->nop)
+    while (offset + WORDS_BYTES <= size && words_read(arch, bytes + offset) == arch->words->nop)
         offset += WORDS_BYTES;
     return offset;
 }
@@ -71,7 +71,7 @@ size_t words_call_length(const struct cairn_arch *arch, const uint8_t *bytes, si
 {
     const struct words_target *target = arch->words;
     bool is_call =
-        size >= WORDS_BYTES && match(target->calls, target->call_count, read_word(arch, bytes));
+        size >= WORDS_BYTES && match(target->calls, target->call_count, words_read(arch, bytes));
     return is_call ? WORDS_BYTES : 0;
 }
 
@@ -79,7 +79,7 @@ bool words_may_be_exchanged(const struct cairn_arch *arch, const uint8_t *bytes,
 {
     const struct words_target *target = arch->words;
     return length == WORDS_BYTES &&
-           match(target->exchangeable, target->exchangeable_count, read_word(arch, bytes));
+           match(target->exchangeable, target->exchangeable_count, words_read(arch, bytes));
 }
 
 /* ---- Branches ---- */
@@ -168,7 +168,7 @@ static enum cairn_status expect(struct region *region, const struct words_patter
         return error_set(error, CAIRN_ERROR_CORRUPT, region->address + offset,
                          "the region ends at byte %zu, before the '%s' of LLVM's call", offset,
                          pattern->text);
-    uint32_t word = read_word(region->arch, region->bytes + offset);
+    uint32_t word = words_read(region->arch, region->bytes + offset);
     if (!match(pattern, 1, word))
         return error_set(error, CAIRN_ERROR_CORRUPT, region->address + offset,
                          "the word at byte %zu of the region, 0x%08x, is not the '%s' of LLVM's "
@@ -204,14 +204,14 @@ static enum cairn_status recognise_direct_call(struct region *region, struct arc
 {
     const struct words_target *words = region->arch->words;
     const struct words_pattern nop = {UINT32_MAX, words->nop, "nop"};
-    uint32_t call = read_word(region->arch, region->bytes);
+    uint32_t call = words_read(region->arch, region->bytes);
     found->has_call = true;
     found->is_direct = true;
     found->target = branch_target(words, region->address, call);
     found->return_offset = WORDS_BYTES;
     region->recognised = WORDS_BYTES;
     bool has_reload = region->size >= (size_t)2 * WORDS_BYTES &&
-                      read_word(region->arch, region->bytes + WORDS_BYTES) == words->reload;
+                      words_read(region->arch, region->bytes + WORDS_BYTES) == words->reload;
     if (!has_reload)
         return expect(region, &nop, &found->target, error);
     region->recognised += WORDS_BYTES;
@@ -228,7 +228,7 @@ enum cairn_status words_recognise(const struct cairn_arch *arch, const uint8_t *
     enum cairn_status status = expect_aligned(&region, error);
     if (status != CAIRN_OK)
         return status;
-    uint32_t first = size == 0 ? words->nop : read_word(arch, bytes);
+    uint32_t first = size == 0 ? words->nop : words_read(arch, bytes);
     if (match(&words->far_call[0], 1, first))
         status = recognise_far_call(&region, &found, error);
     else if (words->reload != 0 && (first & ~displacement_mask(words)) == words->call)
@@ -241,7 +241,7 @@ enum cairn_status words_recognise(const struct cairn_arch *arch, const uint8_t *
         return error_set(error, CAIRN_ERROR_CORRUPT, address + end,
                          "the word at byte %zu of the region, 0x%08x, is not a no-op: this is not "
                          "what LLVM emits for a patch point",
-                         end, read_word(arch, bytes + end));
+                         end, words_read(arch, bytes + end));
     *patchpoint = found;
     return CAIRN_OK;
 }
@@ -352,7 +352,7 @@ static void land(const struct words_cache *encoder, struct words_code *code, siz
 {
     uint8_t *at = code->bytes + branch;
     uint32_t distance = (uint32_t)(target - branch);
-    write_word(code->arch, at, read_word(code->arch, at) | distance << encoder->guard_shift);
+    write_word(code->arch, at, words_read(code->arch, at) | distance << encoder->guard_shift);
 }
 
 static void append_case(const struct words_cache *encoder, struct words_code *code,
@@ -482,7 +482,7 @@ bool words_encode_inline(const struct words_cache *encoder, const struct cairn_a
                            head_bytes + inlined->miss_offset))
         return false;
     uint32_t distance = (uint32_t)(size - hit.size - branch);
-    uint32_t word = read_word(arch, head_bytes + branch) ^ encoder->guard_inversion;
+    uint32_t word = words_read(arch, head_bytes + branch) ^ encoder->guard_inversion;
     write_word(arch, head_bytes + branch, word | distance << encoder->guard_shift);
     memcpy(code, head_bytes, head.size);
     words_fill_nops(arch, code + head.size, size - hit.size - head.size);

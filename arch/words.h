@@ -58,6 +58,9 @@ struct words_code {
 
 void words_append(struct words_code *code, uint32_t word);
 
+/* Reads a word. */
+uint32_t words_read(const struct cairn_arch *arch, const uint8_t *bytes);
+
 /* Appends `size` bytes of words. */
 void words_append_all(struct words_code *code, const uint32_t *words, size_t size);
 

@@ -468,6 +468,7 @@ START_TEST(veneers_and_exits_load_every_address_in_reach)
         size_t at = 0;
         ck_assert(arch->encode_veneer(arch, address, target, code));
         ck_assert_uint_eq(address_in(code, &at), target);
+        ck_assert_uint_eq(arch->veneer_slot(arch, address, false, code), target);
         at = 0;
         ck_assert(arch->encode_exit(arch, address, target, code));
         uint64_t first = address_in(code, &at);
@@ -500,6 +501,26 @@ START_TEST(framed_veneer_calls_through_its_slot)
     ck_assert_uint_le(arch->framed_veneer_bytes, sizeof code);
     ck_assert(arch->encode_framed_veneer(arch, address, address + 0x12348, code));
     expect_lines(code, arch->framed_veneer_bytes, machine->framed_veneer);
+    ck_assert_uint_eq(arch->veneer_slot(arch, address, true, code), address + 0x12348);
+}
+END_TEST
+
+/* The line before the instruction at an offset. */
+static const char *line_before(size_t offset)
+{
+    return machine->framed_veneer[offset / arch->fixed_instruction_bytes - 1];
+}
+
+START_TEST(frame_of_a_framed_veneer_is_where_the_table_says)
+{
+    open_machine(_i);
+    const struct arch_veneer_frame *frame = arch->veneer_frame;
+    if (frame == NULL)
+        return;
+    ck_assert_int_eq(strncmp(line_before(frame->made_offset), "stdu 1", 6), 0);
+    ck_assert_int_eq(strncmp(line_before(frame->saved_offset), "std 2", 5), 0);
+    ck_assert_str_eq(line_before(frame->return_offset), "bctrl");
+    ck_assert_int_eq(strncmp(line_before(frame->left_offset), "addi 1", 6), 0);
 }
 END_TEST
 
@@ -594,6 +615,7 @@ int main(void)
     ADD(tests, smallest_armed_region_is_as_expected);
     ADD(tests, veneer_jumps_through_its_slot);
     ADD(tests, framed_veneer_calls_through_its_slot);
+    ADD(tests, frame_of_a_framed_veneer_is_where_the_table_says);
     ADD(tests, exit_jumps_to_its_entry_with_its_data);
     ADD(tests, veneers_and_exits_load_every_address_in_reach);
     ADD(tests, veneers_and_exits_refuse_addresses_out_of_reach);

@@ -154,12 +154,26 @@ static struct {
     bool is_changed;
     bool had_reached; /* when the cache was changed */
     bool has_failed;
+    uint64_t caller; /* return address of the function */
+    uint64_t lost;   /* an instruction from which a walk has not found the caller; or 0 */
 } step;
 
 static bool is_compiled(uint64_t pc)
 {
     return cairn_runtime_find_module(runtime, pc) != NULL ||
            code_space_find_stub_owner(runtime->space, pc) != NULL;
+}
+
+/* A walk that begins at any instruction of the site or of the cache finds the function's caller. */
+static void look_for_caller(uint64_t pc, const void *ucontext)
+{
+    struct cairn_context context;
+    struct cairn_frame frame;
+    if (cairn_context_from_signal(&context, ucontext, NULL) != CAIRN_OK ||
+        cairn_frame_from_context(runtime, &context, false, &frame, NULL) != CAIRN_OK ||
+        frame.module == NULL || cairn_frame_caller(&frame, NULL) != CAIRN_OK ||
+        frame.pc != step.caller)
+        step.lost = pc;
 }
 
 static void change_here(void)
@@ -177,7 +191,10 @@ static void stepped(int signal, siginfo_t *info, void *context)
     (void)info;
     greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
     uint64_t pc = (uint64_t)registers[REG_RIP];
-    step.inside |= pc == (uintptr_t)program.functions[0];
+    if (!step.inside && pc == (uintptr_t)program.functions[0]) {
+        step.inside = true;
+        memcpy(&step.caller, (const void *)(uintptr_t)registers[REG_RSP], sizeof step.caller);
+    }
     if (!step.inside)
         return;
     if (!is_compiled(pc)) { /* the thread has returned, or is in the handler of a miss */
@@ -185,9 +202,11 @@ static void stepped(int signal, siginfo_t *info, void *context)
         return;
     }
     bool is_near = pc - step.site.address <= step.site.byte_count;
-    if ((is_near || code_space_find_stub_owner(runtime->space, pc) != NULL) &&
-        step.steps++ == step.stop_at)
-        change_here();
+    if (is_near || code_space_find_stub_owner(runtime->space, pc) != NULL) {
+        look_for_caller(pc, context);
+        if (step.steps++ == step.stop_at)
+            change_here();
+    }
     step.has_reached |= pc == step.site.instruction_address;
 }
 
@@ -268,6 +287,7 @@ static void stop_everywhere(enum deed from, uint32_t shape)
         ck_assert_uint_eq(run_once(shape), result_of(from, shape));
         uint64_t result = run_stepping(shape);
         ck_assert_msg(!step.has_failed, "%s", error_of_change.message);
+        ck_assert_uint_eq(step.lost, 0);
         if (!step.is_changed)
             break;
         ck_assert_msg(is_expected(from, shape, result),

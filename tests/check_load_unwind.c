@@ -7,6 +7,9 @@
  */
 #include "load_support.h"
 
+#include "arch/arch.h"
+#include "context_support.h"
+
 #include <execinfo.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -178,6 +181,65 @@ START_TEST(a_table_about_other_code_is_not_registered)
 }
 END_TEST
 
+/* ---- Walks that begin in a stub ---- */
+
+static const char calls_out[] = "declare i32 @elsewhere(i32)\n"
+                                "define i32 @calls_out(i32 %x) uwtable {\n"
+                                "  %y = call i32 @elsewhere(i32 %x)\n"
+                                "  %z = add i32 %y, 1\n"
+                                "  ret i32 %z\n"
+                                "}\n";
+
+static bool find_elsewhere(void *user, const char *name, uint64_t *address)
+{
+    (void)user;
+    *address = (uintptr_t)find_elsewhere;
+    return strcmp(name, "elsewhere") == 0;
+}
+
+/* Returns the address of the first stub after a function, in the same page. */
+static uint64_t find_stub(uint64_t function)
+{
+    const struct cairn_arch *arch = arch_host();
+    uint8_t expected[ARCH_VENEER_BYTES_MAX];
+    for (uint64_t at = function & ~UINT64_C(7); at < (function | 0xFFF) - 64; at += 8) {
+        const uint8_t *code = (const uint8_t *)(uintptr_t)at;
+        uint64_t slot = arch->veneer_slot(arch, at, false, code);
+        if (slot % sizeof slot == 0 && arch->encode_veneer(arch, at, slot, expected) &&
+            memcmp(code, expected, arch->veneer_bytes) == 0)
+            return at;
+    }
+    return 0;
+}
+
+/* A thread at any instruction of the stub has called it: it still has the caller's stack. */
+START_TEST(a_walk_that_begins_in_a_stub_finds_the_caller)
+{
+    const struct cairn_load_options options = {.find_symbol = find_elsewhere};
+    const struct cairn_arch *arch = arch_host();
+    cairn_module *module = load(calls_out, &options);
+    uint64_t function = (uintptr_t)code_of(cairn_module_find_symbol(module, "calls_out"));
+    uint64_t stub = find_stub(function);
+    const uint64_t stack[2] = {function + 4};
+    ck_assert_uint_ne(stub, 0);
+    for (uint64_t at = 0; at < arch->veneer_bytes; at += 4) {
+        struct cairn_context context = {{0}};
+        struct cairn_frame frame;
+        write_register(&context, CAIRN_REGISTER_PC, stub + at);
+        write_register(&context, CAIRN_REGISTER_SP, (uintptr_t)stack);
+        if (arch->has_link_register)
+            write_register(&context, arch->unwind_slots[ARCH_UNWIND_RETURN_ADDRESS].dwarf,
+                           stack[0]);
+        ck_assert_ok(cairn_frame_from_context(runtime, &context, false, &frame, NULL));
+        ck_assert_uint_eq(frame.pc, stack[0]);
+        ck_assert_uint_eq(frame.sp,
+                          (uintptr_t)stack + (arch->has_link_register ? 0 : sizeof *stack));
+        ck_assert_ptr_eq(frame.module, module);
+        ck_assert(frame.is_calling);
+    }
+}
+END_TEST
+
 static void add_tests(TCase *tests)
 {
     tcase_add_test(tests, an_exception_passes_through_loaded_code);
@@ -186,6 +248,7 @@ static void add_tests(TCase *tests)
     tcase_add_test(tests, backtrace_passes_through_loaded_code);
     tcase_add_test(tests, backtrace_with_tables_ends_at_code_that_is_not_registered);
     tcase_add_test(tests, a_table_about_other_code_is_not_registered);
+    tcase_add_test(tests, a_walk_that_begins_in_a_stub_finds_the_caller);
 }
 
 int main(void) { return load_main("unwinding of loaded objects", add_tests); }

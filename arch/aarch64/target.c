@@ -117,6 +117,19 @@ static bool encode_veneer(const struct cairn_arch *arch, uint64_t address, uint6
     return true;
 }
 
+static uint64_t veneer_slot(const struct cairn_arch *arch, uint64_t address, bool is_framed,
+                            const uint8_t *code)
+{
+    uint32_t page = words_read(arch, code);
+    uint32_t load = words_read(arch, code + WORDS_BYTES);
+    uint32_t pages = (page >> 5 & 0x7FFFF) << 2 | (page >> 29 & 3);
+    uint64_t distance =
+        ((uint64_t)pages ^ UINT64_C(1) << (ADRP_BITS - 1)) - (UINT64_C(1) << (ADRP_BITS - 1));
+    (void)is_framed;
+    return (((address >> PAGE_BITS) + distance) << PAGE_BITS) +
+           (load >> 10 & 0xFFF) * sizeof(uint64_t);
+}
+
 /* Writes `adrp x16, data; add x16, x16, #data; ldr x17, [x16]; br x17`, which passes the data's
  * address in x16. The ABI reserves both registers for this purpose, and LLVM assumes that both are
  * clobbered. */
@@ -135,7 +148,7 @@ static bool encode_exit(const struct cairn_arch *arch, uint64_t address, uint64_
 }
 
 /* `nop; mov sp, x29; ldp x29, x30, [sp], #16; ret` */
-enum { ENTRY_RETURN = 4, ENTRY_BYTES = 16 };
+enum { ENTRY_RETURN = 4, ENTRY_LEFT = 12, ENTRY_BYTES = 16 };
 
 static void encode_entry(const struct cairn_arch *arch, uint8_t *code)
 {
@@ -197,6 +210,8 @@ const struct cairn_arch aarch64_arch = {
                     .return_offset = ENTRY_RETURN,
                     .frame_register = 29,
                     .cfa_offset = 16,
+                    .left_offset = ENTRY_LEFT,
+                    .left_cfa_offset = 0,
                     .saved_count = 2,
                     .saved = {{29, -2}, {30, -1}}},
     .recognise = words_recognise,
@@ -209,6 +224,7 @@ const struct cairn_arch aarch64_arch = {
     .call_length = words_call_length,
     .may_be_exchanged = words_may_be_exchanged,
     .encode_veneer = encode_veneer,
+    .veneer_slot = veneer_slot,
     .encode_exit = encode_exit,
     .encode_entry = encode_entry,
     .inline_bytes_min = INLINE_BYTES_MIN,

@@ -78,6 +78,12 @@ enum {
     ELFV2_FRAMED_RETURN = 13 * WORDS_BYTES,
     ELFV1_FRAMED_RETURN = 17 * WORDS_BYTES,
 
+    /* From its start to the first instruction with the frame, with r2 in it, and after it. */
+    FRAMED_MADE = 3 * WORDS_BYTES,
+    FRAMED_SAVED = 4 * WORDS_BYTES,
+    ELFV2_FRAMED_LEFT = 17 * WORDS_BYTES,
+    ELFV1_FRAMED_LEFT = 22 * WORDS_BYTES,
+
     DWARF_TOC = 2,
     DWARF_R11 = 11,
     DWARF_CTR = 66
@@ -237,6 +243,29 @@ static bool encode_veneer(const struct cairn_arch *arch, uint64_t address, uint6
     return true;
 }
 
+/* Bytes from a framed veneer's start to the first instruction that loads the slot's address. */
+static size_t framed_load_offset(const struct cairn_arch *arch)
+{
+    return (arch->has_descriptors ? 7 : 6) * WORDS_BYTES;
+}
+
+static uint64_t veneer_slot(const struct cairn_arch *arch, uint64_t address, bool is_framed,
+                            const uint8_t *code)
+{
+    static const unsigned shifts[] = {48, 32, 0, 16, 0};
+    const uint8_t *load = code + (is_framed ? framed_load_offset(arch) : WORDS_BYTES);
+    uint64_t slot = 0;
+    (void)address;
+    for (size_t i = 0; i < sizeof shifts / sizeof *shifts; i++) {
+        uint64_t immediate = words_read(arch, load + i * WORDS_BYTES) & 0xFFFF;
+        if (i == 4)
+            slot += (immediate ^ 0x8000) - 0x8000;
+        else if (i != 2) /* the shift */
+            slot |= immediate << shifts[i];
+    }
+    return slot;
+}
+
 /*
  * Writes a function with a frame. LLVM may keep values across a stack map in registers that a call
  * in its place would change even if the called function preserved them: r2 and CTR, and with ELFv1
@@ -283,6 +312,9 @@ static bool encode_framed_veneer(const struct cairn_arch *arch, uint64_t address
 
 static const struct arch_veneer_frame elfv2_veneer_frame = {
     .return_offset = ELFV2_FRAMED_RETURN,
+    .made_offset = FRAMED_MADE,
+    .saved_offset = FRAMED_SAVED,
+    .left_offset = ELFV2_FRAMED_LEFT,
     .bytes = ELFV2_FRAME_BYTES,
     .return_address = LINK_SAVE,
     .registers = {{DWARF_TOC, ELFV2_TOC_SAVE}, {DWARF_CTR, ELFV2_FRAME_BYTES - CTR_BELOW_END}},
@@ -291,6 +323,9 @@ static const struct arch_veneer_frame elfv2_veneer_frame = {
 
 static const struct arch_veneer_frame elfv1_veneer_frame = {
     .return_offset = ELFV1_FRAMED_RETURN,
+    .made_offset = FRAMED_MADE,
+    .saved_offset = FRAMED_SAVED,
+    .left_offset = ELFV1_FRAMED_LEFT,
     .bytes = ELFV1_FRAME_BYTES,
     .return_address = LINK_SAVE,
     .registers = {{DWARF_TOC, ELFV1_TOC_SAVE},
@@ -319,7 +354,7 @@ static bool encode_exit(const struct cairn_arch *arch, uint64_t address, uint64_
  * it. A function with another TOC returns with its own TOC pointer in r2, and a caller that called
  * within its module does not reload r2.
  */
-enum { ENTRY_RETURN = 16, ENTRY_BYTES = 40 };
+enum { ENTRY_RETURN = 16, ENTRY_LEFT = 28, ENTRY_BYTES = 40 };
 
 static void encode_entry(const struct cairn_arch *arch, uint8_t *code)
 {
@@ -340,7 +375,8 @@ static void encode_entry(const struct cairn_arch *arch, uint8_t *code)
 #define ENTRY_FRAME                                                                                \
     {                                                                                              \
         .code_bytes = ENTRY_BYTES, .return_offset = ENTRY_RETURN, .frame_register = 31,            \
-        .cfa_offset = 0, .saved_count = 3, .saved = {{31, -1}, {2, -2}, {65, 2}},                  \
+        .cfa_offset = 0, .left_offset = ENTRY_LEFT, .left_cfa_offset = 0, .saved_count = 3,        \
+        .saved = {{31, -1}, {2, -2}, {65, 2}},                                                     \
     }
 
 /* ---- Arguments ---- */
@@ -416,8 +452,9 @@ static const struct arch_unwind_slot elfv1_unwind_slots[] = {
     .decode_branch = words_decode_branch, .fill_nops = words_fill_nops,                            \
     .leading_nops = words_leading_nops, .call_length = words_call_length,                          \
     .may_be_exchanged = words_may_be_exchanged, .encode_veneer = encode_veneer,                    \
-    .encode_framed_veneer = encode_framed_veneer, .encode_exit = encode_exit,                      \
-    .encode_entry = encode_entry, .inline_bytes_min = INLINE_BYTES_MIN, .miss_bytes = WORDS_BYTES, \
+    .encode_framed_veneer = encode_framed_veneer, .veneer_slot = veneer_slot,                      \
+    .encode_exit = encode_exit, .encode_entry = encode_entry,                                      \
+    .inline_bytes_min = INLINE_BYTES_MIN, .miss_bytes = WORDS_BYTES,                               \
     .encode_self_test = encode_self_test
 
 /*

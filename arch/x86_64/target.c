@@ -355,6 +355,17 @@ static bool encode_veneer(const struct cairn_arch *arch, uint64_t address, uint6
     return true;
 }
 
+static uint64_t veneer_slot(const struct cairn_arch *arch, uint64_t address, bool is_framed,
+                            const uint8_t *code)
+{
+    (void)arch;
+    (void)is_framed;
+    uint32_t displacement = 0;
+    for (unsigned i = 0; i < 4; i++)
+        displacement |= (uint32_t)code[2 + i] << (8 * i);
+    return address + RELATIVE_BYTES + (uint64_t)(int64_t)(int32_t)displacement;
+}
+
 /* Writes `pushq self(%rip); jmp *entry(%rip)`, which changes no registers and no flags. */
 static bool encode_exit(const struct cairn_arch *arch, uint64_t address, uint64_t data_address,
                         uint8_t *code)
@@ -370,7 +381,7 @@ static bool encode_exit(const struct cairn_arch *arch, uint64_t address, uint64_
 }
 
 /* `nop; leave; ret` */
-enum { ENTRY_RETURN = 1, ENTRY_BYTES = 3 };
+enum { ENTRY_RETURN = 1, ENTRY_LEFT = 2, ENTRY_BYTES = 3 };
 
 static void encode_entry(const struct cairn_arch *arch, uint8_t *code)
 {
@@ -411,6 +422,7 @@ const struct cairn_arch x86_64_arch = {
     .veneer_bytes = VENEER_BYTES,
     .veneer_alignment = VENEER_BYTES,
     .exit_bytes = EXIT_BYTES,
+    .exit_pushed_offset = RELATIVE_BYTES,
     .unwind_slots = unwind_slots,
     .unwind_slot_count = sizeof unwind_slots / sizeof *unwind_slots,
     .fetch_is_coherent = true,
@@ -427,6 +439,8 @@ const struct cairn_arch x86_64_arch = {
                     .return_offset = ENTRY_RETURN,
                     .frame_register = 6,
                     .cfa_offset = 16,
+                    .left_offset = ENTRY_LEFT,
+                    .left_cfa_offset = 8,
                     .saved_count = 2,
                     .saved = {{6, -2}, {16, -1}}},
     .recognise = recognise,
@@ -439,6 +453,7 @@ const struct cairn_arch x86_64_arch = {
     .call_length = call_length,
     .may_be_exchanged = may_be_exchanged,
     .encode_veneer = encode_veneer,
+    .veneer_slot = veneer_slot,
     .encode_exit = encode_exit,
     .encode_entry = encode_entry,
     .inline_bytes_min = INLINE_BYTES_MIN,

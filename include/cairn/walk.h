@@ -11,6 +11,9 @@
  * A walk visits the frames of compiled code, the innermost first; cairn/frame.h has the functions
  * for them. At all other frames, which are foreign, the walk calls the hook `foreign`.
  *
+ * A walk may begin at any instruction: also in code of Cairn's own, such as entries, exits,
+ * closures, veneers and inline caches. Its first frame is then the caller's.
+ *
  * Threads: a thread may walk its own stack, or the stack of a thread that is stopped meanwhile.
  * Every function is async-signal-safe and allocates nothing, with one exception: without
  * _dl_find_object (glibc 2.35), stepping over a native frame takes a lock and is not

@@ -331,15 +331,30 @@ bool code_block_holds_data(const struct code_block *block, uint64_t address, siz
 
 /* ---- Veneers: stubs that enter the function whose pointer is in an aligned slot ---- */
 
+/* The unit in which space for veneers and stubs is taken. */
+enum { CODE_STUB_UNIT = 16 };
+
 enum code_veneer_kind {
     CODE_VENEER_PLAIN, /* jumps to the function */
     CODE_VENEER_FRAMED /* calls the function; not on all architectures */
 };
 
 struct code_veneer {
-    uint64_t address;       /* address of the code; 0: there is no veneer */
-    _Atomic uint64_t *slot; /* function pointer; written with one aligned store */
+    uint64_t address; /* address of the code; 0: there is no veneer */
+    /* Two words: the function pointer, which is written with one aligned store; and the address of
+     * the site's instruction that jumps to the veneer, for walks, 0 if there is none. */
+    _Atomic uint64_t *slot;
 };
+
+/* Returns the size and alignment of the space that a veneer of so many bytes is in: a power of two,
+ * so that the veneer is in one page, and its start is found from any of its instructions. */
+static inline size_t code_veneer_space(size_t bytes)
+{
+    size_t space = CODE_STUB_UNIT;
+    while (space < bytes)
+        space *= 2;
+    return space;
+}
 
 /* Adds a veneer to the block, in the block's slab, with `target` in its slot. It is visible to all
  * cores when this function returns, and is released with the block. The slot is on a private page,

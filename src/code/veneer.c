@@ -21,12 +21,16 @@ static size_t code_bytes(const struct cairn_arch *arch, enum code_veneer_kind ki
     return kind == CODE_VENEER_FRAMED ? arch->framed_veneer_bytes : arch->veneer_bytes;
 }
 
+enum { SLOT_BYTES = 2 * sizeof(uint64_t) };
+
 static enum cairn_status take_part(struct code_slab *slab, enum page_use use, size_t size,
                                    uint32_t *part, struct cairn_error *error)
 {
+    _Static_assert((int)CODE_STUB_UNIT == (int)PART_UNIT_BYTES, "the unit of parts");
     bool found;
     size_t offset;
-    enum cairn_status status = parts_take(slab, use, size, PART_UNIT_BYTES, &offset, &found, error);
+    enum cairn_status status =
+        parts_take(slab, use, size, code_veneer_space(size), &offset, &found, error);
     if (status == CAIRN_OK && !found)
         return error_set(error, CAIRN_ERROR_FULL, (uintptr_t)slab->base,
                          "the code slab of %zu bytes has no space for another veneer: raise "
@@ -65,11 +69,11 @@ enum cairn_status veneer_take(struct code_space *space, struct code_slab *slab,
     enum cairn_status status = take_part(slab, PAGES_FOR_CODE, bytes, &veneer->code, error);
     if (status != CAIRN_OK)
         return status;
-    status = take_part(slab, PAGES_FOR_DATA, sizeof(uint64_t), &veneer->slot, error);
+    status = take_part(slab, PAGES_FOR_DATA, SLOT_BYTES, &veneer->slot, error);
     if (status == CAIRN_OK) {
         status = write_code(space, slab, veneer, error);
         if (status != CAIRN_OK)
-            parts_give(slab, PAGES_FOR_DATA, veneer->slot, sizeof(uint64_t));
+            parts_give(slab, PAGES_FOR_DATA, veneer->slot, SLOT_BYTES);
     }
     if (status != CAIRN_OK)
         parts_give(slab, PAGES_FOR_CODE, veneer->code, bytes);
@@ -79,6 +83,6 @@ enum cairn_status veneer_take(struct code_space *space, struct code_slab *slab,
 void veneer_release(struct code_space *space, struct code_slab *slab, const struct veneer *veneer)
 {
     atomic_store_explicit(veneer_slot(slab, veneer), 0, memory_order_relaxed);
-    parts_give(slab, PAGES_FOR_DATA, veneer->slot, sizeof(uint64_t));
+    parts_give(slab, PAGES_FOR_DATA, veneer->slot, SLOT_BYTES);
     parts_give(slab, PAGES_FOR_CODE, veneer->code, code_bytes(space->arch, veneer->kind));
 }

@@ -35,7 +35,9 @@
 
 enum {
     VERSION_OF_GCC = 1,
-    DATA_ALIGNMENT = 0x78, /* -8, as SLEB128 */
+    DATA_ALIGNMENT = 0x78,   /* -8, as SLEB128 */
+    ADVANCE_LOCATION = 0x02, /* with a byte */
+    SAME_VALUE = 0x08,
     DEFINE_CFA = 0x0C,
     OFFSET_EXTENDED_SF = 0x11,
     SLEB_MASK = 0x7F
@@ -59,7 +61,25 @@ static uint8_t *end_entry(uint8_t *entry, uint8_t *at)
     return at;
 }
 
-enum { RULES_BYTES = 64 };
+/* The rules from `left_offset` on. */
+static uint8_t *put_left(uint8_t *at)
+{
+    const struct cairn_arch *arch = arch_host();
+    const struct arch_entry_frame *frame = &arch->entry_frame;
+    *at++ = ADVANCE_LOCATION;
+    *at++ = frame->left_offset;
+    *at++ = DEFINE_CFA;
+    *at++ = (uint8_t)arch->unwind_slots[ARCH_UNWIND_STACK_POINTER].dwarf;
+    *at++ = frame->left_cfa_offset;
+    for (unsigned i = 0; i < frame->saved_count; i++)
+        if (frame->saved[i].words * (int)sizeof(uint64_t) < -frame->left_cfa_offset) {
+            *at++ = SAME_VALUE;
+            *at++ = (uint8_t)frame->saved[i].dwarf;
+        }
+    return at;
+}
+
+enum { RULES_BYTES = 80 };
 
 /* Writes the CIE and the FDE of the code. Source: DWARF 5, section 6.4; Linux Standard Base Core
  * Specification, "Exception Frames". */
@@ -84,7 +104,8 @@ static void write_rules(const uint8_t *code, uint8_t *rules)
     uint8_t *description = end_entry(rules, at);
     at = put_u32(description + sizeof(uint32_t), (size_t)(description + 4 - rules));
     at = put(at, (uintptr_t)code, sizeof(uint64_t));
-    at = end_entry(description, put(at, frame->code_bytes, sizeof(uint64_t)));
+    at = put_left(put(at, frame->code_bytes, sizeof(uint64_t)));
+    at = end_entry(description, at);
     at = put_u32(at, 0);
     assert(at <= rules + RULES_BYTES);
     (void)at;

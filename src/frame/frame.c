@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "frame/native_frame.h"
 #include "frame/step.h"
+#include "frame/stub.h"
 #include "runtime/runtime.h"
 #include "site/inline.h"
 #include "site/site.h"
@@ -45,14 +46,15 @@ static inline size_t slot_offset(const struct arch_unwind_slot *slot)
 }
 
 /* Moves a frame in the code of an inline cache to the call of its site, because that code has no
- * call frame. Without a link register, the return address is at the stack pointer if the code was
- * called; if the code is about to branch to the handler, one more word has been pushed. */
-static void leave_cache(struct cairn_frame *frame)
+ * call frame; false if the frame is elsewhere. Without a link register, the return address is at
+ * the stack pointer if the code was called; if the code is about to branch to the handler, one more
+ * word has been pushed. */
+static bool leave_cache(struct cairn_frame *frame)
 {
     enum { PUSHED_MAX = 2 };
     const cairn_site *site = code_space_find_stub_owner(frame->runtime->space, frame->pc);
     if (site == NULL)
-        return;
+        return false;
     const uint64_t end = site->address + site->byte_count;
     frame->pc = site->address + site->return_offset;
     if (inline_is_possible(site))
@@ -60,26 +62,34 @@ static void leave_cache(struct cairn_frame *frame)
     frame->is_calling = true;
     frame->module = runtime_find_frame_module(frame->runtime, frame->pc - 1);
     if (arch_host()->has_link_register)
-        return;
+        return true;
     uint64_t words[PUSHED_MAX];
     memcpy(words, (const void *)(uintptr_t)frame->sp, sizeof words);
     for (size_t i = 0; i < PUSHED_MAX; i++)
         if (words[i] == frame->pc || (words[i] == end && site->has_inline_space)) {
             frame->pc = words[i];
             frame->sp += (i + 1) * sizeof *words;
-            return;
+            return true;
         }
+    return true;
 }
 
 /* The same for a frame in the code of an inline cache in the site's own bytes, which pushes
  * nothing. */
-static void leave_inline_code(struct cairn_frame *frame)
+static bool leave_inline_code(struct cairn_frame *frame)
 {
     const cairn_site *site = site_table_with_inline_code(frame->module->sites, frame->pc);
     if (site == NULL)
-        return;
+        return false;
     frame->pc = site->address + site->byte_count;
     frame->is_calling = true;
+    return true;
+}
+
+void frame_leave_own_code(struct cairn_frame *frame)
+{
+    if (!(frame->module == NULL ? leave_cache(frame) : leave_inline_code(frame)))
+        frame_leave_stub(frame);
 }
 
 enum cairn_status cairn_frame_from_context(const cairn_runtime *runtime,
@@ -110,10 +120,8 @@ enum cairn_status cairn_frame_from_context(const cairn_runtime *runtime,
             place = find_special(context, &slots[i]);
         frame->private_words[i] = place;
     }
-    if (frame->module == NULL && !is_calling)
-        leave_cache(frame);
-    else if (!is_calling)
-        leave_inline_code(frame);
+    if (!is_calling)
+        frame_leave_own_code(frame);
     return CAIRN_OK;
 }
 

@@ -24,6 +24,10 @@ enum cairn_status frame_find_live_locations(struct cairn_record record,
 
 /* ---- Leaving ---- */
 
+/* Moves an interrupted frame out of code of Cairn's own that has no call frame: to the caller, or
+ * to the site that the code belongs to. Other frames stay unchanged. */
+void frame_leave_own_code(struct cairn_frame *frame);
+
 /* Finds the frame's caller for use with frame_restore only: the caller's module is not looked up.
  * All callee-saved registers must be restorable. Errors: as cairn_frame_caller, and UNSUPPORTED;
  * `caller` is then unchanged. */

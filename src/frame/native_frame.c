@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "frame/dwarf_expression.h"
+#include "frame/frame.h"
 #include "frame/registers.h"
 #include "frame/step.h"
 #include "unwind/call_frame.h"
@@ -296,6 +297,9 @@ static enum cairn_status take(struct step *step, uint64_t stack_end)
     step->to.module = NULL;
     if (step->to.pc != 0)
         step_set_module(&step->to);
+    /* A link register is not known after a signal frame, so its caller is not found. */
+    if (!step->to.is_calling && !arch_host()->has_link_register)
+        frame_leave_own_code(&step->to);
     return CAIRN_OK;
 }
 

@@ -49,6 +49,9 @@ static enum cairn_status write_code(cairn_site *site, struct site_veneer *veneer
         return error_set(error, CAIRN_ERROR_RANGE, site->address,
                          "site at 0x%llx: the veneer is out of branch range",
                          (unsigned long long)site->address);
+    if (veneer->branch == CAIRN_SITE_JUMP)
+        atomic_store_explicit(&veneer->code.slot[1], word_instruction_address(site),
+                              memory_order_relaxed);
     code_watchers_code(
         code_space_watchers(sites->space),
         &(struct code_note){.address = veneer->code.address,
