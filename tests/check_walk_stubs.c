@@ -10,6 +10,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "arch/arch.h"
+#include "base/error.h"
 #include "code/state.h"
 #include "context_support.h"
 #include "runtime/runtime.h"
@@ -41,6 +42,8 @@ static struct {
     bool is_native;        /* whether the caller has unwind rules, so that the walk can go on */
     struct caller caller;  /* as it was at the first instruction */
     unsigned count;        /* of stops */
+    unsigned followed;     /* stops after that, before the return to the caller */
+    bool is_back;
     char wrong[400];
     /* What the traps replace. */
     uint32_t words[INSTRUCTIONS_MAX];
@@ -151,17 +154,14 @@ static enum cairn_walk_answer find_caller(struct cairn_walk *walk, void *user)
     return CAIRN_WALK_NATIVE;
 }
 
-/* A walk that begins in the signal handler must pass the code and find the caller, too. */
-static void walk_from_handler(uint64_t pc)
+static void expect_to_pass_caller(struct cairn_context *context, bool is_calling, uint64_t pc)
 {
-    struct cairn_context context;
     struct cairn_frame frame;
     struct cairn_walk walk;
     struct cairn_error error = {0};
     bool found = false;
-    cairn_context_save(&context);
     enum cairn_status status =
-        cairn_frame_from_context(stop.runtime, &context, true, &frame, &error);
+        cairn_frame_from_context(stop.runtime, context, is_calling, &frame, &error);
     cairn_walk_begin(&walk, &frame);
     walk.foreign = find_caller;
     walk.user = &found;
@@ -169,8 +169,17 @@ static void walk_from_handler(uint64_t pc)
         status = status == CAIRN_OK ? cairn_walk_next(&walk, &error) : status;
     while (status == CAIRN_OK && !walk.has_ended);
     if (status != CAIRN_OK || !found)
-        snprintf(stop.wrong, sizeof stop.wrong, "from a signal at byte %llu: %s: %s",
-                 (unsigned long long)(pc - stop.code), cairn_status_name(status), error.message);
+        snprintf(stop.wrong, sizeof stop.wrong, "walk from 0x%llx (code at 0x%llx): %s: %s",
+                 (unsigned long long)pc, (unsigned long long)stop.code, cairn_status_name(status),
+                 error.message);
+}
+
+/* A walk that begins in the signal handler must pass the code and find the caller, too. */
+static void walk_from_handler(uint64_t pc)
+{
+    struct cairn_context context;
+    cairn_context_save(&context);
+    expect_to_pass_caller(&context, true, pc);
 }
 
 /* ---- Stopping ---- */
@@ -207,6 +216,16 @@ static void plant_trap(unsigned index)
         write_code(stop.code + index * sizeof trap, &trap, sizeof trap);
 }
 
+/* Only on x86-64: the instructions that follow, in the library and in what it calls. */
+static void follow(struct cairn_context *context, uint64_t pc)
+{
+    stop.is_back |= pc == stop.caller.pc;
+    if (stop.caller.pc == 0 || stop.is_back || !stop.is_native || stop.wrong[0] != '\0')
+        return;
+    stop.followed++;
+    expect_to_pass_caller(context, false, pc);
+}
+
 static void stopped(int signal, siginfo_t *info, void *ucontext)
 {
     struct cairn_context context;
@@ -214,13 +233,17 @@ static void stopped(int signal, siginfo_t *info, void *ucontext)
     (void)info;
     enum cairn_status status = cairn_context_from_signal(&context, ucontext, NULL);
     uint64_t pc = read_register(&context, CAIRN_REGISTER_PC);
-    if (pc < stop.code || pc >= stop.end || status != CAIRN_OK)
+    if (pc < stop.code || pc >= stop.end || status != CAIRN_OK) {
+        follow(&context, pc);
         return;
+    }
     unsigned index = (unsigned)((pc - stop.code) / sizeof(uint32_t));
     if (is_of_words())
         write_code(pc, &stop.words[index], sizeof(uint32_t));
     if (stop.count++ == 0 && stop.caller.pc == 0)
         set_caller(&context);
+    if (!code_space_holds(stop.runtime->space, pc))
+        return;
     if (stop.wrong[0] == '\0')
         compare(&context, pc);
     if (stop.wrong[0] == '\0' && stop.is_native)
@@ -350,8 +373,69 @@ START_TEST(exit_of_the_host)
     call(cairn_exit_target(made));
     ck_assert_uint_eq(exits, 1);
     expect_stops(2);
+    ck_assert_uint_ge(stop.followed, is_of_words() ? 0 : 100);
     cairn_exit_destroy(made);
     cairn_runtime_destroy(runtime);
+}
+END_TEST
+
+/* An exit with a light handler, as inline caches have it. */
+static bool answer_lightly(struct cairn_context *context, void *user)
+{
+    (void)context;
+    exits++;
+    return user != NULL;
+}
+
+static void answer_fully(struct cairn_context *context, void *user)
+{
+    (void)context;
+    (void)user;
+    exits++;
+}
+
+static enum cairn_status encode_light_exit(struct code_stub *stub, void *user, uint8_t *code,
+                                           size_t *size, struct cairn_error *error)
+{
+    const struct cairn_arch *arch = arch_host();
+    const uint64_t address = stub->address + arch->exit_bytes;
+    struct arch_light_exit data;
+    static _Atomic uint32_t level;
+    level = arch_host_vector_level();
+    enum cairn_status status = arch_exit_init(&data.exit, answer_fully, user, &level, error);
+    arch_exit_make_light(&data, answer_lightly);
+    data.exit.self = (struct arch_exit *)(uintptr_t)address;
+    if (status == CAIRN_OK && !arch->encode_exit(arch, stub->address, address, code))
+        return error_set(error, CAIRN_ERROR_RANGE, address, "the data is out of reach");
+    memcpy(code + arch->exit_bytes, &data, sizeof data);
+    *size = arch->exit_bytes + sizeof data;
+    return status;
+}
+
+static void run_light_exit(void *user, unsigned handlers)
+{
+    cairn_runtime *runtime = create_runtime();
+    const struct code_stub_request request = {.encode = encode_light_exit,
+                                              .user = user,
+                                              .label = "exit",
+                                              .description_bytes = sizeof(struct code_stub)};
+    struct code_stub *stub;
+    ck_assert_int_eq(code_space_add_stub(runtime->space, &request, &stub, NULL), CAIRN_OK);
+    watch(runtime, (const void *)(uintptr_t)stub->address, 1, 0);
+    stop.is_native = true;
+    exits = 0;
+    call((const void *)(uintptr_t)stub->address);
+    ck_assert_uint_eq(exits, handlers);
+    expect_stops(2);
+    ck_assert_uint_ge(stop.followed, is_of_words() ? 0 : 100);
+    code_stub_free(stub);
+    cairn_runtime_destroy(runtime);
+}
+
+START_TEST(exit_with_a_light_handler)
+{
+    run_light_exit(&exits, 1);
+    run_light_exit(NULL, 2);
 }
 END_TEST
 
@@ -382,6 +466,43 @@ START_TEST(closure)
     } else {
         ck_assert_int_eq(status, CAIRN_ERROR_UNSUPPORTED);
     }
+    cairn_signature_destroy(signature);
+    cairn_runtime_destroy(runtime);
+}
+END_TEST
+
+/* ---- Calls with arguments from memory ---- */
+
+static const cairn_signature *many_arguments;
+
+static __attribute__((noinline)) long call_with_arguments(void)
+{
+    struct cairn_value values[10];
+    struct cairn_value result;
+    for (size_t i = 0; i < 10; i++)
+        values[i] = cairn_value_of_integer(64, (int64_t)i);
+    if (cairn_call(many_arguments, SITE_TWO, values, 10, &result, NULL) != CAIRN_OK)
+        return 0;
+    return (long)cairn_value_signed(&result);
+}
+
+START_TEST(call_with_arguments_from_memory)
+{
+    cairn_runtime *runtime = create_runtime();
+    struct cairn_error error;
+    cairn_signature *signature;
+    struct cairn_type types[10];
+    for (size_t i = 0; i < 10; i++)
+        types[i] = cairn_value_of_integer(64, 0).type;
+    ck_assert_done(cairn_signature_create(NULL, types, 1, types, 10, &signature, &error), error);
+    many_arguments = signature;
+    if (!is_of_words()) {
+        watch(runtime, (const void *)(uintptr_t)call_with_arguments, 1, 0);
+        stop.is_native = true;
+    }
+    ck_assert_int_eq(call_watched(call_with_arguments), 2);
+    ck_assert_str_eq(stop.wrong, "");
+    ck_assert_uint_ge(stop.followed, is_of_words() ? 0 : 100);
     cairn_signature_destroy(signature);
     cairn_runtime_destroy(runtime);
 }
@@ -530,7 +651,9 @@ static Suite *make_suite(void)
     TCase *tests = tcase_create("stubs");
     tcase_add_test(tests, entry_of_a_function);
     tcase_add_test(tests, exit_of_the_host);
+    tcase_add_test(tests, exit_with_a_light_handler);
     tcase_add_test(tests, closure);
+    tcase_add_test(tests, call_with_arguments_from_memory);
     tcase_add_test(tests, veneer_of_a_call);
     tcase_add_test(tests, veneer_of_a_shadow);
     tcase_add_test(tests, veneer_of_a_jump);
