@@ -162,6 +162,15 @@ struct arch_entry_frame {
     } saved[ARCH_ENTRY_SAVED_MAX];
 };
 
+/* The instruction at which an indirect branch may land where the processor checks that (IBT, BTI).
+ * All functions and stubs that the encoders make begin with it. */
+enum { ARCH_LANDING_PAD_BYTES_MAX = 4 };
+
+struct arch_landing_pad {
+    size_t bytes; /* 0 where there is none */
+    uint8_t code[ARCH_LANDING_PAD_BYTES_MAX];
+};
+
 struct words_target;
 struct arch_feature_table;
 struct arch_registers;
@@ -189,6 +198,7 @@ struct cairn_arch {
     size_t reach_bytes;
     size_t slab_bytes_default;
 
+    struct arch_landing_pad landing_pad;
     size_t veneer_bytes;
     size_t veneer_alignment;
     /* ELFv1: bytes of the veneer's instructions that save the TOC pointer, which come first. A

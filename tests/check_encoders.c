@@ -47,9 +47,9 @@ static const struct machine machines[] = {
         .jump = "jmp",
         .displacement_bits = 32,
         .counts_from_end = true,
-        .veneer = {"jmpq *74562(%rip)", "int3", "int3"},
-        .self_test = {"movl $7, %eax", "retq"},
-        .exit = {"pushq 115522(%rip)", "jmpq *115508(%rip)", "int3", "int3", "int3", "int3"},
+        .veneer = {"endbr64", "jmpq *74558(%rip)", "int3", "int3", "int3", "int3", "int3", "int3"},
+        .self_test = {"endbr64", "movl $7, %eax", "retq"},
+        .exit = {"endbr64", "pushq 115518(%rip)", "jmpq *115504(%rip)"},
         .entry = {"nop", "leave", "retq"},
         .entry_return = 1,
         .armed_bytes = 5,
@@ -61,9 +61,10 @@ static const struct machine machines[] = {
         .call = "bl",
         .jump = "b",
         .displacement_bits = 28,
-        .veneer = {"adrp x16, #73728", "ldr x16, [x16, #840]", "br x16", "brk #0"},
-        .self_test = {"mov w0, #7", "ret"},
-        .exit = {"adrp x16, #114688", "add x16, x16, #832", "ldr x17, [x16]", "br x17"},
+        .veneer = {"hint #34", "adrp x16, #73728", "ldr x16, [x16, #840]", "br x16"},
+        .self_test = {"hint #34", "mov w0, #7", "ret"},
+        .exit = {"hint #34", "adrp x16, #114688", "add x16, x16, #832", "ldr x17, [x16]", "br x17",
+                 "brk #0"},
         .entry = {"nop", "mov sp, x29", "ldp x29, x30, [sp], #16", "ret"},
         .entry_return = 1,
         .armed_bytes = 4,
@@ -536,9 +537,9 @@ START_TEST(exit_jumps_to_its_entry_with_its_data)
 }
 END_TEST
 
-/* The instructions' reach, of addresses that are multiples of 8: 2 GiB from the end of a jump, or 4
- * GiB from the start of a page. An exit of x86-64 pushes its data's address first and then jumps.
- */
+/* The instructions' reach, of addresses that are multiples of 8: 2 GiB from the end of a jump,
+ * which follows the landing pad, or 4 GiB from the start of a page. An exit of x86-64 pushes its
+ * data's address first and then jumps. */
 START_TEST(veneers_and_exits_refuse_addresses_out_of_reach)
 {
     open_machine(_i);
@@ -546,7 +547,7 @@ START_TEST(veneers_and_exits_refuse_addresses_out_of_reach)
     bool is_x86 = arch->words == NULL;
     bool is_relative = !arch->calls_need_veneer;
     uint64_t range = is_x86 ? UINT64_C(1) << 31 : UINT64_C(1) << 32;
-    uint64_t after_jump = is_x86 ? 6 : 0;
+    uint64_t after_jump = is_x86 ? 10 : 0;
     for (uint64_t at = address; at < address + 0x1000; at += 16) {
         uint64_t page = is_x86 ? at : address;
         uint64_t end = (page + after_jump + range + 7) & ~UINT64_C(7);
@@ -556,7 +557,7 @@ START_TEST(veneers_and_exits_refuse_addresses_out_of_reach)
         ck_assert(arch->encode_veneer(arch, at, begin, code));
         ck_assert(arch->encode_veneer(arch, at, begin - 8, code) == !is_relative);
         uint64_t exit_end = is_x86 ? end - ARCH_EXIT_SELF : end;
-        uint64_t exit_begin = is_x86 ? (begin + after_jump + 7) & ~UINT64_C(7) : begin;
+        uint64_t exit_begin = is_x86 ? (begin + 6 + 7) & ~UINT64_C(7) : begin;
         ck_assert(arch->encode_exit(arch, at, exit_end - 8, code));
         ck_assert(arch->encode_exit(arch, at, exit_end, code) == !is_relative);
         ck_assert(arch->encode_exit(arch, at, exit_begin, code));
@@ -590,7 +591,7 @@ START_TEST(self_test_returns_its_value)
     for (int value = 0; value <= 1000; value++) {
         char text[TEXT_SIZE];
         arch->encode_self_test(arch, value, code);
-        disassemble(code, size, text);
+        disassemble(code + arch->landing_pad.bytes, size - arch->landing_pad.bytes, text);
         const char *number = strpbrk(text, "$#");
         number = number == NULL ? strrchr(text, ' ') : number;
         ck_assert_int_eq(strtol(number + 1, NULL, 0), value);

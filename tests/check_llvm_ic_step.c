@@ -13,6 +13,7 @@
 #include "runtime/runtime.h"
 
 #include "tests/ic_fixture.h"
+#include "tests/landing_support.h"
 #include "tests/mode_support.h"
 
 #include <signal.h>
@@ -155,7 +156,8 @@ static struct {
     bool had_reached; /* when the cache was changed */
     bool has_failed;
     uint64_t caller; /* return address of the function */
-    uint64_t lost;   /* an instruction from which a walk has not found the caller; or 0 */
+    struct landing landing;
+    uint64_t lost; /* an instruction from which a walk has not found the caller; or 0 */
 } step;
 
 static bool is_compiled(uint64_t pc)
@@ -197,6 +199,7 @@ static void stepped(int signal, siginfo_t *info, void *context)
     }
     if (!step.inside)
         return;
+    landing_step(&step.landing, runtime, pc);
     if (!is_compiled(pc)) { /* the thread has returned, or is in the handler of a miss */
         registers[REG_EFL] &= ~(greg_t)TRAP_FLAG;
         return;
@@ -288,6 +291,7 @@ static void stop_everywhere(enum deed from, uint32_t shape)
         uint64_t result = run_stepping(shape);
         ck_assert_msg(!step.has_failed, "%s", error_of_change.message);
         ck_assert_uint_eq(step.lost, 0);
+        ck_assert_uint_eq(step.landing.wrong, 0);
         if (!step.is_changed)
             break;
         ck_assert_msg(is_expected(from, shape, result),

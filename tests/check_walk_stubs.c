@@ -2,7 +2,8 @@
  * Tests of walks that begin in code of Cairn's own: entries, veneers, exits, closures, the stubs of
  * linked objects, and the code to which entered functions return. A thread is stopped at every
  * instruction, and a walk must find the caller, with the stack pointer and the callee-saved
- * registers that it had at the first instruction.
+ * registers that it had at the first instruction. What is reached by indirect branches must begin
+ * with a landing pad.
  *
  * On x86-64 the processor's trap flag stops the thread. On other architectures a trap replaces the
  * next instruction. When it is reached, it is removed before the walk.
@@ -14,6 +15,7 @@
 #include "code/state.h"
 #include "context_support.h"
 #include "runtime/runtime.h"
+#include "tests/landing_support.h"
 #include "tests/machine.h"
 #include "tests/site_support.h"
 
@@ -44,6 +46,7 @@ static struct {
     unsigned count;        /* of stops */
     unsigned followed;     /* stops after that, before the return to the caller */
     bool is_back;
+    struct landing landing;
     char wrong[400];
     /* What the traps replace. */
     uint32_t words[INSTRUCTIONS_MAX];
@@ -233,6 +236,8 @@ static void stopped(int signal, siginfo_t *info, void *ucontext)
     (void)info;
     enum cairn_status status = cairn_context_from_signal(&context, ucontext, NULL);
     uint64_t pc = read_register(&context, CAIRN_REGISTER_PC);
+    if (!is_of_words())
+        landing_step(&stop.landing, stop.runtime, pc);
     if (pc < stop.code || pc >= stop.end || status != CAIRN_OK) {
         follow(&context, pc);
         return;
@@ -278,6 +283,8 @@ static void copy_words(unsigned last)
 static void watch(cairn_runtime *runtime, const void *code, unsigned last, unsigned first)
 {
     memset(&stop, 0, sizeof stop);
+    if (first == 0 && code_space_holds(runtime->space, (uintptr_t)code))
+        ck_assert(landing_is_pad(code));
     stop.runtime = runtime;
     stop.code = (uintptr_t)code;
     catch_traps();
@@ -292,7 +299,7 @@ static void watch(cairn_runtime *runtime, const void *code, unsigned last, unsig
 static void begin_steps(void)
 {
 #ifdef __x86_64__
-    __asm__ volatile("pushfq; orq %0, (%%rsp); popfq" ::"i"(TRAP_FLAG) : "memory", "cc");
+    __asm__ volatile("pushfq; orq %0, (%%rsp); popfq; nop" ::"i"(TRAP_FLAG) : "memory", "cc");
 #endif
 }
 
@@ -306,6 +313,7 @@ static void end_steps(void)
 static void expect_stops(unsigned count)
 {
     ck_assert_str_eq(stop.wrong, "");
+    ck_assert_uint_eq(stop.landing.wrong, 0);
     ck_assert_uint_eq(stop.count, is_of_words() ? stop.word_count : count);
 }
 
@@ -346,7 +354,7 @@ START_TEST(entry_of_a_function)
     watch(runtime, code_of(cairn_entry_target(made)), 1, 0);
     stop.is_native = true;
     ck_assert_int_eq(call(cairn_entry_target(made)), 2);
-    expect_stops(1);
+    expect_stops(2);
     cairn_entry_destroy(made);
     cairn_runtime_destroy(runtime);
 }
@@ -372,7 +380,8 @@ START_TEST(exit_of_the_host)
     exits = 0;
     call(cairn_exit_target(made));
     ck_assert_uint_eq(exits, 1);
-    expect_stops(2);
+    expect_stops(3);
+    ck_assert_uint_eq(stop.landing.count, is_of_words() ? 0 : 2); /* the stub, the exits' entry */
     ck_assert_uint_ge(stop.followed, is_of_words() ? 0 : 100);
     cairn_exit_destroy(made);
     cairn_runtime_destroy(runtime);
@@ -426,7 +435,7 @@ static void run_light_exit(void *user, unsigned handlers)
     exits = 0;
     call((const void *)(uintptr_t)stub->address);
     ck_assert_uint_eq(exits, handlers);
-    expect_stops(2);
+    expect_stops(3);
     ck_assert_uint_ge(stop.followed, is_of_words() ? 0 : 100);
     code_stub_free(stub);
     cairn_runtime_destroy(runtime);
@@ -563,7 +572,7 @@ START_TEST(veneer_of_a_call)
     watch(fixture.runtime, veneer_of(&fixture), 1, 0);
     ck_assert_int_eq(call_watched(fixture.function), 4);
     ck_assert_uint_eq(stop.caller.pc, site_describe(fixture.site).return_address);
-    expect_stops(1);
+    expect_stops(2);
     site_unload(&fixture);
     site_remove_code(FAR_ADDRESS);
 }
@@ -580,7 +589,7 @@ START_TEST(veneer_of_a_shadow)
     watch(fixture.runtime, veneer_of(&fixture), 1, 0);
     ck_assert_int_eq(call_watched(fixture.function), 4);
     ck_assert_uint_eq(stop.caller.pc, site_describe(fixture.site).return_address);
-    expect_stops(1);
+    expect_stops(2);
     site_unload(&fixture);
     site_remove_code(FAR_ADDRESS);
 }
@@ -597,7 +606,7 @@ START_TEST(veneer_of_a_jump)
     watch(fixture.runtime, veneer_of(&fixture), 1, 0);
     stop.jumping_site = site_describe(fixture.site).instruction_address;
     ck_assert_int_eq(call_watched(fixture.function), 4);
-    expect_stops(1);
+    expect_stops(2);
     site_unload(&fixture);
     site_remove_code(FAR_ADDRESS);
 }

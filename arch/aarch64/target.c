@@ -25,10 +25,12 @@
 
 #include <assert.h>
 
-enum { VENEER_BYTES = 16, EXIT_BYTES = 16, PAGE_BITS = 12, ADRP_BITS = 21 };
+enum { VENEER_BYTES = 16, EXIT_BYTES = 24, PAGE_BITS = 12, ADRP_BITS = 21 };
 enum { INLINE_BYTES_MIN = 5 * WORDS_BYTES }; /* ldr, sub, cbz, b, ldr */
 
 #define NOP UINT32_C(0xD503201F)
+#define BTI_C UINT32_C(0xD503245F)
+#define BRK UINT32_C(0xD4200000)
 #define BRANCH UINT32_C(0x14000000)
 #define BRANCH_WITH_LINK UINT32_C(0x94000000)
 
@@ -99,18 +101,19 @@ bool aarch64_append_page(struct words_code *code, uint32_t general, uint64_t tar
 }
 
 /*
- * Writes `adrp x16, slot; ldr x16, [x16, #slot]; br x16`, and a brk as padding, so that execution
- * cannot run past the end. A load of a literal would take only two instructions, but it reaches 1
- * MiB, which is less than a slab. The procedure call standard reserves x16 for this purpose, LLVM
- * assumes that patch points and stack maps clobber it, and a BR through it may land on `bti c`.
+ * Writes `bti c; adrp x16, slot; ldr x16, [x16, #slot]; br x16`. A load of a literal would take
+ * only two instructions, but it reaches 1 MiB, which is less than a slab. The procedure call
+ * standard reserves x16 for this purpose, LLVM assumes that patch points and stack maps clobber it,
+ * and a BR through it may land on `bti c`.
  */
 static bool encode_veneer(const struct cairn_arch *arch, uint64_t address, uint64_t slot_address,
                           uint8_t *code)
 {
     struct words_code out = {.arch = arch, .bytes = code, .address = address};
     uint32_t slot = aarch64_in_page(slot_address) / (uint32_t)sizeof(uint64_t);
-    const uint32_t load_and_branch[] = {UINT32_C(0xF9400210) | slot << 10, 0xD61F0200, 0xD4200000};
+    const uint32_t load_and_branch[] = {UINT32_C(0xF9400210) | slot << 10, 0xD61F0200};
     assert(slot_address % sizeof(uint64_t) == 0);
+    words_append(&out, BTI_C);
     if (!aarch64_append_page(&out, 16, slot_address))
         return false;
     words_append_all(&out, load_and_branch, sizeof load_and_branch);
@@ -120,27 +123,29 @@ static bool encode_veneer(const struct cairn_arch *arch, uint64_t address, uint6
 static uint64_t veneer_slot(const struct cairn_arch *arch, uint64_t address, bool is_framed,
                             const uint8_t *code)
 {
-    uint32_t page = words_read(arch, code);
-    uint32_t load = words_read(arch, code + WORDS_BYTES);
+    uint32_t page = words_read(arch, code + WORDS_BYTES);
+    uint32_t load = words_read(arch, code + 2 * WORDS_BYTES);
     uint32_t pages = (page >> 5 & 0x7FFFF) << 2 | (page >> 29 & 3);
     uint64_t distance =
         ((uint64_t)pages ^ UINT64_C(1) << (ADRP_BITS - 1)) - (UINT64_C(1) << (ADRP_BITS - 1));
     (void)is_framed;
+    address += WORDS_BYTES;
     return (((address >> PAGE_BITS) + distance) << PAGE_BITS) +
            (load >> 10 & 0xFFF) * sizeof(uint64_t);
 }
 
-/* Writes `adrp x16, data; add x16, x16, #data; ldr x17, [x16]; br x17`, which passes the data's
- * address in x16. The ABI reserves both registers for this purpose, and LLVM assumes that both are
- * clobbered. */
+/* Writes `bti c; adrp x16, data; add x16, x16, #data; ldr x17, [x16]; br x17`, which passes the
+ * data's address in x16, and a brk as padding. The ABI reserves both registers for this purpose,
+ * and LLVM assumes that both are clobbered. */
 static bool encode_exit(const struct cairn_arch *arch, uint64_t address, uint64_t data_address,
                         uint8_t *code)
 {
     _Static_assert(ARCH_EXIT_ENTRY == 0, "the load has no offset");
     struct words_code out = {.arch = arch, .bytes = code, .address = address};
     const uint32_t pass_and_branch[] = {UINT32_C(0x91000210) | aarch64_in_page(data_address) << 10,
-                                        0xF9400211, 0xD61F0220};
+                                        0xF9400211, 0xD61F0220, BRK};
     assert(data_address % sizeof(uint64_t) == 0);
+    words_append(&out, BTI_C);
     if (!aarch64_append_page(&out, 16, data_address))
         return false;
     words_append_all(&out, pass_and_branch, sizeof pass_and_branch);
@@ -157,10 +162,11 @@ static void encode_entry(const struct cairn_arch *arch, uint8_t *code)
     words_append_all(&out, entry, sizeof entry);
 }
 
-/* `mov w0, #value; ret` */
+/* `bti c; mov w0, #value; ret` */
 static size_t encode_self_test(const struct cairn_arch *arch, int value, uint8_t *code)
 {
     struct words_code out = {.arch = arch, .bytes = code};
+    words_append(&out, BTI_C);
     words_append(&out, UINT32_C(0x52800000) | (uint32_t)value << 5);
     words_append(&out, 0xD65F03C0);
     return out.size;
@@ -190,6 +196,7 @@ const struct cairn_arch aarch64_arch = {
     .call_bytes = WORDS_BYTES,
     .reach_bytes = REACH_BYTES,
     .slab_bytes_default = SLAB_BYTES_DEFAULT,
+    .landing_pad = {WORDS_BYTES, {0x5F, 0x24, 0x03, 0xD5}}, /* BTI_C */
     .veneer_bytes = VENEER_BYTES,
     .veneer_alignment = VENEER_BYTES,
     .exit_bytes = EXIT_BYTES,

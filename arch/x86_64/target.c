@@ -34,7 +34,8 @@ enum {
     MOVABS_BYTES = 10,
     CALL_REGISTER_BYTES = 2, /* without REX */
 
-    VENEER_BYTES = 8,
+    LANDING_PAD_BYTES = 4,
+    VENEER_BYTES = 16,
     EXIT_BYTES = 16,
 
     MISS_BYTES = 6,
@@ -331,6 +332,20 @@ static bool decode_branch(const struct cairn_arch *arch, uint64_t bits, uint64_t
 
 enum { RELATIVE_BYTES = 6, MODRM_JUMP = 0x25, MODRM_PUSH = 0x35 };
 
+/* `endbr64` */
+#define LANDING_PAD                                                                                \
+    {                                                                                              \
+        0xF3, 0x0F, 0x1E, 0xFA                                                                     \
+    }
+
+/* Appends the landing pad to `code`, and returns where the code continues. */
+static uint8_t *put_landing_pad(uint8_t *code)
+{
+    static const uint8_t pad[LANDING_PAD_BYTES] = LANDING_PAD;
+    memcpy(code, pad, sizeof pad);
+    return code + sizeof pad;
+}
+
 /* Writes `opcode *target(%rip)` in 6 bytes, with opcode 0xFF and its extension in ModRM; false if
  * the target is out of reach. */
 static bool write_relative(uint8_t modrm, uint64_t address, uint64_t target, uint8_t *code)
@@ -344,14 +359,16 @@ static bool write_relative(uint8_t modrm, uint64_t address, uint64_t target, uin
     return true;
 }
 
-/* Writes `jmp *slot(%rip)`, and int3 as padding, so that execution cannot run past the end. */
+/* Writes `endbr64; jmp *slot(%rip)`, and int3 as padding, so that execution cannot run past the
+ * end. */
 static bool encode_veneer(const struct cairn_arch *arch, uint64_t address, uint64_t slot_address,
                           uint8_t *code)
 {
     (void)arch;
-    if (!write_relative(MODRM_JUMP, address, slot_address, code))
+    uint8_t *jump = put_landing_pad(code);
+    if (!write_relative(MODRM_JUMP, address + LANDING_PAD_BYTES, slot_address, jump))
         return false;
-    memset(code + RELATIVE_BYTES, 0xCC, VENEER_BYTES - RELATIVE_BYTES);
+    memset(jump + RELATIVE_BYTES, 0xCC, VENEER_BYTES - LANDING_PAD_BYTES - RELATIVE_BYTES);
     return true;
 }
 
@@ -362,22 +379,21 @@ static uint64_t veneer_slot(const struct cairn_arch *arch, uint64_t address, boo
     (void)is_framed;
     uint32_t displacement = 0;
     for (unsigned i = 0; i < 4; i++)
-        displacement |= (uint32_t)code[2 + i] << (8 * i);
-    return address + RELATIVE_BYTES + (uint64_t)(int64_t)(int32_t)displacement;
+        displacement |= (uint32_t)code[LANDING_PAD_BYTES + 2 + i] << (8 * i);
+    return address + LANDING_PAD_BYTES + RELATIVE_BYTES + (uint64_t)(int64_t)(int32_t)displacement;
 }
 
-/* Writes `pushq self(%rip); jmp *entry(%rip)`, which changes no registers and no flags. */
+/* Writes `endbr64; pushq self(%rip); jmp *entry(%rip)`, which changes no registers and no flags. */
 static bool encode_exit(const struct cairn_arch *arch, uint64_t address, uint64_t data_address,
                         uint8_t *code)
 {
     (void)arch;
-    uint64_t jump_address = address + RELATIVE_BYTES;
-    if (!write_relative(MODRM_PUSH, address, data_address + ARCH_EXIT_SELF, code) ||
-        !write_relative(MODRM_JUMP, jump_address, data_address + ARCH_EXIT_ENTRY,
-                        code + RELATIVE_BYTES))
-        return false;
-    memset(code + 2 * (size_t)RELATIVE_BYTES, 0xCC, EXIT_BYTES - 2 * (size_t)RELATIVE_BYTES);
-    return true;
+    _Static_assert(LANDING_PAD_BYTES + 2 * RELATIVE_BYTES == EXIT_BYTES, "no padding");
+    uint8_t *push = put_landing_pad(code);
+    uint64_t push_address = address + LANDING_PAD_BYTES;
+    return write_relative(MODRM_PUSH, push_address, data_address + ARCH_EXIT_SELF, push) &&
+           write_relative(MODRM_JUMP, push_address + RELATIVE_BYTES, data_address + ARCH_EXIT_ENTRY,
+                          push + RELATIVE_BYTES);
 }
 
 /* `nop; leave; ret` */
@@ -390,14 +406,15 @@ static void encode_entry(const struct cairn_arch *arch, uint8_t *code)
     memcpy(code, bytes, sizeof bytes);
 }
 
-/* `mov $value, %eax; ret` */
+/* `endbr64; mov $value, %eax; ret` */
 static size_t encode_self_test(const struct cairn_arch *arch, int value, uint8_t *code)
 {
     (void)arch;
-    code[0] = 0xB8;
-    write_u32(code + 1, (uint32_t)value);
-    code[5] = 0xC3;
-    return 6;
+    uint8_t *move = put_landing_pad(code);
+    move[0] = 0xB8;
+    write_u32(move + 1, (uint32_t)value);
+    move[5] = 0xC3;
+    return LANDING_PAD_BYTES + 6;
 }
 
 /* ---- Unwinding ---- */
@@ -419,10 +436,11 @@ const struct cairn_arch x86_64_arch = {
     .call_bytes = BRANCH_BYTES,
     .reach_bytes = REACH_BYTES,
     .slab_bytes_default = SLAB_BYTES_DEFAULT,
+    .landing_pad = {LANDING_PAD_BYTES, LANDING_PAD},
     .veneer_bytes = VENEER_BYTES,
     .veneer_alignment = VENEER_BYTES,
     .exit_bytes = EXIT_BYTES,
-    .exit_pushed_offset = RELATIVE_BYTES,
+    .exit_pushed_offset = LANDING_PAD_BYTES + RELATIVE_BYTES,
     .unwind_slots = unwind_slots,
     .unwind_slot_count = sizeof unwind_slots / sizeof *unwind_slots,
     .fetch_is_coherent = true,

@@ -38,6 +38,7 @@ struct description {
     /* Index in `types` of each argument's first type, not counting one that fills a register. */
     uint8_t first[CAIRN_SIGNATURE_ARGUMENTS_MAX];
     uint32_t type_count;
+    uint32_t pad_bytes; /* before libffi's code; 0 if that begins with a landing pad */
     /* One argument may be two arguments of libffi, or be preceded by one that fills a register. */
     ffi_type *types[];
 };
@@ -52,6 +53,9 @@ struct closure_code {
     ffi_closure closure;
     cairn_closure_handler *handler;
 };
+
+/* Size of a landing pad with no-ops after it, which libffi's code may need before it. */
+enum { PAD_BYTES = 8 };
 
 /* ---- Arguments ---- */
 
@@ -190,7 +194,8 @@ static struct cairn_value zero_of(struct cairn_type type)
 
 static const struct closure_code *code_of(const cairn_closure *closure)
 {
-    return (const struct closure_code *)(uintptr_t)closure->stub.address;
+    uint64_t end = closure->stub.address + closure->stub.code_bytes;
+    return (const struct closure_code *)(uintptr_t)(end - sizeof(struct closure_code));
 }
 
 static void forward(ffi_cif *cif, void *returned, void **bytes, void *user)
@@ -216,6 +221,16 @@ static void forward(ffi_cif *cif, void *returned, void **bytes, void *user)
 }
 
 /* ---- libffi's description of a type ---- */
+
+/* Whether libffi's code does not begin with a landing pad, as in some of its versions. */
+static bool needs_pad(ffi_cif *cif)
+{
+    const struct arch_landing_pad *pad = &arch_host()->landing_pad;
+    ffi_closure example = {0};
+    return pad->bytes > 0 &&
+           ffi_prep_closure_loc(&example, cif, forward, NULL, &example) == FFI_OK &&
+           memcmp(&example, pad->code, pad->bytes) != 0;
+}
 
 static enum cairn_status describe(struct description *made, struct cairn_error *error)
 {
@@ -245,6 +260,7 @@ static enum cairn_status describe(struct description *made, struct cairn_error *
     if (ffi_prep_cif(&made->cif, FFI_DEFAULT_ABI, made->type_count, result, made->types) != FFI_OK)
         return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
                          "libffi does not support functions of these types");
+    made->pad_bytes = needs_pad(&made->cif) ? PAD_BYTES : 0;
     return CAIRN_OK;
 }
 
@@ -284,20 +300,33 @@ struct contents {
     cairn_closure_handler *handler;
 };
 
-/* The zeros tell libffi that the closure is not in libffi's own memory. libffi maintains the caches
- * of the address, where there must be memory. */
-static enum cairn_status encode(struct code_stub *stub, void *user, uint8_t *bytes, size_t *size,
-                                struct cairn_error *error)
+/* Writes libffi's code, after `before` other bytes. The zeros tell libffi that the closure is not
+ * in libffi's own memory. libffi maintains the caches of the address, where there must be memory.
+ */
+static enum cairn_status prepare(struct code_stub *stub, const struct contents *contents,
+                                 uint8_t *bytes, size_t before, struct cairn_error *error)
 {
-    const struct contents *contents = user;
     struct closure_code code = {.handler = contents->handler};
-    void *address = (void *)(uintptr_t)stub->address;
+    void *address = (void *)(uintptr_t)(stub->address + before);
     if (ffi_prep_closure_loc(&code.closure, &contents->type->cif, forward, stub, address) != FFI_OK)
         return error_set(error, CAIRN_ERROR_UNSUPPORTED, 0,
                          "libffi does not support closures of these types");
-    memcpy(bytes, &code, sizeof code);
-    *size = sizeof code;
+    memcpy(bytes + before, &code, sizeof code);
     return CAIRN_OK;
+}
+
+static enum cairn_status encode(struct code_stub *stub, void *user, uint8_t *bytes, size_t *size,
+                                struct cairn_error *error)
+{
+    const struct arch_landing_pad *pad = &arch_host()->landing_pad;
+    const struct contents *contents = user;
+    size_t before = contents->type->pad_bytes;
+    *size = before + sizeof(struct closure_code);
+    if (before > 0) {
+        memcpy(bytes, pad->code, pad->bytes);
+        arch_host()->fill_nops(arch_host(), bytes + pad->bytes, before - pad->bytes);
+    }
+    return prepare(stub, contents, bytes, before, error);
 }
 
 /* ---- Creating and destroying ---- */
@@ -313,16 +342,17 @@ enum cairn_status cairn_closure_create(cairn_runtime *runtime, const cairn_signa
                          : handler == NULL   ? "handler"
                                              : "closure");
     struct contents contents = {.handler = handler};
-    const struct code_stub_request request = {.encode = encode,
-                                              .user = &contents,
-                                              .code_bytes = sizeof(struct closure_code),
-                                              .label = "closure",
-                                              .description_bytes = sizeof **closure};
+    struct code_stub_request request = {.encode = encode,
+                                        .user = &contents,
+                                        .label = "closure",
+                                        .description_bytes = sizeof **closure};
     struct code_stub *stub;
     /* The description of the type is the only part of a signature that is created later. */
     enum cairn_status status = find_type((cairn_signature *)signature, &contents.type, error);
-    if (status == CAIRN_OK)
-        status = code_space_add_stub(runtime->space, &request, &stub, error);
+    if (status != CAIRN_OK)
+        return status;
+    request.code_bytes = contents.type->pad_bytes + sizeof(struct closure_code);
+    status = code_space_add_stub(runtime->space, &request, &stub, error);
     if (status != CAIRN_OK)
         return status;
     *closure = (cairn_closure *)(void *)stub;
@@ -336,4 +366,7 @@ void cairn_closure_destroy(cairn_closure *closure)
         code_stub_retire(&closure->stub);
 }
 
-const void *cairn_closure_target(const cairn_closure *closure) { return code_of(closure); }
+const void *cairn_closure_target(const cairn_closure *closure)
+{
+    return (const void *)(uintptr_t)closure->stub.address;
+}
