@@ -402,6 +402,10 @@ const char *arch_register_name(const struct cairn_arch *arch, uint16_t dwarf);
  */
 void arch_host_code_written(const void *written, const void *executed, size_t size);
 
+/* Returns the protection that pages of code need, in addition, for the processor to check that
+ * indirect branches to them land on landing pads; 0 if it checks nothing. */
+int arch_host_landing_protection(void);
+
 /* Returns whether the host has a clock that user code reads without a system call, which all cores
  * share, and which ticks at a constant rate. */
 bool arch_host_has_clock(void);

@@ -28,6 +28,8 @@ void arch_host_features(uint64_t words[ARCH_FEATURE_WORDS])
     memset(words, 0, ARCH_FEATURE_WORDS * sizeof *words);
 }
 
+int arch_host_landing_protection(void) { return 0; }
+
 bool arch_host_has_clock(void) { return false; }
 
 uint64_t arch_host_clock(void) { return 0; }

@@ -393,6 +393,8 @@ START_TEST(prepared_function_has_the_attributes)
     ck_assert_ptr_nonnull(frame);
     unsigned length;
     ck_assert_str_eq(LLVMGetStringAttributeValue(frame, &length), "all");
+    static const char pads[] = "branch-target-enforcement";
+    ck_assert_ptr_nonnull(LLVMGetStringAttributeAtIndex(function, at, pads, sizeof pads - 1));
     LLVMBuildRetVoid(builder);
     support_verify(module);
     assert_compiles();

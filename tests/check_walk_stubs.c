@@ -23,6 +23,8 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum { INSTRUCTIONS_MAX = 32, TRAP_FLAG = 0x100 };
 
@@ -328,9 +330,16 @@ static __attribute__((noinline)) long call_watched(long (*function)(void))
 static long call(const void *function) { return call_watched((long (*)(void))(uintptr_t)function); }
 
 /* Only with a single mapping are traps seen under an emulator. */
-static cairn_runtime *create_runtime(void)
+static cairn_runtime *create_runtime(bool has_landing_pads)
 {
-    return site_runtime(is_of_words() ? CAIRN_CODE_MODE_SINGLE : CAIRN_CODE_MODE_DUAL);
+    cairn_runtime *runtime;
+    struct cairn_error error;
+    const struct cairn_runtime_options options = {
+        .code_mode = is_of_words() ? CAIRN_CODE_MODE_SINGLE : CAIRN_CODE_MODE_DUAL,
+        .has_landing_pads = has_landing_pads,
+    };
+    ck_assert_done(cairn_runtime_create(&options, &runtime, &error), error);
+    return runtime;
 }
 
 /* Returns the address of code, of a function pointer to it. */
@@ -347,7 +356,7 @@ static const void *code_of(const void *function)
 
 START_TEST(entry_of_a_function)
 {
-    cairn_runtime *runtime = create_runtime();
+    cairn_runtime *runtime = create_runtime(true);
     struct cairn_error error;
     cairn_entry *made;
     ck_assert_done(cairn_entry_create(runtime, "f", NULL, SITE_TWO, &made, &error), error);
@@ -371,7 +380,7 @@ static void handle(struct cairn_exit_call *call, void *user)
 
 START_TEST(exit_of_the_host)
 {
-    cairn_runtime *runtime = create_runtime();
+    cairn_runtime *runtime = create_runtime(true);
     struct cairn_error error;
     cairn_exit *made;
     ck_assert_done(cairn_exit_create(runtime, handle, NULL, &made, &error), error);
@@ -423,7 +432,7 @@ static enum cairn_status encode_light_exit(struct code_stub *stub, void *user, u
 
 static void run_light_exit(void *user, unsigned handlers)
 {
-    cairn_runtime *runtime = create_runtime();
+    cairn_runtime *runtime = create_runtime(true);
     const struct code_stub_request request = {.encode = encode_light_exit,
                                               .user = user,
                                               .label = "exit",
@@ -457,7 +466,7 @@ static void answer(const struct cairn_value *arguments, struct cairn_value *resu
 
 START_TEST(closure)
 {
-    cairn_runtime *runtime = create_runtime();
+    cairn_runtime *runtime = create_runtime(true);
     struct cairn_error error;
     cairn_signature *signature;
     cairn_closure *made;
@@ -497,7 +506,7 @@ static __attribute__((noinline)) long call_with_arguments(void)
 
 START_TEST(call_with_arguments_from_memory)
 {
-    cairn_runtime *runtime = create_runtime();
+    cairn_runtime *runtime = create_runtime(true);
     struct cairn_error error;
     cairn_signature *signature;
     struct cairn_type types[10];
@@ -513,6 +522,44 @@ START_TEST(call_with_arguments_from_memory)
     ck_assert_str_eq(stop.wrong, "");
     ck_assert_uint_ge(stop.followed, is_of_words() ? 0 : 100);
     cairn_signature_destroy(signature);
+    cairn_runtime_destroy(runtime);
+}
+END_TEST
+
+/* ---- Landing pads ---- */
+
+static long call_directly(const void *function) { return ((long (*)(void))(uintptr_t)function)(); }
+
+/* Returns the signal that ends a child which calls the function. */
+static int ending_signal(const void *function)
+{
+    int status;
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0)
+        _exit((int)call_directly(function));
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+START_TEST(indirect_branch_past_a_landing_pad_is_refused)
+{
+    struct cairn_error error;
+    cairn_runtime *runtime;
+    cairn_entry *made;
+    const struct cairn_runtime_options options = {.code_mode = site_modes[_i],
+                                                  .has_landing_pads = true};
+    enum cairn_status status = cairn_runtime_create(&options, &runtime, &error);
+    if (status == CAIRN_ERROR_UNSUPPORTED) /* an emulator has no dual mapping */
+        return;
+    ck_assert_done(status, error);
+    ck_assert_done(cairn_entry_create(runtime, "f", NULL, SITE_TWO, &made, &error), error);
+    ck_assert_int_eq(call_directly(cairn_entry_target(made)), 2);
+    const uint8_t *past = (const uint8_t *)cairn_entry_target(made);
+    past += arch_host()->landing_pad.bytes;
+    if (!arch_host()->has_descriptors)
+        ck_assert_int_eq(ending_signal(past), arch_host_landing_protection() != 0 ? SIGILL : 0);
+    cairn_entry_destroy(made);
     cairn_runtime_destroy(runtime);
 }
 END_TEST
@@ -545,7 +592,7 @@ static void load_site(struct site_fixture *fixture, enum cairn_record_kind kind)
     struct site_shape shape = site_null_patchpoint(region, machine_patchpoint_bytes);
     shape.kind = kind;
     shape.publish = true;
-    site_load_into(fixture, create_runtime(), &shape);
+    site_load_into(fixture, create_runtime(false), &shape);
 }
 
 /* A target out of reach of every branch. */
@@ -629,7 +676,7 @@ static __attribute__((noinline, noreturn)) void enter(struct cairn_context *cont
 
 START_TEST(code_after_an_entered_function)
 {
-    cairn_runtime *runtime = create_runtime();
+    cairn_runtime *runtime = create_runtime(true);
     struct cairn_error error;
     cairn_exit *made;
     static struct cairn_context context;
@@ -663,6 +710,7 @@ static Suite *make_suite(void)
     tcase_add_test(tests, exit_with_a_light_handler);
     tcase_add_test(tests, closure);
     tcase_add_test(tests, call_with_arguments_from_memory);
+    tcase_add_loop_test(tests, indirect_branch_past_a_landing_pad_is_refused, 0, SITE_MODES);
     tcase_add_test(tests, veneer_of_a_call);
     tcase_add_test(tests, veneer_of_a_shadow);
     tcase_add_test(tests, veneer_of_a_jump);

@@ -57,6 +57,14 @@ void arch_host_code_written(const void *written, const void *executed, size_t si
     __asm__ volatile("isb" : : : "memory");
 }
 
+/* Source: Linux, Documentation/arch/arm64/elf_hwcaps.rst and mprotect(2). */
+int arch_host_landing_protection(void)
+{
+    enum { BRANCH_TARGETS_BIT = 17, PROTECTION_BTI = 0x10 };
+    bool is_checked = (getauxval(AT_HWCAP2) >> BRANCH_TARGETS_BIT & 1) != 0;
+    return is_checked ? PROTECTION_BTI : 0;
+}
+
 /* The virtual count of the generic timer (DDI 0487, chapter "The Generic Timer in AArch64 state").
  */
 bool arch_host_has_clock(void) { return true; }

@@ -53,6 +53,8 @@ void arch_host_code_written(const void *written, const void *executed, size_t si
     __asm__ volatile("isync" : : : "memory");
 }
 
+int arch_host_landing_protection(void) { return 0; }
+
 /* The time base (Power ISA, Book II, chapter "Time Base"). */
 bool arch_host_has_clock(void) { return true; }
 

@@ -27,6 +27,9 @@ void arch_host_code_written(const void *written, const void *executed, size_t si
     __atomic_thread_fence(__ATOMIC_RELEASE);
 }
 
+/* With IBT the whole process is checked, not pages. */
+int arch_host_landing_protection(void) { return 0; }
+
 /* Source: the same manual, volume 3, section "Invariant TSC". */
 bool arch_host_has_clock(void)
 {

@@ -431,11 +431,14 @@ static void open_observers(const struct jit_options *options)
         open_log(options->log_path);
 }
 
-/* Breakpoints of debuggers are writes into the code, which a dual mapping refuses. */
+/* Breakpoints of debuggers are writes into the code, which a dual mapping refuses. All functions
+ * have landing pads, because emit.c prepares them. */
 static void create_runtime(const struct jit_options *options)
 {
     const struct cairn_runtime_options chosen = {
-        .code_mode = options->has_debugger ? CAIRN_CODE_MODE_SINGLE : CAIRN_CODE_MODE_AUTOMATIC};
+        .code_mode = options->has_debugger ? CAIRN_CODE_MODE_SINGLE : CAIRN_CODE_MODE_AUTOMATIC,
+        .has_landing_pads = true,
+    };
     struct cairn_error error;
     check(cairn_runtime_create(&chosen, &jit.runtime, &error), &error);
 }

@@ -243,9 +243,10 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_attach_pcsections(
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_make_implicit(LLVMValueRef branch,
                                                                  struct cairn_error *error);
 
-/** Adds attributes to a function: `uwtable`, so that LLVM emits unwind tables, and
- *  "frame-pointer"="all", so that profilers can follow its frames. Functions without these
- *  attributes can be patched, too. */
+/** Adds attributes to a function: `uwtable`, so that LLVM emits unwind tables;
+ *  "frame-pointer"="all", so that profilers can follow its frames; and
+ *  "branch-target-enforcement"="true", so that it has landing pads on AArch64 (`has_landing_pads`
+ *  in cairn/runtime.h). Functions without these attributes can be patched, too. */
 CAIRN_API void cairn_prepare_function(LLVMValueRef function);
 
 /**

@@ -39,7 +39,7 @@
 #define MFD_EXEC 0x0010U /* since Linux 6.3 */
 #endif
 
-enum { READ_WRITE = PROT_READ | PROT_WRITE, READ_EXECUTE = PROT_READ | PROT_EXEC };
+enum { READ_WRITE = PROT_READ | PROT_WRITE };
 
 /* ---- Views of the whole slab ---- */
 
@@ -93,7 +93,7 @@ static uint8_t *map_file(const struct code_slab *slab, int file, struct cairn_er
     uint8_t *memory = map_pages(NULL, memory_size(slab), PROT_NONE, 0, file);
     if (memory == NULL)
         map_cannot_reserve(slab->size, "write code through", errno, error);
-    else if (map_pages(memory, slab->page_size, READ_EXECUTE, 0, file) == NULL) {
+    else if (map_pages(memory, slab->page_size, slab->read_execute, 0, file) == NULL) {
         error_set_system(error, errno, "memory files may not be executed (SELinux?)");
         munmap(memory, memory_size(slab));
         memory = NULL;
@@ -116,10 +116,10 @@ static uint8_t *map_shared(const struct code_slab *slab)
     enum { FLAGS = MAP_ANONYMOUS | MAP_NORESERVE };
     size_t size = memory_size(slab);
     uint8_t *memory = map_pages(NULL, size, PROT_NONE, FLAGS, -1);
-    if (memory == NULL || mprotect(memory, slab->page_size, READ_EXECUTE) == 0)
+    if (memory == NULL || mprotect(memory, slab->page_size, slab->read_execute) == 0)
         return memory;
     munmap(memory, size);
-    memory = map_pages(NULL, size, READ_EXECUTE, FLAGS, -1);
+    memory = map_pages(NULL, size, slab->read_execute, FLAGS, -1);
     if (memory == NULL || mprotect(source_in(slab, memory), slab->size, PROT_NONE) == 0)
         return memory;
     int reason = errno;
@@ -218,9 +218,9 @@ static enum cairn_status report(struct code_slab *slab, size_t offset, size_t si
                                 struct cairn_error *error)
 {
     uint8_t *address = slab->base + offset;
-    if (mprotect(address, size, PROT_READ) == 0 && mprotect(address, size, READ_EXECUTE) == 0)
+    if (mprotect(address, size, PROT_READ) == 0 && mprotect(address, size, slab->read_execute) == 0)
         return CAIRN_OK;
-    if (map_pages(address, size, READ_EXECUTE, MAP_ANONYMOUS, -1) == NULL)
+    if (map_pages(address, size, slab->read_execute, MAP_ANONYMOUS, -1) == NULL)
         return error_set_system(error, errno, "cannot map %zu bytes of code for profilers", size);
     return place_duplicate(slab, true, offset, size, error);
 }

@@ -43,7 +43,6 @@
 
 enum {
     READ_WRITE = PROT_READ | PROT_WRITE,
-    READ_EXECUTE = PROT_READ | PROT_EXEC,
     RESERVED = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE
 };
 
@@ -63,7 +62,7 @@ static enum cairn_status close_pages(struct code_slab *slab, enum page_use use, 
     uint8_t *code = slab->base + offset;
     (void)use; /* always code */
     arch_host_code_written(code, code, size);
-    if (mprotect(code, size, READ_EXECUTE) == 0)
+    if (mprotect(code, size, slab->read_execute) == 0)
         return CAIRN_OK;
     return cannot_execute(size, "code", errno, error);
 }
@@ -273,7 +272,7 @@ enum cairn_status map_single_place(struct code_slab *slab, size_t offset, size_t
     uint8_t *copies = slab->alias + offset;
     enum cairn_status status = CAIRN_OK;
     arch_host_code_written(copies, copies, size);
-    if (mprotect(copies, size, READ_EXECUTE) != 0)
+    if (mprotect(copies, size, slab->read_execute) != 0)
         status = cannot_execute(size, "changed code", errno, error);
     else if (!move_out(slab, offset, size))
         status = error_set_system(error, errno,

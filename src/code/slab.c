@@ -146,13 +146,15 @@ static size_t choose_step(const struct code_slab *slab)
 }
 
 enum cairn_status slab_create(const struct cairn_allocator *allocator, const struct code_map *map,
-                              size_t size, struct code_slab **slab, struct cairn_error *error)
+                              size_t size, int read_execute, struct code_slab **slab,
+                              struct cairn_error *error)
 {
     struct code_slab *created = memory_new(allocator, 1, sizeof *created);
     if (created == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a code slab");
     created->map = map;
     created->size = size;
+    created->read_execute = read_execute;
     created->page_size = (size_t)sysconf(_SC_PAGESIZE);
     created->page_count = size / created->page_size;
     created->step_pages = choose_step(created);

@@ -20,9 +20,11 @@
 
 #include "code/slab_state.h"
 
-/* Reserves a slab and opens its map. Errors: SYSTEM, MEMORY. */
+/* Reserves a slab and opens its map. `read_execute` is the protection of its code. Errors: SYSTEM,
+ * MEMORY. */
 enum cairn_status slab_create(const struct cairn_allocator *allocator, const struct code_map *map,
-                              size_t size, struct code_slab **slab, struct cairn_error *error);
+                              size_t size, int read_execute, struct code_slab **slab,
+                              struct cairn_error *error);
 /* Unmaps the whole slab and frees it. */
 void slab_destroy(const struct cairn_allocator *allocator, struct code_slab *slab);
 

@@ -69,8 +69,9 @@ struct code_slab {
      * that is mapped read-execute. Parts of the executed view are made as duplicates of these, so
      * that none was ever writable (code/map_dual.c). */
     uint8_t *source;
-    int write_key;   /* of the written view (code/write_key.h) */
-    bool is_visible; /* whether the kernel reports new code to profilers (map_make_visible) */
+    int read_execute; /* protection of code: PROT_READ, PROT_EXEC, and what the architecture adds */
+    int write_key;    /* of the written view (code/write_key.h) */
+    bool is_visible;  /* whether the kernel reports new code to profilers (map_make_visible) */
     /* Single mapping: bytes without access before and after the alias, in the same mapping. */
     size_t alias_guard;
     /* Single mapping: the part of the alias that must be mapped anew before it is used. */

@@ -16,6 +16,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 /* ---- Options ---- */
@@ -129,7 +130,8 @@ static enum cairn_status test_map(struct code_slab *slab, const struct cairn_arc
 static enum cairn_status try_map(struct code_space *space, const struct code_map *map,
                                  struct code_slab **slab, struct cairn_error *error)
 {
-    enum cairn_status status = slab_create(&space->allocator, map, space->slab_size, slab, error);
+    enum cairn_status status =
+        slab_create(&space->allocator, map, space->slab_size, space->read_execute, slab, error);
     if (status != CAIRN_OK)
         return status;
     (*slab)->write_key = space->write_key;
@@ -175,8 +177,8 @@ static enum cairn_status add_slab(struct code_space *space, struct code_slab *sl
 static enum cairn_status create_slab(struct code_space *space, struct cairn_error *error)
 {
     struct code_slab *slab;
-    enum cairn_status status =
-        slab_create(&space->allocator, space->map, space->slab_size, &slab, error);
+    enum cairn_status status = slab_create(&space->allocator, space->map, space->slab_size,
+                                           space->read_execute, &slab, error);
     for (size_t i = 0; status == CAIRN_ERROR_SYSTEM && i < MAP_COUNT; i++)
         if (maps[i] != space->map && maps[i]->mode == space->map->mode &&
             try_map(space, maps[i], &slab, NULL) == CAIRN_OK)
@@ -296,6 +298,9 @@ enum cairn_status code_space_create(const struct code_space_options *options,
     created->page_size = page_size;
     created->slab_size = slab_size;
     created->slab_limit = options->slab_limit;
+    created->read_execute = PROT_READ | PROT_EXEC;
+    if (options->has_landing_pads)
+        created->read_execute |= arch_host_landing_protection();
     grace_init(&created->grace);
     code_watchers_init(&created->watchers);
     space_create_locks(created);

@@ -62,7 +62,8 @@ struct code_space_options {
     size_t slab_size;    /* 0: the architecture's default */
     uint32_t slab_limit; /* 0: no limit */
     enum cairn_code_mode mode;
-    bool protects_writes; /* whether the written views have a memory protection key */
+    bool protects_writes;  /* whether the written views have a memory protection key */
+    bool has_landing_pads; /* whether the processor may check indirect branches to the code */
 };
 
 /* ---- The space ---- */

@@ -34,7 +34,8 @@ struct code_space {
     size_t page_size;
     size_t slab_size;
     uint32_t slab_limit;
-    int write_key; /* of the written views (code/write_key.h) */
+    int read_execute; /* protection of code */
+    int write_key;    /* of the written views (code/write_key.h) */
     char reason[SPACE_REASON_BYTES];
 
     /* Whether the process is registered for membarrier with SYNC_CORE. If not, it is registered

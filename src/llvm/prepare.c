@@ -19,6 +19,7 @@ void cairn_prepare_function(LLVMValueRef function)
 {
     ir_set_attribute(function, "uwtable", VERSION_UWTABLE_VALUE);
     ir_set_string_attribute(function, "frame-pointer", "all");
+    ir_set_string_attribute(function, "branch-target-enforcement", "true");
 }
 
 enum cairn_status cairn_number_statepoints(LLVMModuleRef module, uint64_t *next_id,

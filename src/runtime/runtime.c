@@ -43,6 +43,7 @@ enum cairn_status cairn_runtime_create(const struct cairn_runtime_options *optio
         .slab_size = options->slab_size,
         .mode = options->code_mode,
         .protects_writes = options->protects_writes,
+        .has_landing_pads = options->has_landing_pads,
     };
     enum cairn_status status = code_space_create(&space_options, &created->space, error);
     if (status == CAIRN_OK) {
