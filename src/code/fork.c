@@ -65,8 +65,28 @@ enum code_space_stage code_space_stage_by_process(const struct code_space *space
     return (enum code_space_stage)atomic_load_explicit(&space->stage, memory_order_acquire);
 }
 
-/* Linux refuses to wipe shared pages. An emulator that ignores the advice (qemu-user before 8.0)
- * accepts that as well, so that its answer is meaningless. */
+/* Whether the system's answer to the advice to wipe a page means something. Linux refuses to wipe
+ * shared pages. An emulator that ignores the advice (qemu-user before 8.0) accepts that as well. */
+static bool refuses_shared_pages(size_t page_size)
+{
+    void *shared = mmap(NULL, page_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    bool is_refused = shared == MAP_FAILED || madvise(shared, page_size, MADV_WIPEONFORK) != 0;
+    if (shared != MAP_FAILED)
+        munmap(shared, page_size);
+    return is_refused;
+}
+
+/* The kernel, or the emulator, stays the same as long as the process. */
+static bool is_advice_believed(size_t page_size)
+{
+    enum { UNKNOWN, BELIEVED, NOT_BELIEVED };
+    static _Atomic int known = UNKNOWN;
+    if (atomic_load_explicit(&known, memory_order_relaxed) == UNKNOWN)
+        atomic_store_explicit(&known, refuses_shared_pages(page_size) ? BELIEVED : NOT_BELIEVED,
+                              memory_order_relaxed);
+    return atomic_load_explicit(&known, memory_order_relaxed) == BELIEVED;
+}
+
 enum cairn_status ownership_create(struct code_space *space, struct cairn_error *error)
 {
     const int access = PROT_READ | PROT_WRITE;
@@ -74,11 +94,7 @@ enum cairn_status ownership_create(struct code_space *space, struct cairn_error 
     void *page = mmap(NULL, size, access, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED)
         return error_set_system(error, errno, "cannot map a page that fork wipes");
-    void *shared = mmap(NULL, size, access, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    bool is_believed = shared == MAP_FAILED || madvise(shared, size, MADV_WIPEONFORK) != 0;
-    if (shared != MAP_FAILED)
-        munmap(shared, size);
-    if (is_believed && madvise(page, size, MADV_WIPEONFORK) == 0)
+    if (is_advice_believed(size) && madvise(page, size, MADV_WIPEONFORK) == 0)
         space->own_mark = page;
     else
         munmap(page, size);

@@ -34,11 +34,18 @@ enum { RESERVED = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE };
 
 /* ---- Creating and destroying ---- */
 
+/* Recent kernels align large mappings themselves. On others, more is mapped and cut. */
 static uint8_t *reserve(size_t size, size_t page_size)
 {
     size_t alignment = size >= PAGE_TABLE_SPAN ? PAGE_TABLE_SPAN : page_size;
     size_t slack = alignment - page_size;
-    uint8_t *mapped = mmap(NULL, size + slack, PROT_NONE, RESERVED, -1, 0);
+    uint8_t *mapped = mmap(NULL, size, PROT_NONE, RESERVED, -1, 0);
+    if (mapped == MAP_FAILED)
+        return NULL;
+    if (((uintptr_t)mapped & (alignment - 1)) == 0)
+        return mapped;
+    munmap(mapped, size);
+    mapped = mmap(NULL, size + slack, PROT_NONE, RESERVED, -1, 0);
     if (mapped == MAP_FAILED)
         return NULL;
     size_t before = (size_t)(-(uintptr_t)mapped & (alignment - 1));

@@ -60,6 +60,11 @@ static struct units_node describe_word(uint64_t word)
 
 static struct units_node describe_leaf(const uint64_t *words)
 {
+    uint64_t in_all = UINT64_MAX;
+    for (uint32_t i = 0; i < UNITS_WORDS_IN_LEAF; i++)
+        in_all &= words[i];
+    if (in_all == UINT64_MAX)
+        return (struct units_node){UNITS_IN_LEAF, UNITS_IN_LEAF, UNITS_IN_LEAF};
     struct units_node leaf = describe_word(words[0]);
     for (uint32_t i = 1; i < UNITS_WORDS_IN_LEAF; i++) {
         struct units_node word = describe_word(words[i]);
