@@ -222,6 +222,7 @@ struct ledger {
     void *block;
     size_t old_size;
     size_t new_size;
+    size_t outstanding; /* bytes */
     bool refuses;
 };
 
@@ -233,12 +234,14 @@ static void *count_reallocate(void *user, void *block, size_t old_size, size_t n
     ledger->old_size = old_size;
     ledger->new_size = new_size;
     if (new_size == 0) {
+        ledger->outstanding -= old_size;
         free(block);
         return NULL;
     }
     if (ledger->refuses)
         return NULL;
     void *moved = realloc(block, new_size);
+    ledger->outstanding += moved == NULL ? 0 : new_size - old_size;
     if (block == NULL && moved != NULL)
         memset(moved, 0xaa, new_size);
     return moved;
@@ -392,7 +395,7 @@ START_TEST(objects_of_a_pool_are_apart_and_in_one_cache_line)
     struct pool pool;
     pool_init(&pool, &allocator, BYTES);
     for (size_t i = 0; i < OBJECTS; i++) {
-        objects[i] = pool_take(&pool);
+        objects[i] = pool_take(&pool, 1);
         ck_assert_ptr_nonnull(objects[i]);
         ck_assert_uint_eq((uintptr_t)objects[i] % BYTES, 0);
         memset(objects[i], (int)(i % 251), BYTES);
@@ -410,11 +413,52 @@ START_TEST(an_object_that_a_pool_got_back_is_used_again)
     struct cairn_allocator allocator = counting(&ledger);
     struct pool pool;
     pool_init(&pool, &allocator, 32);
-    void *first = pool_take(&pool);
-    pool_give(&pool, NULL);
-    pool_give(&pool, first);
-    ck_assert_ptr_eq(pool_take(&pool), first);
+    void *first = pool_take(&pool, 1);
+    pool_give(&pool, NULL, 1);
+    pool_give(&pool, first, 1);
+    ck_assert_ptr_eq(pool_take(&pool, 1), first);
     pool_release(&pool);
+}
+END_TEST
+
+static bool is_filled(const unsigned char *bytes, size_t count, size_t value)
+{
+    size_t same = 0;
+    for (size_t i = 0; i < count; i++)
+        same += bytes[i] == value;
+    return same == count;
+}
+
+/* Takes and gives arrays of random lengths. Each byte has the array's mark until it is given. */
+START_TEST(arrays_of_a_pool_are_apart_and_used_again)
+{
+    enum { ARRAYS = 64, STEPS = 20000, BYTES = 40 };
+    struct ledger ledger = {0};
+    struct cairn_allocator allocator = counting(&ledger);
+    struct pool pool;
+    unsigned char *arrays[ARRAYS] = {0};
+    size_t counts[ARRAYS] = {0};
+    unsigned state = 1;
+    size_t bytes = 0;
+    pool_init(&pool, &allocator, BYTES);
+    ck_assert_ptr_null(pool_take(&pool, 0));
+    for (int step = 0; step < STEPS; step++) {
+        state = state * 1103515245 + 12345;
+        size_t at = state >> 16 & (ARRAYS - 1);
+        ck_assert(is_filled(arrays[at], counts[at] * BYTES, at));
+        pool_give(&pool, arrays[at], counts[at]);
+        counts[at] = 1 + (state >> 22) % (POOL_ARRAY_MAX + 8);
+        arrays[at] = pool_take(&pool, counts[at]);
+        ck_assert_ptr_nonnull(arrays[at]);
+        memset(arrays[at], (int)at, counts[at] * BYTES);
+        if (step == STEPS / 2)
+            bytes = ledger.outstanding;
+    }
+    ck_assert_uint_le(ledger.outstanding, bytes + bytes / 2);
+    for (size_t at = 0; at < ARRAYS; at++)
+        pool_give(&pool, arrays[at], counts[at]);
+    pool_release(&pool);
+    ck_assert_uint_eq(ledger.outstanding, 0);
 }
 END_TEST
 
@@ -423,6 +467,7 @@ static TCase *pool_cases(void)
     TCase *cases = tcase_create("pool");
     tcase_add_test(cases, objects_of_a_pool_are_apart_and_in_one_cache_line);
     tcase_add_test(cases, an_object_that_a_pool_got_back_is_used_again);
+    tcase_add_test(cases, arrays_of_a_pool_are_apart_and_used_again);
     return cases;
 }
 

@@ -4,6 +4,7 @@
 #include "base/error.h"
 
 #include <assert.h>
+#include <string.h>
 
 /* ---- Parts of a range: its units in one page ---- */
 
@@ -35,17 +36,11 @@ size_t owners_bytes(size_t page_count) { return page_count * sizeof(uintptr_t); 
 void owners_init(struct owners *owners, const struct cairn_allocator *allocator, size_t page_count,
                  void *pages)
 {
-    *owners = (struct owners){.allocator = *allocator, .pages = pages, .page_count = page_count};
+    *owners = (struct owners){.pages = pages, .page_count = page_count};
+    pool_init(&owners->tables, allocator, sizeof(struct owners_table));
 }
 
-void owners_destroy(struct owners *owners)
-{
-    while (owners->tables != NULL) {
-        struct owners_table *table = owners->tables;
-        owners->tables = table->next;
-        memory_free(&owners->allocator, table, sizeof *table);
-    }
-}
+void owners_destroy(struct owners *owners) { pool_release(&owners->tables); }
 
 /* A part that is a whole page needs no table. If a table cannot be made, those before it stay
  * empty. */
@@ -59,12 +54,11 @@ enum cairn_status owners_reserve(struct owners *owners, size_t first, size_t cou
         part = part_at(at, end);
         if (part.count == OWNERS_PAGE_UNITS || find_table(owners, part.page) != NULL)
             continue;
-        struct owners_table *table = memory_new(&owners->allocator, 1, sizeof *table);
+        struct owners_table *table = pool_take(&owners->tables, 1);
         if (table == NULL)
             return error_set(error, CAIRN_ERROR_MEMORY, 0,
                              "no memory for the index of code by address");
-        table->next = owners->tables;
-        owners->tables = table;
+        memset(table, 0, sizeof *table);
         atomic_store_explicit(&owners->pages[part.page], (uintptr_t)table | OWNERS_IS_TABLE,
                               memory_order_release);
         owners->table_count++;

@@ -25,7 +25,7 @@
 #ifndef CODE_OWNERS_H
 #define CODE_OWNERS_H
 
-#include "base/memory.h"
+#include "base/pool.h"
 
 #include <cairn/status.h>
 #include <stdatomic.h>
@@ -38,15 +38,13 @@ enum { OWNERS_UNIT_BYTES = 1 << OWNERS_UNIT_SHIFT, OWNERS_PAGE_UNITS = 1 << OWNE
 
 struct owners_table {
     _Atomic(void *) owners[OWNERS_PAGE_UNITS];
-    struct owners_table *next; /* the table that was created before it */
 };
 
 struct owners {
-    struct cairn_allocator allocator;
     _Atomic uintptr_t *pages; /* the entries */
     size_t page_count;
     size_t table_count;
-    struct owners_table *tables; /* newest first */
+    struct pool tables; /* so that lookups in any of them read few pages */
 };
 
 /* Returns the size of the entries of so many pages. */

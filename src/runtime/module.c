@@ -125,7 +125,7 @@ static enum cairn_status create_ids(const cairn_module *module, struct id_entry 
     struct id_entry *only = NULL;
     if (cairn_table_record_count(module->table) == 1) {
         runtime_lock(runtime);
-        only = pool_take(&runtime->only_ids);
+        only = pool_take(&runtime->only_ids, 1);
         runtime_unlock(runtime);
         if (only == NULL)
             return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for the ID of a record");
@@ -141,14 +141,14 @@ static void free_ids(const cairn_module *module, struct id_entry *ids)
         return;
     }
     runtime_lock(runtime);
-    pool_give(&runtime->only_ids, ids);
+    pool_give(&runtime->only_ids, ids, 1);
     runtime_unlock(runtime);
 }
 
 static void free_index(cairn_runtime *runtime, struct address_index *index)
 {
     runtime_lock(runtime);
-    pool_give(&runtime->indexes, index);
+    pool_give(&runtime->indexes, index, 1);
     runtime_unlock(runtime);
 }
 
@@ -203,18 +203,18 @@ static enum cairn_status publish_locked(cairn_module *module, struct id_entry *i
     if (status == CAIRN_OK)
         status =
             symbol_table_reserve(&runtime->symbols, &runtime->allocator, module->symbols, error);
-    if (status == CAIRN_OK && (index = pool_take(&runtime->indexes)) == NULL)
+    if (status == CAIRN_OK && (index = pool_take(&runtime->indexes, 1)) == NULL)
         status = error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to publish a module");
     if (status == CAIRN_OK) {
         address_index_init(index, module->table);
         status = code_block_publish(module_block(module), index, error);
     }
     if (status != CAIRN_OK) {
-        pool_give(&runtime->indexes, index);
+        pool_give(&runtime->indexes, index, 1);
         return status;
     }
     if (code_block_owner(module_block(module)) == NULL)
-        pool_give(&runtime->indexes, index); /* nothing leads to a module without memory */
+        pool_give(&runtime->indexes, index, 1); /* nothing leads to a module without memory */
     module->ids = ids;
     id_table_add(runtime->ids, ids);
     symbol_table_add(&runtime->symbols, module->symbols);
