@@ -135,7 +135,7 @@ static const char *name_of(const struct installed *installed, char *name)
     struct cairn_function function = {0};
     uint64_t address = code_address(installed->version.code);
     if (installed->module != NULL)
-        (void)module_find_function(installed->module, address, &function);
+        (void)module_search_function(installed->module, address, &function);
     if (function.name != NULL)
         snprintf(name, NAME_BYTES, "'%.40s'", function.name);
     else

@@ -146,7 +146,7 @@ void code_note_name(const struct code_note *note, char name[CODE_NAME_BYTES])
         return;
     }
     struct memory_range range = {.address = site->address};
-    if (!module_find_function(module, site->address, &function)) {
+    if (!module_search_function(module, site->address, &function)) {
         module_memory_range(module, 0, &range);
         function.address = range.address;
     }

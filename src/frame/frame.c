@@ -209,7 +209,7 @@ void frame_restore(const struct cairn_frame *frame, struct cairn_context *contex
 bool cairn_frame_function(const struct cairn_frame *frame, struct cairn_function *function)
 {
     return frame->module != NULL &&
-           module_find_function(frame->module, frame->pc - frame->is_calling, function);
+           module_search_function(frame->module, frame->pc - frame->is_calling, function);
 }
 
 bool cairn_frame_record(const struct cairn_frame *frame, struct cairn_record *record)

@@ -1,5 +1,6 @@
 /*
- * A hash table with linear probing, whose slots hold an ID and the first entry of its list.
+ * A hash table of buckets with linear probing. The slots of a bucket, which is a cache line, hold
+ * an ID and the first entry of its list.
  *
  * Readers run at any time, and beside one writer:
  *  (A) An entry is complete before it is stored to its slot or to the entry before it (release).
@@ -14,8 +15,8 @@
  *      loads the array once (acquire). The older array does not change any more. Its lists lead to
  *      all entries that were there when it was replaced, and not removed since; a reader that still
  *      uses it began before the replacement, so it need not see entries that were added after.
- *  (E) A new array is at most three eighths full, so replacing takes O(1) time on average over the
- *      entries that are added. Removing needs no memory.
+ *  (E) A new array is at most half full, so replacing takes O(1) time on average over the entries
+ *      that are added. Removing needs no memory.
  *
  * IDs come from input, so the hash has a secret key (base/hash.h).
  *
@@ -28,11 +29,21 @@
 
 #include <stddef.h>
 
-enum { SLOT_BITS_MIN = 4, HASH_BITS = 64 };
+enum { BUCKET_SLOTS = 4, BUCKET_BYTES = 64, BUCKET_BITS_MIN = 2, HASH_BITS = 64 };
+
+/* Invariant: slots are used in their order. So if the last one has not been used, none of the
+ * bucket's IDs is in the next bucket. */
+struct bucket {
+    _Atomic uint64_t ids[BUCKET_SLOTS];
+    _Atomic(struct id_entry *) first[BUCKET_SLOTS]; /* NULL: the slot has never been used */
+};
+
+_Static_assert(sizeof(void *) != 8 || sizeof(struct bucket) == BUCKET_BYTES,
+               "a bucket is a cache line");
 
 struct slot {
-    uint64_t id;
-    _Atomic(struct id_entry *) first; /* NULL: the slot has never been used */
+    struct bucket *bucket;
+    unsigned number;
 };
 
 /* In `first`: all entries of the ID were removed. */
@@ -42,10 +53,10 @@ struct slot {
 struct slots {
     struct grace_entry retired;
     struct id_table *ids;
-    unsigned shift; /* HASH_BITS minus the binary logarithm of the number of slots */
-    size_t mask;    /* the number of slots minus 1 */
+    unsigned shift; /* HASH_BITS minus the binary logarithm of the number of buckets */
+    size_t mask;    /* the number of buckets minus 1 */
     size_t used;
-    struct slot slots[];
+    struct bucket *buckets; /* in the same allocation */
 };
 
 struct id_table {
@@ -58,7 +69,7 @@ struct id_table {
 
 /* ---- The entries of one module ---- */
 
-static size_t count_entries(const struct id_entry *entries)
+size_t id_entries_length(const struct id_entry *entries)
 {
     size_t count = entries != NULL;
     while (entries != NULL && !entries[count - 1].is_last)
@@ -72,57 +83,59 @@ static struct id_entry *entry_after(struct id_entry *entry)
     return entry->is_last ? NULL : entry + 1;
 }
 
-size_t id_entries_size_bytes(const struct id_entry *entries)
+static void count_first(struct cairn_record record, bool is_only, void *user)
 {
-    return count_entries(entries) * sizeof *entries;
+    (void)record;
+    (void)is_only;
+    ++*(size_t *)user;
+}
+
+size_t id_entries_count(const cairn_table *records)
+{
+    size_t count = 0;
+    table_visit_ids(records, count_first, &count);
+    return count;
+}
+
+struct filling {
+    struct id_entry *end;
+    id_site_finder *find_site;
+};
+
+static bool note_site(struct cairn_record record, void *user)
+{
+    const struct filling *filling = user;
+    cairn_site **site = &filling->end->site;
+    cairn_site *found = filling->find_site(record);
+    if (found != NULL)
+        *site = *site == NULL ? found : ID_SITE_AMBIGUOUS;
+    return true;
 }
 
 static void add_first(struct cairn_record record, bool is_only, void *user)
 {
-    struct id_entry **end = user;
-    struct id_entry *entry = (*end)++;
+    struct filling *filling = user;
+    struct id_entry *entry = filling->end;
     atomic_init(&entry->next, NULL);
     entry->previous = NULL;
+    entry->site = NULL;
     entry->records = record.table;
     entry->index = record.index;
     entry->is_only = is_only;
     entry->is_last = false;
+    if (filling->find_site != NULL && is_only)
+        note_site(record, filling);
+    else if (filling->find_site != NULL)
+        table_visit_id(record.table, cairn_record_id(record), note_site, filling);
+    filling->end++;
 }
 
-enum cairn_status id_entries_create(const struct cairn_allocator *allocator,
-                                    const cairn_table *records, struct id_entry *only,
-                                    struct id_entry **entries, struct cairn_error *error)
+void id_entries_init(struct id_entry *entries, const cairn_table *records,
+                     id_site_finder *find_site)
 {
-    const uint32_t capacity = cairn_table_record_count(records);
-    *entries = NULL;
-    if (capacity == 0)
-        return CAIRN_OK;
-    struct id_entry *created =
-        capacity == 1 && only != NULL ? only : memory_new(allocator, capacity, sizeof *created);
-    if (created == NULL)
-        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for the IDs of %u records",
-                         capacity);
-    struct id_entry *end = created;
-    table_visit_ids(records, add_first, &end);
-    end[-1].is_last = true;
-    size_t count = (size_t)(end - created);
-    if (count < capacity) {
-        struct id_entry *smaller =
-            memory_resize(allocator, created, capacity * sizeof *created, count * sizeof *created);
-        if (smaller == NULL) {
-            memory_free(allocator, created, capacity * sizeof *created);
-            return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for the IDs of %u records",
-                             capacity);
-        }
-        created = smaller;
-    }
-    *entries = created;
-    return CAIRN_OK;
-}
-
-void id_entries_destroy(const struct cairn_allocator *allocator, struct id_entry *entries)
-{
-    memory_free(allocator, entries, id_entries_size_bytes(entries));
+    struct filling filling = {entries, find_site};
+    table_visit_ids(records, add_first, &filling);
+    filling.end[-1].is_last = true;
 }
 
 static uint64_t id_of(const struct id_entry *entry)
@@ -132,20 +145,24 @@ static uint64_t id_of(const struct id_entry *entry)
 
 /* ---- Slots ---- */
 
-static size_t slots_bytes(size_t count)
+static size_t slots_bytes(size_t bucket_count)
 {
-    return sizeof(struct slots) + count * sizeof(struct slot);
+    return sizeof(struct slots) + BUCKET_BYTES + bucket_count * sizeof(struct bucket);
 }
+
+static size_t slot_count(const struct slots *slots) { return (slots->mask + 1) * BUCKET_SLOTS; }
 
 static struct slots *new_slots(struct id_table *ids, unsigned bits)
 {
-    size_t count = (size_t)1 << bits;
+    const size_t count = (size_t)1 << bits;
     struct slots *slots = memory_new(&ids->allocator, 1, slots_bytes(count));
     if (slots == NULL)
         return NULL;
+    uintptr_t after = (uintptr_t)(slots + 1) + BUCKET_BYTES - 1;
     slots->ids = ids;
     slots->shift = HASH_BITS - bits;
     slots->mask = count - 1;
+    slots->buckets = (struct bucket *)(after & ~(uintptr_t)(BUCKET_BYTES - 1));
     return slots;
 }
 
@@ -166,21 +183,60 @@ static inline size_t home_of(const struct slots *slots, const struct hash_key *k
     return (size_t)(hash >> slots->shift);
 }
 
-static struct id_entry *load_first(const struct slot *slot)
+static struct id_entry *load_first(const struct bucket *bucket, unsigned number)
 {
-    return atomic_load_explicit(&slot->first, memory_order_acquire);
+    return atomic_load_explicit(&bucket->first[number], memory_order_acquire);
 }
 
-/* Returns the ID's slot, or the unused slot where it belongs. Sets `*first` to what it holds. */
-static inline struct slot *find_slot(const struct id_table *ids, struct slots *slots, uint64_t id,
-                                     struct id_entry **first)
+static inline unsigned has_id(const struct bucket *bucket, unsigned number, uint64_t id)
+{
+    return atomic_load_explicit(&bucket->ids[number], memory_order_relaxed) == id;
+}
+
+/* Returns the number of the first slot of the bucket with the ID, or BUCKET_SLOTS. A slot that has
+ * never been used seems to have ID 0. All slots are compared, because a branch for each would often
+ * be predicted wrongly. */
+static inline unsigned slot_in_bucket(const struct bucket *bucket, uint64_t id)
+{
+    unsigned equal = has_id(bucket, 0, id) | has_id(bucket, 1, id) << 1 |
+                     has_id(bucket, 2, id) << 2 | has_id(bucket, 3, id) << 3;
+    return (unsigned)__builtin_ctz(equal | 1 << BUCKET_SLOTS);
+}
+
+/* Returns what the ID's slot holds, or NULL. */
+static inline struct id_entry *find_first(const struct id_table *ids, const struct slots *slots,
+                                          uint64_t id)
 {
     for (size_t at = home_of(slots, &ids->key, id);; at = (at + 1) & slots->mask) {
-        struct slot *slot = &slots->slots[at];
-        *first = load_first(slot);
-        if (*first == NULL || slot->id == id)
-            return slot;
+        const struct bucket *bucket = &slots->buckets[at];
+        unsigned number = slot_in_bucket(bucket, id);
+        if (number < BUCKET_SLOTS)
+            return load_first(bucket, number); /* (B) */
+        if (load_first(bucket, BUCKET_SLOTS - 1) == NULL)
+            return NULL;
     }
+}
+
+/* Returns the ID's slot, or the unused slot where it belongs. For writers. */
+static struct slot find_slot(const struct id_table *ids, struct slots *slots, uint64_t id)
+{
+    for (size_t at = home_of(slots, &ids->key, id);; at = (at + 1) & slots->mask) {
+        struct slot slot = {.bucket = &slots->buckets[at]};
+        for (; slot.number < BUCKET_SLOTS; slot.number++)
+            if (load_first(slot.bucket, slot.number) == NULL ||
+                atomic_load_explicit(&slot.bucket->ids[slot.number], memory_order_relaxed) == id)
+                return slot;
+    }
+}
+
+static void store_first(struct slot slot, struct id_entry *first)
+{
+    atomic_store_explicit(&slot.bucket->first[slot.number], first, memory_order_release);
+}
+
+static void store_id(struct slot slot, uint64_t id)
+{
+    atomic_store_explicit(&slot.bucket->ids[slot.number], id, memory_order_relaxed);
 }
 
 static struct slots *writer_slots(const struct id_table *ids)
@@ -199,7 +255,7 @@ enum cairn_status id_table_create(const struct cairn_allocator *allocator, struc
     if (created != NULL)
         *created =
             (struct id_table){.key = hash_key_create(), .allocator = *allocator, .grace = grace};
-    struct slots *slots = created == NULL ? NULL : new_slots(created, SLOT_BITS_MIN);
+    struct slots *slots = created == NULL ? NULL : new_slots(created, BUCKET_BITS_MIN);
     if (slots == NULL) {
         memory_free(allocator, created, sizeof *created);
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a table of IDs");
@@ -225,42 +281,47 @@ size_t id_table_size_bytes(const struct id_table *ids)
 
 /* ---- Writers ---- */
 
-static size_t used_max(const struct slots *slots) { return (slots->mask + 1) / 4 * 3; }
+static size_t used_max(const struct slots *slots) { return slot_count(slots) / 4 * 3; }
 
 /* Returns how many of the entries have an ID without other entries. */
 static size_t count_new_ids(const struct id_table *ids, const struct id_entry *entries,
                             size_t entry_count)
 {
-    struct slots *slots = writer_slots(ids);
+    const struct slots *slots = writer_slots(ids);
     size_t count = 0;
-    for (size_t i = 0; i < entry_count; i++) {
-        struct id_entry *first;
-        find_slot(ids, slots, id_of(&entries[i]), &first);
-        count += !has_entries(first);
-    }
+    for (size_t i = 0; i < entry_count; i++)
+        count += !has_entries(find_first(ids, slots, id_of(&entries[i])));
     return count;
+}
+
+/* Copies the slots of a bucket that have entries. */
+static void copy_bucket(const struct id_table *ids, const struct bucket *bucket,
+                        struct slots *fresh)
+{
+    for (unsigned i = 0; i < BUCKET_SLOTS; i++) {
+        struct id_entry *first = load_first(bucket, i);
+        if (!has_entries(first))
+            continue;
+        uint64_t id = atomic_load_explicit(&bucket->ids[i], memory_order_relaxed);
+        struct slot slot = find_slot(ids, fresh, id);
+        store_id(slot, id);
+        store_first(slot, first);
+        fresh->used++;
+    }
 }
 
 /* Replaces the array by one for `count` IDs (D, E). */
 static bool replace_slots(struct id_table *ids, size_t count)
 {
     struct slots *old = writer_slots(ids);
-    unsigned bits = SLOT_BITS_MIN;
-    while (((size_t)1 << bits) / 8 * 3 < count)
+    unsigned bits = BUCKET_BITS_MIN;
+    while (((size_t)BUCKET_SLOTS << bits) / 2 < count)
         bits++;
     struct slots *fresh = new_slots(ids, bits);
     if (fresh == NULL)
         return false;
-    for (size_t i = 0; i <= old->mask; i++) {
-        struct id_entry *first = atomic_load_explicit(&old->slots[i].first, memory_order_relaxed);
-        struct id_entry *none;
-        if (!has_entries(first))
-            continue;
-        struct slot *slot = find_slot(ids, fresh, old->slots[i].id, &none);
-        slot->id = old->slots[i].id;
-        atomic_store_explicit(&slot->first, first, memory_order_relaxed);
-        fresh->used++;
-    }
+    for (size_t i = 0; i <= old->mask; i++)
+        copy_bucket(ids, &old->buckets[i], fresh);
     atomic_store_explicit(&ids->slots, fresh, memory_order_release);
     grace_retire(ids->grace, &old->retired, release_slots);
     return true;
@@ -270,7 +331,7 @@ enum cairn_status id_table_reserve(struct id_table *ids, const struct id_entry *
                                    struct cairn_error *error)
 {
     const struct slots *slots = writer_slots(ids);
-    size_t count = count_entries(entries);
+    size_t count = id_entries_length(entries);
     if (slots->used + count <= used_max(slots))
         return CAIRN_OK;
     count = count_new_ids(ids, entries, count);
@@ -281,9 +342,9 @@ enum cairn_status id_table_reserve(struct id_table *ids, const struct id_entry *
 
 static void add_entry(struct id_table *ids, struct slots *slots, struct id_entry *entry)
 {
-    struct id_entry *first;
     uint64_t id = id_of(entry);
-    struct slot *slot = find_slot(ids, slots, id, &first);
+    struct slot slot = find_slot(ids, slots, id);
+    struct id_entry *first = load_first(slot.bucket, slot.number);
     if (has_entries(first)) {
         struct id_entry *last = first->previous;
         entry->previous = last;
@@ -292,12 +353,12 @@ static void add_entry(struct id_table *ids, struct slots *slots, struct id_entry
         return;
     }
     if (first == NULL) {
-        slot->id = id; /* (B) */
+        store_id(slot, id); /* (B) */
         slots->used++;
     }
     ids->live++;
     entry->previous = entry;
-    atomic_store_explicit(&slot->first, entry, memory_order_release); /* (A, B) */
+    store_first(slot, entry); /* (A, B) */
 }
 
 void id_table_add(struct id_table *ids, struct id_entry *entries)
@@ -308,8 +369,8 @@ void id_table_add(struct id_table *ids, struct id_entry *entries)
 
 static void remove_entry(struct id_table *ids, struct id_entry *entry)
 {
-    struct id_entry *first;
-    struct slot *slot = find_slot(ids, writer_slots(ids), id_of(entry), &first);
+    struct slot slot = find_slot(ids, writer_slots(ids), id_of(entry));
+    struct id_entry *first = load_first(slot.bucket, slot.number);
     struct id_entry *next = atomic_load_explicit(&entry->next, memory_order_relaxed);
     struct id_entry *previous = entry->previous;
     if (next != NULL)
@@ -321,7 +382,7 @@ static void remove_entry(struct id_table *ids, struct id_entry *entry)
         return;
     }
     ids->live -= next == NULL;
-    atomic_store_explicit(&slot->first, next != NULL ? next : REMOVED, memory_order_release);
+    store_first(slot, next != NULL ? next : REMOVED);
 }
 
 void id_table_remove(struct id_table *ids, struct id_entry *entries)
@@ -332,20 +393,28 @@ void id_table_remove(struct id_table *ids, struct id_entry *entries)
 
 /* ---- Readers ---- */
 
+/* Returns the first entry of the ID, or NULL. */
+static inline struct id_entry *find_entries(const struct id_table *ids, uint64_t id)
+{
+    const struct slots *slots = atomic_load_explicit(&ids->slots, memory_order_acquire); /* (D) */
+    struct id_entry *first = find_first(ids, slots, id);
+    return has_entries(first) ? first : NULL;
+}
+
+static inline struct id_entry *next_entry(const struct id_entry *entry)
+{
+    return atomic_load_explicit(&entry->next, memory_order_acquire); /* (A, C) */
+}
+
 /* Visits the records of the ID; the visitor is inlined. */
 static inline __attribute__((always_inline)) void visit_id(const struct id_table *ids, uint64_t id,
                                                            table_id_visitor *visit, void *user)
 {
-    struct slots *slots = atomic_load_explicit(&ids->slots, memory_order_acquire); /* (D) */
-    struct id_entry *entry;
-    find_slot(ids, slots, id, &entry);
-    bool goes_on = has_entries(entry);
-    while (goes_on) {
+    bool goes_on = true;
+    for (const struct id_entry *entry = find_entries(ids, id); entry != NULL && goes_on;
+         entry = next_entry(entry))
         goes_on = entry->is_only ? visit((struct cairn_record){entry->records, entry->index}, user)
                                  : table_visit_id(entry->records, id, visit, user);
-        entry = atomic_load_explicit(&entry->next, memory_order_acquire); /* (A, C) */
-        goes_on = goes_on && entry != NULL;
-    }
 }
 
 void id_table_visit(const struct id_table *ids, uint64_t id, table_id_visitor *visit, void *user)
@@ -359,4 +428,18 @@ size_t id_table_find(const struct id_table *ids, uint64_t id, struct cairn_recor
     struct record_list list = {.records = records, .capacity = capacity};
     visit_id(ids, id, record_list_append, &list);
     return list.count;
+}
+
+cairn_site *id_table_find_site(const struct id_table *ids, uint64_t id)
+{
+    cairn_site *found = NULL;
+    for (const struct id_entry *entry = find_entries(ids, id); entry != NULL;
+         entry = next_entry(entry)) {
+        if (entry->site == NULL)
+            continue;
+        if (found != NULL)
+            return ID_SITE_AMBIGUOUS;
+        found = entry->site;
+    }
+    return found;
 }

@@ -23,33 +23,46 @@
 #include "base/memory.h"
 #include "record/table.h"
 
+#include <cairn/module.h>
 #include <cairn/table.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 /* ---- The entries of one module ---- */
 
-/* The entry of an ID. Invariant: `previous` of the first entry of a list is its last entry. Only
- * writers use it. */
+/* The entry of an ID. It has the ID's site, so that a lookup of the site reads no other memory of
+ * the module. Invariant: `previous` of the first entry of a list is its last entry. Only writers
+ * use it. */
 struct id_entry {
     _Atomic(struct id_entry *) next;
-    struct id_entry *previous;
+    cairn_site *site; /* NULL: no record of the table with the ID has one; or ID_SITE_AMBIGUOUS */
     const cairn_table *records;
     uint32_t index; /* of the first record with the ID */
     bool is_only;   /* whether no other record of the table has the ID */
     bool is_last;   /* whether it is the module's last entry */
+    struct id_entry *previous;
 };
 
-/* Creates the entries for a table of records, which must be valid as long as the entries. They are
- * an array; NULL if there are no records. `only`, if it is not NULL, becomes the entry of a table
- * with one record. Errors: MEMORY. */
-enum cairn_status id_entries_create(const struct cairn_allocator *allocator,
-                                    const cairn_table *records, struct id_entry *only,
-                                    struct id_entry **entries, struct cairn_error *error);
-/* Frees them with the allocator that they were created with; not the caller's. NULL is allowed. */
-void id_entries_destroy(const struct cairn_allocator *allocator, struct id_entry *entries);
+_Static_assert(sizeof(void *) != 8 || sizeof(struct id_entry) <= 40,
+               "an entry is in at most two cache lines");
 
-size_t id_entries_size_bytes(const struct id_entry *entries);
+/* Several records of the table with the ID have sites. */
+#define ID_SITE_AMBIGUOUS ((cairn_site *)(uintptr_t)1)
+
+/* Returns the number of entries for a table of records, which is that of its IDs. */
+size_t id_entries_count(const cairn_table *records);
+
+/* Returns the site of a record, or NULL. */
+typedef cairn_site *id_site_finder(struct cairn_record record);
+
+/* Fills in the entries for a table of records, which must be valid as long as the entries; at least
+ * one. `find_site` NULL: no record has a site. */
+void id_entries_init(struct id_entry *entries, const cairn_table *records,
+                     id_site_finder *find_site);
+
+/* Returns the number of the module's entries; 0 for NULL. */
+size_t id_entries_length(const struct id_entry *entries);
 
 /* ---- The table ---- */
 
@@ -82,5 +95,9 @@ size_t id_table_find(const struct id_table *ids, uint64_t id, struct cairn_recor
 
 /* Visits the same records one by one, until `visit` returns false. */
 void id_table_visit(const struct id_table *ids, uint64_t id, table_id_visitor *visit, void *user);
+
+/* Returns the only site with the ID; NULL if there is none, and ID_SITE_AMBIGUOUS if there are
+ * several. */
+cairn_site *id_table_find_site(const struct id_table *ids, uint64_t id);
 
 #endif

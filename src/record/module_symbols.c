@@ -181,23 +181,45 @@ const struct definition *module_symbols_find(const struct module_symbols *symbol
     return NULL;
 }
 
+/* Returns the number of functions that begin at or before `pc`. */
+static uint32_t functions_up_to(const struct module_symbols *symbols, uint64_t pc)
+{
+    const struct named_function *functions = functions_of(symbols);
+    if (pc < symbols->base)
+        return 0;
+    return search_u32(&functions->offset, sizeof *functions, 0, symbols->function_count,
+                      pc - symbols->base + 1);
+}
+
 bool module_symbols_find_function(const struct module_symbols *symbols, uint64_t pc,
                                   const char **name, uint64_t *address)
 {
-    if (symbols == NULL || pc < symbols->base)
-        return false;
-    const struct named_function *functions = functions_of(symbols);
-    uint64_t offset = pc - symbols->base;
-    uint32_t next =
-        search_u32(&functions->offset, sizeof *functions, 0, symbols->function_count, offset + 1);
+    const uint32_t next = symbols == NULL ? 0 : functions_up_to(symbols, pc);
     if (next == 0)
         return false;
-    const struct named_function *found = &functions[next - 1];
+    const struct named_function *found = &functions_of(symbols)[next - 1];
+    const uint64_t offset = pc - symbols->base;
     if (found->size != UINT32_MAX && offset - found->offset >= found->size)
         return false;
     *name = names_of(symbols) + found->name;
     *address = symbols->base + found->offset;
     return true;
+}
+
+uint64_t module_symbols_next_change(const struct module_symbols *symbols, uint64_t pc)
+{
+    if (symbols == NULL)
+        return UINT64_MAX;
+    const struct named_function *functions = functions_of(symbols);
+    const uint32_t next = functions_up_to(symbols, pc);
+    uint64_t change = UINT64_MAX;
+    if (next < symbols->function_count)
+        change = symbols->base + functions[next].offset;
+    if (next > 0 && functions[next - 1].size != UINT32_MAX) {
+        uint64_t end = symbols->base + functions[next - 1].offset + functions[next - 1].size;
+        change = end > pc && end < change ? end : change;
+    }
+    return change;
 }
 
 bool module_symbols_function_at(const struct module_symbols *symbols, uint32_t index,

@@ -77,6 +77,10 @@ const struct definition *module_symbols_find(const struct module_symbols *symbol
 bool module_symbols_find_function(const struct module_symbols *symbols, uint64_t pc,
                                   const char **name, uint64_t *address);
 
+/* Returns the lowest address after `pc` from which module_symbols_find_function may find something
+ * else; UINT64_MAX if there is none. */
+uint64_t module_symbols_next_change(const struct module_symbols *symbols, uint64_t pc);
+
 /* Sets the name, address and size of function number `index`, in order of address; false past the
  * last. The size is UINT32_MAX if it is unknown. */
 bool module_symbols_function_at(const struct module_symbols *symbols, uint32_t index,

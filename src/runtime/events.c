@@ -17,7 +17,7 @@ const char *event_function(const cairn_module *module, uint64_t pc, uint64_t *ad
 {
     struct cairn_function function = {0};
     *address = 0;
-    if (module == NULL || !module_find_function(module, pc, &function))
+    if (module == NULL || !module_search_function(module, pc, &function))
         return NULL;
     *address = function.address;
     return function.name;

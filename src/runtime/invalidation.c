@@ -61,7 +61,7 @@ static enum cairn_status find_source(const cairn_runtime *runtime,
         /* The module is looked up only once, because it may be retired at any time. */
         source->module = cairn_runtime_find_module(runtime, options->function);
         if (source->module == NULL ||
-            !module_find_function(source->module, options->function, &function))
+            !module_search_function(source->module, options->function, &function))
             return error_set(error, CAIRN_ERROR_NOT_FOUND, options->function,
                              "0x%llx is in no function of a published module",
                              (unsigned long long)options->function);

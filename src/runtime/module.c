@@ -14,6 +14,7 @@
 #include "record/table.h"
 #include "runtime/assumption.h"
 #include "runtime/events.h"
+#include "runtime/module_index.h"
 
 #include <assert.h>
 #include <cairn/load.h>
@@ -72,9 +73,10 @@ static size_t table_bytes(const cairn_module *module)
            unwind_size(module->unwind).bytes + pc_table_size_bytes(cairn_module_pc_table(module)) +
            fault_table_size_bytes(cairn_module_fault_table(module)) +
            declarations_bound_bytes(module->declarations) + site_table_bound_bytes(module->sites) +
-           id_entries_size_bytes(module->ids) + module_symbols_size_bytes(module->symbols) +
+           id_entries_length(module->ids) * sizeof *module->ids +
+           module_symbols_size_bytes(module->symbols) +
            attachments_size_bytes(module_attachments(module)) +
-           (code_block_owner(module_block(module)) == NULL ? 0 : sizeof(struct address_index));
+           module_index_bytes(code_block_owner(module_block(module)));
 }
 
 void module_add(cairn_module *module)
@@ -122,33 +124,24 @@ static enum cairn_status create_ids(const cairn_module *module, struct id_entry 
                                     struct cairn_error *error)
 {
     cairn_runtime *runtime = module->runtime;
-    struct id_entry *only = NULL;
-    if (cairn_table_record_count(module->table) == 1) {
-        runtime_lock(runtime);
-        only = pool_take(&runtime->only_ids, 1);
-        runtime_unlock(runtime);
-        if (only == NULL)
-            return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for the ID of a record");
-    }
-    return id_entries_create(&runtime->allocator, module->table, only, ids, error);
-}
-
-static void free_ids(const cairn_module *module, struct id_entry *ids)
-{
-    cairn_runtime *runtime = module->runtime;
-    if (cairn_table_record_count(module->table) != 1) {
-        id_entries_destroy(&runtime->allocator, ids);
-        return;
-    }
+    const size_t count = id_entries_count(module->table);
+    *ids = NULL;
+    if (count == 0)
+        return CAIRN_OK;
     runtime_lock(runtime);
-    pool_give(&runtime->only_ids, ids, 1);
+    *ids = pool_take(&runtime->entries, count);
     runtime_unlock(runtime);
+    if (*ids == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for the IDs of %zu records",
+                         count);
+    id_entries_init(*ids, module->table, module->sites == NULL ? NULL : cairn_record_site);
+    return CAIRN_OK;
 }
 
-static void free_index(cairn_runtime *runtime, struct address_index *index)
+static void free_ids(cairn_runtime *runtime, struct id_entry *ids)
 {
     runtime_lock(runtime);
-    pool_give(&runtime->indexes, index, 1);
+    pool_give(&runtime->entries, ids, id_entries_length(ids));
     runtime_unlock(runtime);
 }
 
@@ -175,10 +168,10 @@ void module_destroy(cairn_module *module)
     struct module_extras *extras = module->extras;
     struct address_index *index = code_block_owner(module_block(module));
     code_watchers_module(code_space_watchers(runtime->space), module, false);
-    free_ids(module, module->ids);
+    free_ids(runtime, module->ids);
     module_release(module, extras);
     code_block_destroy(module_block(module));
-    free_index(runtime, index);
+    module_index_free(runtime, index);
     if (extras != NULL) {
         attachments_destroy(extras->attachments, runtime);
         kept_objects_free(extras->kept, &runtime->allocator);
@@ -191,10 +184,9 @@ void module_destroy(cairn_module *module)
 /* Makes the module visible by PC and by ID. Nothing is visible before everything that may fail is
  * done. Called with the runtime's lock held. */
 static enum cairn_status publish_locked(cairn_module *module, struct id_entry *ids,
-                                        struct cairn_error *error)
+                                        struct address_index *index, struct cairn_error *error)
 {
     cairn_runtime *runtime = module->runtime;
-    struct address_index *index = NULL;
     const size_t unpublished_bytes = table_bytes(module);
     if (module->state != MODULE_LOADED)
         return error_set(error, CAIRN_ERROR_STATE, 0, "module '%s' has been %s already",
@@ -203,18 +195,10 @@ static enum cairn_status publish_locked(cairn_module *module, struct id_entry *i
     if (status == CAIRN_OK)
         status =
             symbol_table_reserve(&runtime->symbols, &runtime->allocator, module->symbols, error);
-    if (status == CAIRN_OK && (index = pool_take(&runtime->indexes, 1)) == NULL)
-        status = error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to publish a module");
-    if (status == CAIRN_OK) {
-        address_index_init(index, module->table);
+    if (status == CAIRN_OK)
         status = code_block_publish(module_block(module), index, error);
-    }
-    if (status != CAIRN_OK) {
-        pool_give(&runtime->indexes, index, 1);
+    if (status != CAIRN_OK)
         return status;
-    }
-    if (code_block_owner(module_block(module)) == NULL)
-        pool_give(&runtime->indexes, index, 1); /* nothing leads to a module without memory */
     module->ids = ids;
     id_table_add(runtime->ids, ids);
     symbol_table_add(&runtime->symbols, module->symbols);
@@ -231,15 +215,23 @@ enum cairn_status cairn_module_publish(cairn_module *module, struct cairn_error 
 {
     if (module == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_module_publish: `module` is NULL");
+    cairn_runtime *runtime = module->runtime;
+    struct address_index *index = NULL;
     struct id_entry *ids;
     enum cairn_status status = create_ids(module, &ids, error);
+    if (status == CAIRN_OK)
+        status = module_index_create(module, &index, error);
+    bool has_memory = false; /* otherwise nothing leads to the index */
+    if (status == CAIRN_OK) {
+        runtime_lock(runtime);
+        status = publish_locked(module, ids, index, error);
+        has_memory = status == CAIRN_OK && code_block_owner(module_block(module)) != NULL;
+        runtime_unlock(runtime);
+    }
     if (status != CAIRN_OK)
-        return status;
-    runtime_lock(module->runtime);
-    status = publish_locked(module, ids, error);
-    runtime_unlock(module->runtime);
-    if (status != CAIRN_OK)
-        free_ids(module, ids);
+        free_ids(runtime, ids);
+    if (!has_memory)
+        module_index_free(runtime, index);
     return status;
 }
 

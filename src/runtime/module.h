@@ -81,9 +81,10 @@ static inline struct attachments *module_attachments(const cairn_module *module)
 /* Returns the module that a record was loaded with, or NULL if its table belongs to no module. */
 cairn_module *record_module(struct cairn_record record);
 
-/* Same as cairn_runtime_find_function, for a PC in the module's memory. Lock-free,
- * async-signal-safe. */
-bool module_find_function(const cairn_module *module, uint64_t pc, struct cairn_function *function);
+/* Same as cairn_runtime_find_function, for a PC in the module's memory, also if the module is not
+ * published. Searches the module's tables. Lock-free, async-signal-safe. */
+bool module_search_function(const cairn_module *module, uint64_t pc,
+                            struct cairn_function *function);
 
 /* Sets `*range` to range number `index` of the module's memory; false if there are no more. */
 bool module_memory_range(const cairn_module *module, uint32_t index, struct memory_range *range);

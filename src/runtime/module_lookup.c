@@ -54,7 +54,8 @@ static struct cairn_function function_without_records(const cairn_module *module
                                    .first_record = before.first_record + before.record_count};
 }
 
-bool module_find_function(const cairn_module *module, uint64_t pc, struct cairn_function *function)
+bool module_search_function(const cairn_module *module, uint64_t pc,
+                            struct cairn_function *function)
 {
     const char *name = NULL;
     uint64_t address = 0;
@@ -125,35 +126,18 @@ cairn_site *cairn_record_site(struct cairn_record record)
 
 /* ---- Sites by ID ---- */
 
-struct site_search {
-    cairn_site *found;
-    bool is_ambiguous;
-};
-
-static bool note_site(struct cairn_record record, void *user)
-{
-    struct site_search *search = user;
-    cairn_site *site = cairn_record_site(record);
-    if (site == NULL)
-        return true;
-    search->is_ambiguous = search->found != NULL;
-    search->found = site;
-    return !search->is_ambiguous;
-}
-
 cairn_site *cairn_runtime_find_site(const cairn_runtime *runtime, uint64_t id,
                                     struct cairn_error *error)
 {
-    struct site_search search = {0};
-    id_table_visit(runtime->ids, id, note_site, &search);
-    if (search.is_ambiguous) {
+    cairn_site *found = id_table_find_site(runtime->ids, id);
+    if (found == ID_SITE_AMBIGUOUS) {
         error_set(error, CAIRN_ERROR_CONFLICT, id,
                   "ID %llu has several sites: take them from cairn_runtime_find_id",
                   (unsigned long long)id);
         return NULL;
     }
-    if (search.found == NULL)
+    if (found == NULL)
         error_set(error, CAIRN_ERROR_NOT_FOUND, id, "no record with the ID %llu has a site",
                   (unsigned long long)id);
-    return search.found;
+    return found;
 }

@@ -57,7 +57,8 @@ enum cairn_status cairn_runtime_create(const struct cairn_runtime_options *optio
         return status;
     }
     pool_init(&created->indexes, &allocator, sizeof(struct address_index));
-    pool_init(&created->only_ids, &allocator, sizeof(struct id_entry));
+    pool_init(&created->ranges, &allocator, sizeof(struct function_range));
+    pool_init(&created->entries, &allocator, sizeof(struct id_entry));
     cache_set_init(&created->ics, &allocator, created->space);
     symbol_table_init(&created->symbols);
     created->vector_level = arch_host_vector_level();
@@ -119,7 +120,8 @@ void cairn_runtime_destroy(cairn_runtime *runtime)
     cache_set_destroy(&runtime->ics);
     id_table_destroy(runtime->ids);
     pool_release(&runtime->indexes);
-    pool_release(&runtime->only_ids);
+    pool_release(&runtime->ranges);
+    pool_release(&runtime->entries);
     symbol_table_release(&runtime->symbols, &runtime->allocator);
     cairn_log_destroy(log_of(code_space_sink(runtime->space)));
     code_space_destroy(runtime->space);
@@ -192,8 +194,12 @@ bool cairn_runtime_find_address(const cairn_runtime *runtime, uint64_t address,
 bool cairn_runtime_find_function(const cairn_runtime *runtime, uint64_t pc,
                                  struct cairn_function *function)
 {
-    const cairn_module *module = cairn_runtime_find_module(runtime, pc);
-    return module != NULL && module_find_function(module, pc, function);
+    const struct address_index *index = code_space_find_owner(runtime->space, pc);
+    if (index == NULL)
+        return false;
+    if (__builtin_expect(index->functions.record_count == FUNCTIONS_SEARCHED, 0))
+        return module_search_function(index->owner, pc, function);
+    return function_index_find(&index->functions, pc, function);
 }
 
 size_t cairn_runtime_find_id(const cairn_runtime *runtime, uint64_t id,

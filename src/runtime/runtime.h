@@ -33,10 +33,10 @@ struct cairn_runtime {
     struct cairn_allocator allocator;
     struct code_space *space;
     struct id_table *ids;
-    /* Of published and retired modules, with `lock` held: each has a struct address_index, and
-     * those with one record a struct id_entry. */
-    struct pool indexes;
-    struct pool only_ids;
+    /* What lookups read of published and retired modules; changed with `lock` held. */
+    struct pool indexes;         /* struct address_index, one for each module */
+    struct pool ranges;          /* struct function_range, of modules with several functions */
+    struct pool entries;         /* struct id_entry */
     struct symbol_table symbols; /* with `lock` held */
     struct unwinder unwinder;    /* if a module has registered unwind tables; with `lock` held */
     struct cache_set ics;
@@ -69,7 +69,7 @@ struct cairn_runtime {
  */
 static inline cairn_module *runtime_module_of(const struct address_index *owner)
 {
-    return owner == NULL ? NULL : owner->table->owner;
+    return owner == NULL ? NULL : owner->owner;
 }
 
 /* Returns the module whose code or data contains the PC of a frame, or NULL. The module may be

@@ -160,12 +160,10 @@ size_t functions_size_bytes(const struct functions *functions)
     return functions == NULL ? 0 : size_of(functions->count);
 }
 
-bool functions_find(const struct functions *functions, const cairn_table *table, uint64_t pc,
-                    struct cairn_function *function)
+/* Returns the number of functions that begin at or before `pc`. */
+static size_t count_up_to(const struct functions *functions, uint64_t pc)
 {
-    struct cairn_function recorded = {0};
-    bool has_recorded = cairn_table_find_function(table, pc, &recorded);
-    size_t begin = 0; /* the first entry that begins after `pc` */
+    size_t begin = 0;
     size_t end = functions == NULL ? 0 : functions->count;
     while (begin < end) {
         size_t middle = begin + (end - begin) / 2;
@@ -174,7 +172,16 @@ bool functions_find(const struct functions *functions, const cairn_table *table,
         else
             end = middle;
     }
-    const struct eh_frame_function *known = begin == 0 ? NULL : &functions->entries[begin - 1];
+    return begin;
+}
+
+bool functions_find(const struct functions *functions, const cairn_table *table, uint64_t pc,
+                    struct cairn_function *function)
+{
+    struct cairn_function recorded = {0};
+    bool has_recorded = cairn_table_find_function(table, pc, &recorded);
+    size_t count = count_up_to(functions, pc);
+    const struct eh_frame_function *known = count == 0 ? NULL : &functions->entries[count - 1];
     bool is_known = known != NULL && !(has_recorded && recorded.address > known->address);
     if (is_known ? pc - known->address >= known->size : !has_recorded)
         return false;
@@ -186,4 +193,18 @@ bool functions_find(const struct functions *functions, const cairn_table *table,
         function->record_count = 0;
     }
     return true;
+}
+
+uint64_t functions_next_change(const struct functions *functions, uint64_t pc)
+{
+    const size_t count = count_up_to(functions, pc);
+    const struct eh_frame_function *entries = functions == NULL ? NULL : functions->entries;
+    uint64_t change = UINT64_MAX;
+    if (functions != NULL && count < functions->count)
+        change = entries[count].address;
+    if (count > 0) {
+        uint64_t end = entries[count - 1].address + entries[count - 1].size;
+        change = end > pc && end < change ? end : change;
+    }
+    return change;
 }

@@ -71,4 +71,8 @@ size_t functions_size_bytes(const struct functions *functions);
 bool functions_find(const struct functions *functions, const cairn_table *table, uint64_t pc,
                     struct cairn_function *function);
 
+/* Returns the lowest address after `pc` from which functions_find may find another of these
+ * functions, or none; UINT64_MAX if there is none. */
+uint64_t functions_next_change(const struct functions *functions, uint64_t pc);
+
 #endif
