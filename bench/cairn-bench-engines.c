@@ -19,7 +19,7 @@
 
 enum {
     ENGINES = 4096,
-    SITES = 4, /* of each function, and so records */
+    SITES = 2, /* of each function, and so records */
     RECORDS = ENGINES * SITES,
     LOOKUPS = 200000,
     REPEATS = 15
@@ -96,8 +96,8 @@ static void add_engine(struct engines *engines)
         ids[i] = next_random(&state) << 20 | (number * SITES + i);
     LLVMContextRef context = LLVMContextCreate();
     engines->contexts[number] = context;
-    check(cairn_engine_create(engines->runtime, build_module(context, number, ids),
-                              &engine_options, &engines->engines[number], &error),
+    check(cairn_engine_create(engines->runtime, build_module(context, number, ids), &engine_options,
+                              &engines->engines[number], &error),
           &error);
     check(cairn_engine_compile(engines->engines[number], &error), &error);
     for (uint32_t i = 0; i < SITES; i++) {
@@ -148,8 +148,8 @@ static uint64_t find_functions(const void *runtime)
     struct cairn_function function = {0};
     uint64_t sum = 0;
     for (uint32_t i = 0; i < LOOKUPS; i++)
-        sum += cairn_runtime_find_function(runtime, wanted_addresses[i], &function) +
-               function.address;
+        sum +=
+            cairn_runtime_find_function(runtime, wanted_addresses[i], &function) + function.address;
     return sum;
 }
 
