@@ -117,11 +117,11 @@ static uint64_t load_base(const cairn_object *object, const char *maps)
     uint64_t base = 0;
     FILE *file = fopen(maps, "r");
     while (file != NULL && base == 0 && fgets(line, sizeof line, file) != NULL) {
-        uint64_t begin;
-        uint64_t end;
-        uint64_t offset;
-        if (sscanf(line, "%" SCNx64 "-%" SCNx64 " r-xp %" SCNx64, &begin, &end, &offset) == 3 &&
-            cairn_object_load_base(object, begin, offset, end - begin, &base))
+        char *rest;
+        uint64_t begin = strtoull(line, &rest, 16);
+        uint64_t end = strtoull(rest + 1, &rest, 16);
+        if (strncmp(rest, " r-xp ", 6) == 0 &&
+            cairn_object_load_base(object, begin, strtoull(rest + 6, NULL, 16), end - begin, &base))
             break;
     }
     if (file != NULL)

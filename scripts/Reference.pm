@@ -157,29 +157,20 @@ sub first_sentence {
 #
 # "Errors:" begins the errors, and "Threads:" what holds for threads and signals; each ends with its paragraph.
 # Paragraphs that begin with the name of an error continue the errors. A sentence that begins with
-# "Thread-safe", "Async-signal-safe" or "Lock-free" is about threads, and "Returns" begins what is returned.
+# "Thread-safe" or "Async-signal-safe" is about threads, and "Returns" begins what is returned.
 sub parts {
     my ($text) = @_;
-    my %part = (said => [], returns => [], errors => [], threads => []);
+    my %part = map { $_ => [] } qw(said returns errors threads);
     my $is_first = 1;
     for my $paragraph (split /\n[ \t]*\n/, $text) {
         if ($paragraph =~ /^Errors\b|^[A-Z_]{4,}(?::| after | \()/) {
-            push @{$part{errors}}, without_threads($paragraph, $part{threads});
+            push @{$part{errors}}, $paragraph;
         } elsif ($paragraph =~ s/^Threads:\s+//) {
             push @{$part{threads}}, ucfirst $paragraph;
         } elsif ($paragraph =~ /^ +\S/m) {
             push @{$part{said}}, $paragraph;
         } else {
-            my (%found, $place);
-            for my $sentence (sentences($paragraph)) {
-                my $returns = $sentence =~ /^(?:Returns|It returns|Otherwise returns|Always returns) /;
-                $place = $sentence =~ /^Errors\b/ || ($place // '') eq 'errors' ? 'errors'
-                    : $sentence =~ s/^Threads:\s+(.)/\U$1/ || ($place // '') eq 'threads' ? 'threads' : 'said';
-                my $is_about_threads = $sentence =~ /^(?:Thread-safe|Async-signal-safe|Lock-free)\b/;
-                push @{$found{$is_about_threads ? 'threads' : $returns && $place eq 'said' ? 'returns' : $place}}, $sentence;
-                push @{$found{said}}, $sentence if $returns && $is_first;
-                $is_first = 0;
-            }
+            my %found = sorted_sentences($paragraph, $is_first);
             push @{$part{$_}}, join ' ', @{$found{$_}} for keys %found;
         }
         $is_first = 0;
@@ -187,13 +178,20 @@ sub parts {
     return map { $_ => join "\n\n", @{$part{$_}} } keys %part;
 }
 
-# A paragraph of errors without the sentence about threads at its end, which is added to `$threads`.
-sub without_threads {
-    my ($paragraph, $threads) = @_;
-    if ($paragraph =~ s/(?<=\.)\s+((?:Thread-safe|Async-signal-safe|Lock-free)\b[^.]*\.)\s*$//) {
-        push @$threads, $1 =~ s/\s+/ /gr;
+# The sentences of a paragraph by their parts. The first sentence of a comment is always part of what is said.
+sub sorted_sentences {
+    my ($paragraph, $is_first) = @_;
+    my (%found, $has_errors);
+    for my $sentence (sentences($paragraph)) {
+        $has_errors ||= $sentence =~ /^Errors\b/;
+        my $part = $has_errors ? 'errors'
+            : $sentence =~ /^(?:Thread-safe|Async-signal-safe)\b/ ? 'threads'
+            : $sentence =~ /^(?:Returns|It returns|Otherwise returns|Always returns) / ? 'returns' : 'said';
+        push @{$found{$part}}, $sentence;
+        push @{$found{said}}, $sentence if $is_first && $part eq 'returns';
+        $is_first = 0;
     }
-    return $paragraph;
+    return %found;
 }
 
 # A full stop ends a sentence if a capital letter or code follows.
