@@ -59,7 +59,9 @@ struct cairn_frame {
 /**
  * Makes the frame of a thread from its context. If `is_calling` is true, the thread has made a
  * call, and the context's program counter is the call's return address, as in contexts of
- * cairn_context_save. Otherwise the thread was interrupted, and it is the next instruction.
+ * cairn_context_save. Otherwise the thread was interrupted, and it is the next instruction. If that
+ * is in code of Cairn's own (an entry, exit, closure, veneer or inline cache), the frame is the
+ * caller's.
  *
  * `context` must stay valid as long as the frame; values are written to it. The frame is foreign if
  * the program counter is not in a module that was published and is still in memory. Errors:

@@ -65,10 +65,10 @@ struct cairn_runtime_options {
      *  with CAIRN_CODE_MODE_DUAL, and only on processors and kernels that have such keys. A runtime
      *  takes one of the process's 15 keys. */
     bool protects_writes;
-    /** The host promises that all code that it loads begins its functions with landing pads, as
-     *  compilers do with -mbranch-protection=bti. On processors that check indirect branches (BTI
-     *  on AArch64), the kernel then ends the process, or raises SIGILL, if one lands elsewhere.
-     *  Ignored on other machines. */
+    /** The functions of all code that is loaded begin with landing pads, as with
+     *  cairn_prepare_function or a compiler's -mbranch-protection=bti. On processors that check
+     *  indirect branches (BTI on AArch64), the kernel raises SIGILL if one lands elsewhere in the
+     *  code. Ignored on other machines. */
     bool has_landing_pads;
 };
 

@@ -385,7 +385,7 @@ struct code_stub {
 
 struct code_slotted_stub {
     struct code_stub stub;
-    _Atomic uint64_t *slot; /* NULL until it has been taken */
+    _Atomic uint64_t *slot; /* NULL until it has been taken; the word after it is 0 */
 };
 
 /* Encodes a stub that will be executed at stub->address, in at most CODE_STUB_BYTES_MAX bytes, and
