@@ -163,7 +163,7 @@ struct arch_entry_frame {
 };
 
 /* The instruction at which an indirect branch may land where the processor checks that (IBT, BTI).
- * All functions and stubs that the encoders make begin with it. */
+ * Veneers and exits begin with it. */
 enum { ARCH_LANDING_PAD_BYTES_MAX = 4 };
 
 struct arch_landing_pad {
@@ -339,7 +339,8 @@ struct cairn_arch {
     void (*place_inline)(const struct cairn_arch *arch, uint64_t address,
                          struct arch_placement *placement);
 
-    /* Encodes a function `int f(void)` that returns `value` (0 to 1000). Returns its size. */
+    /* Encodes a function `int f(void)` that returns `value` (0 to 1000), without a landing pad.
+     * Returns its size. */
     size_t (*encode_self_test)(const struct cairn_arch *arch, int value, uint8_t *code);
 };
 

@@ -48,7 +48,7 @@ static const struct machine machines[] = {
         .displacement_bits = 32,
         .counts_from_end = true,
         .veneer = {"endbr64", "jmpq *74558(%rip)", "int3", "int3", "int3", "int3", "int3", "int3"},
-        .self_test = {"endbr64", "movl $7, %eax", "retq"},
+        .self_test = {"movl $7, %eax", "retq"},
         .exit = {"endbr64", "pushq 115518(%rip)", "jmpq *115504(%rip)"},
         .entry = {"nop", "leave", "retq"},
         .entry_return = 1,
@@ -62,7 +62,7 @@ static const struct machine machines[] = {
         .jump = "b",
         .displacement_bits = 28,
         .veneer = {"hint #34", "adrp x16, #73728", "ldr x16, [x16, #840]", "br x16"},
-        .self_test = {"hint #34", "mov w0, #7", "ret"},
+        .self_test = {"mov w0, #7", "ret"},
         .exit = {"hint #34", "adrp x16, #114688", "add x16, x16, #832", "ldr x17, [x16]", "br x17",
                  "brk #0"},
         .entry = {"nop", "mov sp, x29", "ldp x29, x30, [sp], #16", "ret"},
@@ -591,7 +591,7 @@ START_TEST(self_test_returns_its_value)
     for (int value = 0; value <= 1000; value++) {
         char text[TEXT_SIZE];
         arch->encode_self_test(arch, value, code);
-        disassemble(code + arch->landing_pad.bytes, size - arch->landing_pad.bytes, text);
+        disassemble(code, size, text);
         const char *number = strpbrk(text, "$#");
         number = number == NULL ? strrchr(text, ' ') : number;
         ck_assert_int_eq(strtol(number + 1, NULL, 0), value);

@@ -162,11 +162,10 @@ static void encode_entry(const struct cairn_arch *arch, uint8_t *code)
     words_append_all(&out, entry, sizeof entry);
 }
 
-/* `bti c; mov w0, #value; ret` */
+/* `mov w0, #value; ret` */
 static size_t encode_self_test(const struct cairn_arch *arch, int value, uint8_t *code)
 {
     struct words_code out = {.arch = arch, .bytes = code};
-    words_append(&out, BTI_C);
     words_append(&out, UINT32_C(0x52800000) | (uint32_t)value << 5);
     words_append(&out, 0xD65F03C0);
     return out.size;

@@ -406,15 +406,14 @@ static void encode_entry(const struct cairn_arch *arch, uint8_t *code)
     memcpy(code, bytes, sizeof bytes);
 }
 
-/* `endbr64; mov $value, %eax; ret` */
+/* `mov $value, %eax; ret` */
 static size_t encode_self_test(const struct cairn_arch *arch, int value, uint8_t *code)
 {
     (void)arch;
-    uint8_t *move = put_landing_pad(code);
-    move[0] = 0xB8;
-    write_u32(move + 1, (uint32_t)value);
-    move[5] = 0xC3;
-    return LANDING_PAD_BYTES + 6;
+    code[0] = 0xB8;
+    write_u32(code + 1, (uint32_t)value);
+    code[5] = 0xC3;
+    return 6;
 }
 
 /* ---- Unwinding ---- */

@@ -108,14 +108,18 @@ static enum cairn_status test_map(struct code_slab *slab, const struct cairn_arc
     enum cairn_status status = slab_take(slab, PAGES_FOR_CODE, 1, &page, &found, error);
     if (status != CAIRN_OK)
         return status;
-    size_t offset = page * slab->page_size;
-    uint8_t *code = slab->base + offset;
+    const struct arch_landing_pad *pad = &arch->landing_pad;
+    uint8_t *start = slab->base + page * slab->page_size;
+    uint8_t *code = start + pad->bytes;
+    size_t offset = page * slab->page_size + pad->bytes;
+    if (pad->bytes > 0)
+        status = slab->map->write(slab, offset - pad->bytes, pad->code, pad->bytes, error);
     for (int round = 0; status == CAIRN_OK && round <= ROUNDS; round++) {
         uint8_t bytes[ARCH_SELF_TEST_BYTES_MAX];
         int expected = 1 + round * 37;
         size_t size = arch->encode_self_test(arch, expected, bytes);
         status = slab->map->write(slab, offset, bytes, size, error);
-        int value = status == CAIRN_OK ? call(arch, code) : expected;
+        int value = status == CAIRN_OK ? call(arch, start) : expected;
         if (value != expected)
             status = error_set(error, CAIRN_ERROR_UNSUPPORTED, (uintptr_t)code,
                                "change %d of a function was written and not executed: it returned "
