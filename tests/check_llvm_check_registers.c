@@ -201,7 +201,7 @@ static const struct {
     {"i65", "i65", "xxxxxx"},
     {"i128", "i128", "xxxxxx"},
     {"ptr", "p0", "......"},
-    {"half", "f16", LLVM_SELECTS_LIVE_HALF_ANYWHERE ? "..xx.x" : "..xxxx"},
+    {"half", "f16", LLVM_SELECTS_LIVE_HALF_ON_SYSTEMZ ? "..xx.x" : "..xxxx"},
     {"bfloat", "bf16", "x.xxxx"},
     {"x86_fp80", "f80", "rxxxxx"},
     {"<2 x i64>", "v2i64", "...xxx"},

@@ -85,7 +85,7 @@ sub write_source {
 
 my $source = write_source();
 my %map_option = (14 => '-fbasic-block-sections=labels', 16 => '-fbasic-block-sections=labels',
-    19 => '-fbasic-block-address-map', 22 => '-fbasic-block-address-map');
+    map { $_ => '-fbasic-block-address-map' } 19, 21, 22);
 
 sub compile_source {
     my ($version, @options) = @_;
@@ -286,7 +286,7 @@ sub check_metadata {
     is $uncovered, 0, 'all functions are covered';
 }
 
-for my $version ($is_first_build ? versions_with('clang', 14, 16, 19, 22) : ()) {
+for my $version ($is_first_build ? versions_with('clang', 14, 16, 19, 21, 22) : ()) {
     for my $level ($version < 19 ? '-O2' : ('-O0', '-O2')) {
         subtest "files of clang $version, $level" => sub {
             my $whole = compile_source($version, $level);
@@ -478,7 +478,7 @@ sub check_pcsections {
     return ($schema, $functions, $wide, @paths);
 }
 
-for my $version ($is_first_build ? versions_with('llc', 16, 19, 22) : ()) {
+for my $version ($is_first_build ? versions_with('llc', 16, 19, 21, 22) : ()) {
     subtest "PC sections of llc $version" => sub {
         check_pcsections($version, 'x86_64', 0);
         check_pcsections($version, 'x86_64', 1, '-function-sections');
@@ -634,7 +634,7 @@ sub faults_of_map {
 
 # With another map before those of the versions, so that there are two at least.
 my @fault_objects = compile_sample('faults-first', $null_checks =~ s/_X/_first/gr, $newest, '-enable-implicit-null-checks');
-for my $version (versions_with('llc', 14, 16, 19, 22)) {
+for my $version (versions_with('llc', 14, 16, 19, 21, 22)) {
     subtest "fault maps of llc $version" => sub {
         my $text = $null_checks =~ s/_X/_$version/gr;
         $text =~ s/\bptr\b/i32*/g if $version < 15;

@@ -38,6 +38,7 @@ my %options = (
     14 => ['-fbasic-block-sections=labels'],
     16 => ['-fbasic-block-sections=labels'],
     19 => ['-fbasic-block-address-map'],
+    21 => ['-fbasic-block-address-map'],
     22 => ['-fbasic-block-address-map'],
 );
 my @versions = grep { find_in_path("clang-$_") } sort keys %options;

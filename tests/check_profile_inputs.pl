@@ -13,8 +13,8 @@ use CommandTest;
 skip_test 'reads the same bytes on every host' if ($ENV{CAIRN_TEST_RUNNER} // '') ne '';
 skip_test 'the first build has it' if ($ENV{CAIRN_TEST_REPEATED} // '') ne '';
 
-my ($clang) = grep { defined find_in_path($_) } qw(clang-19 clang-22);
-skip_test 'no clang 19 or 22' if !defined $clang;
+my ($clang) = grep { defined find_in_path($_) } qw(clang-19 clang-21 clang-22);
+skip_test 'no clang 19, 21 or 22' if !defined $clang;
 skip_test 'no nm' if !defined find_in_path('nm');
 
 my $id = '0a1b2c3d4e5f60718293a4b5c6d7e8f901234567';

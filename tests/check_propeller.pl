@@ -17,7 +17,7 @@ skip_test "the program is compiled for x86-64, not $machine" if $machine ne 'x86
 skip_test 'no nm' if !defined find_in_path('nm');
 
 my %labels = (14 => '-fbasic-block-sections=labels', 16 => '-fbasic-block-sections=labels',
-    19 => '-fbasic-block-address-map', 22 => '-fbasic-block-address-map');
+    map { $_ => '-fbasic-block-address-map' } 19, 21, 22);
 my @versions = grep { find_in_path("clang-$_") && -x "/usr/lib/llvm-$_/bin/ld.lld" && -x "/usr/lib/llvm-$_/bin/llvm-readobj" }
     sort keys %labels;
 skip_test 'no clang that has lld and llvm-readobj of the same version' if !@versions;

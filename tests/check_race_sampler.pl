@@ -1,4 +1,4 @@
-# Compiles examples/race_sampler.c with clang 16, 19 and 22 and the metadata that it needs: it finds the race and
+# Compiles examples/race_sampler.c with clang 16, 19, 21 and 22 and the metadata that it needs: it finds the race and
 # tells its functions and lines, is silent when the program uses atomic accesses, and tells its cost; with hardware
 # watchpoints where they are permitted and fire, and without.
 #
@@ -19,8 +19,8 @@ skip_test 'the example decodes code of x86-64' if `uname -m` !~ /^x86_64$/;
 
 my $source = abs_path($ENV{srcdir} // '.');
 my $libraries = abs_path('.');
-my @versions = grep { find_in_path("clang-$_") } 16, 19, 22;
-skip_test 'no clang 16, 19 or 22' if !@versions;
+my @versions = grep { find_in_path("clang-$_") } 16, 19, 21, 22;
+skip_test 'no clang 16, 19, 21 or 22' if !@versions;
 skip_test 'no shared libcairn-sanmd' if !-f "$libraries/libcairn-sanmd.so";
 
 my $example = "$source/examples/race_sampler.c";

@@ -1,4 +1,4 @@
-# Tests what clang 16, 19 and 22 write with -fexperimental-sanitize-metadata: programs that ask libcairn-sanmd
+# Tests what clang 16, 19, 21 and 22 write with -fexperimental-sanitize-metadata: programs that ask libcairn-sanmd
 # about accesses between their own labels, and about libraries that they open and close; `cairn sanmd`, compared
 # with the output of such programs and with nm; invalid files.
 #
@@ -21,8 +21,8 @@ my $source = abs_path($ENV{srcdir} // '.');
 my $libraries = abs_path('.');
 my $metadata = '-fexperimental-sanitize-metadata=covered,atomics,uar';
 
-my @versions = grep { find_in_path("clang-$_") && find_in_path("clang++-$_") } 16, 19, 22;
-skip_test 'no clang 16, 19 or 22' if !@versions;
+my @versions = grep { find_in_path("clang-$_") && find_in_path("clang++-$_") } 16, 19, 21, 22;
+skip_test 'no clang 16, 19, 21 or 22' if !@versions;
 skip_test 'no shared libcairn-sanmd' if !-f "$libraries/libcairn-sanmd.so";
 
 # ---- Running programs ----

@@ -2,7 +2,7 @@
  * Finds code that is known to crash LLVM's code generator, or to become wrong code, before it is
  * compiled.
  *
- * Each rule was found by compiling with LLVM 14 to 19 and 22. A test compiles the code that the
+ * Each rule was found by compiling with LLVM 14 to 19, 21 and 22. A test compiles the code that the
  * rules reject, to see that it still crashes, and random modules, to see that nothing else crashes.
  *
  * GC strategies are checked first, because LLVM's verifier ends the process at some of them. Then

@@ -8,9 +8,9 @@
  * feature, be it by its name or because another feature implies it.
  *
  * One more pair, whose callee has a feature that all CPUs have, shows whether this works at all. It
- * does on x86-64 and AArch64, and on PPC64 from LLVM 22 on: before that, LLVM inlines there only if
- * the lists are equal as texts. (19 and 22 were tried, not 20 and 21.) Where it does not work,
- * features are taken from the list as they are, and names of CPUs are refused.
+ * does on x86-64 and AArch64, and on PPC64 from LLVM 21 on: before that, LLVM inlines there only if
+ * the lists are equal as texts. (20 has not been tried.) Where it does not work, features are taken
+ * from the list as they are, and names of CPUs are refused.
  *
  * On x86-64 the inliner does not compare cx16 and sahf, so that they count as needed whenever a CPU
  * or a feature is named. Machines that lack them are older than SSSE3.

@@ -202,6 +202,7 @@ bool types_fits_register(LLVMTypeRef type, enum cairn_architecture architecture)
         return architecture == CAIRN_ARCHITECTURE_AARCH64 ||
                architecture == CAIRN_ARCHITECTURE_RISCV64 ||
                (architecture == CAIRN_ARCHITECTURE_X86_64 && LLVM_SELECTS_LIVE_HALF) ||
+               (architecture == CAIRN_ARCHITECTURE_SYSTEMZ && LLVM_SELECTS_LIVE_HALF_ON_SYSTEMZ) ||
                LLVM_SELECTS_LIVE_HALF_ANYWHERE;
     case LLVMBFloatTypeKind:
         return has_bfloat(architecture);

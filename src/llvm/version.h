@@ -13,15 +13,16 @@
 /* Whether pointers have no pointee types. */
 #define LLVM_HAS_OPAQUE_POINTERS (LLVM_VERSION_MAJOR >= 15)
 
-/* ---- The code generator. 20 and 21 have not been tried. ---- */
+/* ---- The code generator. 20 has not been tried. ---- */
 
 /* Whether patch points return any type. Before 19, they return void and i64. */
 #define LLVM_PATCHPOINT_RETURNS_ANY_TYPE (LLVM_VERSION_MAJOR >= 19)
 /* Whether live values are promoted if the machine has no registers for their integer type. */
 #define LLVM_PROMOTES_LIVE_INTEGERS (LLVM_VERSION_MAJOR >= 15)
-/* Whether live values may be of type half on x86-64; on PPC64 and SystemZ, too; and of type bfloat,
- * also in vectors in memory. */
+/* Whether live values may be of type half on x86-64; on SystemZ, too; on PPC64, too; and of type
+ * bfloat, also in vectors in memory. */
 #define LLVM_SELECTS_LIVE_HALF (LLVM_VERSION_MAJOR >= 15)
+#define LLVM_SELECTS_LIVE_HALF_ON_SYSTEMZ (LLVM_VERSION_MAJOR >= 21)
 #define LLVM_SELECTS_LIVE_HALF_ANYWHERE (LLVM_VERSION_MAJOR >= 22)
 #define LLVM_SELECTS_LIVE_BFLOAT (LLVM_VERSION_MAJOR >= 16)
 /* Whether AArch64's registers may hold vectors of bfloat. */
@@ -42,20 +43,20 @@
 /* Whether RISC-V has stack maps, patch points and statepoints. */
 #define LLVM_HAS_RISCV_STACKMAPS (LLVM_VERSION_MAJOR >= 18)
 /* Whether big-endian PPC64 has AltiVec's vectors by default. */
-#define LLVM_HAS_ALTIVEC_BY_DEFAULT (LLVM_VERSION_MAJOR >= 22)
+#define LLVM_HAS_ALTIVEC_BY_DEFAULT (LLVM_VERSION_MAJOR >= 21)
 /* Whether RISC-V without the extension D keeps floating-point numbers in general registers. */
 #define LLVM_SELECTS_SOFT_FLOAT (LLVM_VERSION_MAJOR >= 22)
 /* Whether the code generator ends the process at an unknown operand bundle, which earlier versions
  * ignore, and at a tail call that it cannot make, of which they make an ordinary call. */
 #define LLVM_ENDS_AT_FOREIGN_BUNDLES (LLVM_VERSION_MAJOR >= 20)
-#define LLVM_ENDS_AT_IMPOSSIBLE_TAIL_CALLS (LLVM_VERSION_MAJOR >= 20)
+#define LLVM_ENDS_AT_IMPOSSIBLE_TAIL_CALLS (LLVM_VERSION_MAJOR >= 22)
 /* Whether the TOC reload is part of a patch point's bytes on PPC64 (llvm-project #177453). */
 #define LLVM_COUNTS_TOC_RELOAD (LLVM_VERSION_MAJOR >= 22)
 /* Whether statepoints have IDs of 64 bits. Before 19, a record holds the low 32 bits (llvm-project
  * #85908). */
 #define LLVM_HAS_WIDE_STATEPOINT_IDS (LLVM_VERSION_MAJOR >= 19)
 /* Whether statepoints may call functions that return on the x87 stack. Later, LLVM emits a call of
- * address 0, or crashes. 20 and 21 have not been tried. */
+ * address 0, or crashes. 20 has not been tried. */
 #define LLVM_RETURNS_X87_OF_STATEPOINTS (LLVM_VERSION_MAJOR < 20)
 /* Whether the code generator compiles !pcsections metadata. */
 #define LLVM_HAS_PC_SECTIONS (LLVM_VERSION_MAJOR >= 16)
