@@ -141,6 +141,20 @@ for my $name (sort keys %page_of) {
 }
 is("@without_example", '', 'every page has an example, from a program that is a test');
 
+# What a comment lacks is reported.
+mkdir "$folder/$_" or die for qw(lacking lacking-man);
+for my $lack (['Threads:', 'Note:', 'fault.h: no comment says what holds for threads'],
+    ['Returns', 'Tells', 'cairn_fault_is_null has no sentence that begins with "Returns"'],
+    ['cairn_fault_is_null', 'cairn_fault_is_new', 'no example of at most 30 lines uses cairn_fault_is_new'])
+{
+    my ($word, $other, $message) = @$lack;
+    spit('lacking/fault.h', slurp("$source/include/cairn/fault.h") =~ s/\b\Q$word\E/$other/gr);
+    my ($status, $out, $err) = run_with('/dev/null', "$source/scripts/make-man", "$folder/lacking-man", '1.2.3', '2026-01-01',
+        "$folder/lacking/fault.h", "$source/include/cairn/status.h", @examples);
+    isnt($status, 0, "make-man fails without $word");
+    like($err, qr/\Q$message\E/, '… and tells what is missing');
+}
+
 my @misplaced;
 for my $library (qw(libcairn libcairn-file libcairn-llvm libcairn-sanmd)) {
     my @names = grep { exists $header_of{$_} } slurp("$source/src/$library.map") =~ /^\s*(cairn_\w+);/mg;
