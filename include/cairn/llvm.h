@@ -750,8 +750,8 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_queue_add(cairn_queue *queue,
  */
 CAIRN_API bool cairn_queue_cancel(cairn_queue *queue, uint64_t ticket);
 
-/** Waits until a job has ended: `done` has returned, and a result that is kept can be taken.
- *  Returns at once if there is no such job.
+/** Waits until a job has ended: `done` has returned, and a result that is kept can be taken. Does
+ *  not wait if there is no such job.
  *
  *  Threads: thread-safe. The queue's callbacks and signal handlers must not call this. */
 CAIRN_API void cairn_queue_wait(cairn_queue *queue, uint64_t ticket);

@@ -170,19 +170,20 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_site_restore(cairn_site *site
 
 /* ---- Changes in signal handlers ---- */
 
-/** Makes the veneers that `count` changes of the site need at once. From then on, up to `count`
- *  threads and signal handlers may be changing the site at the same time, to calls and jumps of any
- *  targets, without a lock: a handler may interrupt whatever Cairn was doing. The veneers are kept
- *  until the module is freed. There are two for each change, of 32 to 144 bytes (arch/README.md).
+/**
+ * Makes the veneers that `count` changes of the site need at once. From then on, up to `count`
+ * threads and signal handlers may be changing the site at the same time, to calls and jumps of any
+ * targets, without a lock: a handler may interrupt whatever Cairn was doing. The veneers are kept
+ * until the module is freed. There are two for each change, of 32 to 144 bytes (arch/README.md).
  * In a forked child, a veneer may belong to a change of a thread that the child does not have, so
- * the child reserves again.
+ * the child reserves again. Takes O(count + v) time for v veneers of the site.
  *
- *  Errors: ARGUMENT: the site is NULL. UNMANAGED: it is not live. UNSUPPORTED: the code has a
- *  single mapping, with which every change takes a lock. FULL, MEMORY, SYSTEM: not all could be
- *  made; the others are kept.
+ * Errors: ARGUMENT: the site is NULL. UNMANAGED: it is not live. UNSUPPORTED: the code has a single
+ * mapping, with which every change takes a lock. FULL, MEMORY, SYSTEM: not all could be made; the
+ * others are kept.
  *
- *  Threads: thread-safe, but not async-signal-safe. Takes O(count + v) time for v veneers of the
- *  site. */
+ * Threads: thread-safe, but not async-signal-safe.
+ */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_site_reserve(cairn_site *site, uint32_t count,
                                                                 struct cairn_error *error);
 
