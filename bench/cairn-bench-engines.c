@@ -19,7 +19,7 @@
 
 enum {
     ENGINES = 4096,
-    SITES = 2, /* of each function, and so records */
+    SITES = 4, /* of each function, and so records */
     RECORDS = ENGINES * SITES,
     LOOKUPS = 200000,
     REPEATS = 15

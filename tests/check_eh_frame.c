@@ -434,7 +434,8 @@ static void set_up_functions(void)
 
 static void tear_down_functions(void)
 {
-    functions_destroy(functions);
+    struct cairn_allocator allocator = memory_allocator(NULL);
+    functions_destroy(functions, &allocator);
     cairn_table_destroy(records);
     tear_down();
 }

@@ -1,9 +1,10 @@
 /*
- * record/address_index.h - what a lookup by address reads of a module, in one cache line.
+ * record/address_index.h - what a lookup by address reads of a module: one cache line.
  *
  * A module's tables are far from those of the next one, and of a hundred thousand modules they do
- * not fit a cache. So the addresses of the records of a small table are here, too, and so is the
- * function of a module that has only one. All indexes of a runtime are in its pool (base/pool.h).
+ * not fit a cache. So the addresses of the records of a small table are here, too. The function of
+ * a module that has only one is in the other part of the index (record/function_index.h). All
+ * indexes of a runtime are in its pool (base/pool.h).
  *
  * SPDX-License-Identifier: MIT
  */
@@ -14,9 +15,10 @@
 
 #include <cairn/table.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-enum { ADDRESS_INDEX_RECORDS = 7, ADDRESS_INDEX_BYTES = 64 };
+enum { ADDRESS_INDEX_RECORDS = 7, ADDRESS_INDEX_BYTES = 32, INDEX_LINE_BYTES = 64 };
 
 /* Base of the index of a table that is not small: no address is that far. */
 #define ADDRESS_INDEX_OF_LARGE UINT64_MAX
@@ -28,15 +30,30 @@ struct address_index {
     const cairn_table *table;
     uint64_t base; /* address of the first function, or ADDRESS_INDEX_OF_LARGE */
     uint16_t low[ADDRESS_INDEX_RECORDS + 1];
-    void *owner; /* the module */
-    struct function_index functions;
 };
 
-_Static_assert(sizeof(void *) != 8 || sizeof(struct address_index) == ADDRESS_INDEX_BYTES,
-               "an index is a cache line");
+_Static_assert(sizeof(struct address_index) == ADDRESS_INDEX_BYTES, "two are in a cache line");
 
-/* Fills in the index of a table, which does not change any more, and of its owner. There are no
- * functions yet. */
+/* The indexes of two modules. Lookups of records are the most frequent ones, so what they read is
+ * in one line, and what all others read in the next. */
+struct index_pair {
+    struct address_index addresses[2];
+    struct function_index functions[2];
+};
+
+_Static_assert(sizeof(struct address_index) == sizeof(struct function_index),
+               "both parts of an index are at one distance");
+_Static_assert(offsetof(struct index_pair, functions) == INDEX_LINE_BYTES,
+               "each part is in a cache line");
+
+/* Returns the other part of an index that is in a pair. */
+static inline const struct function_index *index_functions(const struct address_index *index)
+{
+    const char *part = (const char *)index + offsetof(struct index_pair, functions);
+    return (const struct function_index *)(const void *)part;
+}
+
+/* Fills in the index of a table, which does not change any more. */
 void address_index_init(struct address_index *index, const cairn_table *table);
 
 /* Same as cairn_table_find_address on the table. Lock-free, async-signal-safe. */

@@ -3,9 +3,8 @@
  *
  * What is known of functions is in three tables: of records, of symbols and of unwind rules. When a
  * module is published, their answers are put together: each range of PCs with the same answer is
- * noted once. Most modules have one function, which is in the index itself. The index is part of
- * what a lookup by address reads first (record/address_index.h), so such a lookup reads nothing
- * else.
+ * noted once. Most modules have one function, which is in the index itself, so that a lookup reads
+ * nothing else.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -37,6 +36,7 @@ enum { FUNCTIONS_SEARCHED = UINT16_MAX - 1, FUNCTIONS_LISTED = UINT16_MAX };
 /* Invariants: the ranges of a list ascend and do not overlap. The records of an only function are
  * the first ones of the table. */
 struct function_index {
+    void *owner;   /* the module */
     uint64_t base; /* address of the first range */
     union {
         const char *name;                    /* of the only function */
@@ -52,8 +52,8 @@ struct function_index {
     uint16_t stack_size; /* of the only function; see table_stack_size */
 };
 
-/* Fills in the index of a module. Returns whether it needs the ranges: they must be valid as long
- * as the index, and are not used otherwise. */
+/* Fills in the index, without the owner. Returns whether it needs the ranges: they must be valid as
+ * long as the index, and are not used otherwise. */
 bool function_index_init(struct function_index *index, uint64_t base,
                          const struct function_range *ranges, size_t count);
 

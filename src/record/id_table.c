@@ -1,6 +1,5 @@
 /*
- * A hash table of buckets with linear probing. The slots of a bucket, which is a cache line, hold
- * an ID and the first entry of its list.
+ * A hash table with linear probing, whose slots hold an ID and the first entry of its list.
  *
  * Readers run at any time, and beside one writer:
  *  (A) An entry is complete before it is stored to its slot or to the entry before it (release).
@@ -10,13 +9,13 @@
  *      removed, the slot gets the mark and stays: only the same ID may use it again.
  *  (C) A removed entry keeps its `next`. So a reader that is at the entry goes on to the entries
  *      that followed it, all of which stay in memory until a grace period has ended.
- *  (D) The array of slots is replaced when three quarters of it have been used. The new array is
+ *  (D) The array of slots is replaced when seven sixteenths of it have been used. The new array is
  *      complete before it is stored (release), and contains only IDs that have entries. A reader
  *      loads the array once (acquire). The older array does not change any more. Its lists lead to
  *      all entries that were there when it was replaced, and not removed since; a reader that still
  *      uses it began before the replacement, so it need not see entries that were added after.
- *  (E) A new array is at most half full, so replacing takes O(1) time on average over the entries
- *      that are added. Removing needs no memory.
+ *  (E) A new array is at most three eighths full, so replacing takes O(1) time on average over the
+ *      entries that are added. Removing needs no memory.
  *
  * IDs come from input, so the hash has a secret key (base/hash.h).
  *
@@ -29,34 +28,25 @@
 
 #include <stddef.h>
 
-enum { BUCKET_SLOTS = 4, BUCKET_BYTES = 64, BUCKET_BITS_MIN = 2, HASH_BITS = 64 };
-
-/* Invariant: slots are used in their order. So if the last one has not been used, none of the
- * bucket's IDs is in the next bucket. */
-struct bucket {
-    _Atomic uint64_t ids[BUCKET_SLOTS];
-    _Atomic(struct id_entry *) first[BUCKET_SLOTS]; /* NULL: the slot has never been used */
-};
-
-_Static_assert(sizeof(void *) != 8 || sizeof(struct bucket) == BUCKET_BYTES,
-               "a bucket is a cache line");
+enum { SLOT_BITS_MIN = 4, HASH_BITS = 64 };
 
 struct slot {
-    struct bucket *bucket;
-    unsigned number;
+    uint64_t id;
+    _Atomic(struct id_entry *) first; /* NULL: the slot has never been used */
 };
 
 /* In `first`: all entries of the ID were removed. */
 #define REMOVED ((struct id_entry *)(uintptr_t)1)
 
-/* Invariant: `used` is the number of slots with an ID, at most three quarters of all. */
+/* Invariant: `used` is the number of slots with an ID, at most seven sixteenths of all. More
+ * would make lookups probe more slots, and processors predict wrongly how many. */
 struct slots {
     struct grace_entry retired;
     struct id_table *ids;
-    unsigned shift; /* HASH_BITS minus the binary logarithm of the number of buckets */
-    size_t mask;    /* the number of buckets minus 1 */
+    unsigned shift; /* HASH_BITS minus the binary logarithm of the number of slots */
+    size_t mask;    /* the number of slots minus 1 */
     size_t used;
-    struct bucket *buckets; /* in the same allocation */
+    struct slot slots[];
 };
 
 struct id_table {
@@ -145,24 +135,20 @@ static uint64_t id_of(const struct id_entry *entry)
 
 /* ---- Slots ---- */
 
-static size_t slots_bytes(size_t bucket_count)
+static size_t slots_bytes(size_t count)
 {
-    return sizeof(struct slots) + BUCKET_BYTES + bucket_count * sizeof(struct bucket);
+    return sizeof(struct slots) + count * sizeof(struct slot);
 }
-
-static size_t slot_count(const struct slots *slots) { return (slots->mask + 1) * BUCKET_SLOTS; }
 
 static struct slots *new_slots(struct id_table *ids, unsigned bits)
 {
-    const size_t count = (size_t)1 << bits;
+    size_t count = (size_t)1 << bits;
     struct slots *slots = memory_new(&ids->allocator, 1, slots_bytes(count));
     if (slots == NULL)
         return NULL;
-    uintptr_t after = (uintptr_t)(slots + 1) + BUCKET_BYTES - 1;
     slots->ids = ids;
     slots->shift = HASH_BITS - bits;
     slots->mask = count - 1;
-    slots->buckets = (struct bucket *)(after & ~(uintptr_t)(BUCKET_BYTES - 1));
     return slots;
 }
 
@@ -183,60 +169,21 @@ static inline size_t home_of(const struct slots *slots, const struct hash_key *k
     return (size_t)(hash >> slots->shift);
 }
 
-static struct id_entry *load_first(const struct bucket *bucket, unsigned number)
+static struct id_entry *load_first(const struct slot *slot)
 {
-    return atomic_load_explicit(&bucket->first[number], memory_order_acquire);
+    return atomic_load_explicit(&slot->first, memory_order_acquire);
 }
 
-static inline unsigned has_id(const struct bucket *bucket, unsigned number, uint64_t id)
-{
-    return atomic_load_explicit(&bucket->ids[number], memory_order_relaxed) == id;
-}
-
-/* Returns the number of the first slot of the bucket with the ID, or BUCKET_SLOTS. A slot that has
- * never been used seems to have ID 0. All slots are compared, because a branch for each would often
- * be predicted wrongly. */
-static inline unsigned slot_in_bucket(const struct bucket *bucket, uint64_t id)
-{
-    unsigned equal = has_id(bucket, 0, id) | has_id(bucket, 1, id) << 1 |
-                     has_id(bucket, 2, id) << 2 | has_id(bucket, 3, id) << 3;
-    return (unsigned)__builtin_ctz(equal | 1 << BUCKET_SLOTS);
-}
-
-/* Returns what the ID's slot holds, or NULL. */
-static inline struct id_entry *find_first(const struct id_table *ids, const struct slots *slots,
-                                          uint64_t id)
+/* Returns the ID's slot, or the unused slot where it belongs. Sets `*first` to what it holds. */
+static inline struct slot *find_slot(const struct id_table *ids, struct slots *slots, uint64_t id,
+                                     struct id_entry **first)
 {
     for (size_t at = home_of(slots, &ids->key, id);; at = (at + 1) & slots->mask) {
-        const struct bucket *bucket = &slots->buckets[at];
-        unsigned number = slot_in_bucket(bucket, id);
-        if (number < BUCKET_SLOTS)
-            return load_first(bucket, number); /* (B) */
-        if (load_first(bucket, BUCKET_SLOTS - 1) == NULL)
-            return NULL;
+        struct slot *slot = &slots->slots[at];
+        *first = load_first(slot);
+        if (*first == NULL || slot->id == id)
+            return slot;
     }
-}
-
-/* Returns the ID's slot, or the unused slot where it belongs. For writers. */
-static struct slot find_slot(const struct id_table *ids, struct slots *slots, uint64_t id)
-{
-    for (size_t at = home_of(slots, &ids->key, id);; at = (at + 1) & slots->mask) {
-        struct slot slot = {.bucket = &slots->buckets[at]};
-        for (; slot.number < BUCKET_SLOTS; slot.number++)
-            if (load_first(slot.bucket, slot.number) == NULL ||
-                atomic_load_explicit(&slot.bucket->ids[slot.number], memory_order_relaxed) == id)
-                return slot;
-    }
-}
-
-static void store_first(struct slot slot, struct id_entry *first)
-{
-    atomic_store_explicit(&slot.bucket->first[slot.number], first, memory_order_release);
-}
-
-static void store_id(struct slot slot, uint64_t id)
-{
-    atomic_store_explicit(&slot.bucket->ids[slot.number], id, memory_order_relaxed);
 }
 
 static struct slots *writer_slots(const struct id_table *ids)
@@ -255,7 +202,7 @@ enum cairn_status id_table_create(const struct cairn_allocator *allocator, struc
     if (created != NULL)
         *created =
             (struct id_table){.key = hash_key_create(), .allocator = *allocator, .grace = grace};
-    struct slots *slots = created == NULL ? NULL : new_slots(created, BUCKET_BITS_MIN);
+    struct slots *slots = created == NULL ? NULL : new_slots(created, SLOT_BITS_MIN);
     if (slots == NULL) {
         memory_free(allocator, created, sizeof *created);
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a table of IDs");
@@ -281,47 +228,42 @@ size_t id_table_size_bytes(const struct id_table *ids)
 
 /* ---- Writers ---- */
 
-static size_t used_max(const struct slots *slots) { return slot_count(slots) / 4 * 3; }
+static size_t used_max(const struct slots *slots) { return (slots->mask + 1) / 16 * 7; }
 
 /* Returns how many of the entries have an ID without other entries. */
 static size_t count_new_ids(const struct id_table *ids, const struct id_entry *entries,
                             size_t entry_count)
 {
-    const struct slots *slots = writer_slots(ids);
+    struct slots *slots = writer_slots(ids);
     size_t count = 0;
-    for (size_t i = 0; i < entry_count; i++)
-        count += !has_entries(find_first(ids, slots, id_of(&entries[i])));
-    return count;
-}
-
-/* Copies the slots of a bucket that have entries. */
-static void copy_bucket(const struct id_table *ids, const struct bucket *bucket,
-                        struct slots *fresh)
-{
-    for (unsigned i = 0; i < BUCKET_SLOTS; i++) {
-        struct id_entry *first = load_first(bucket, i);
-        if (!has_entries(first))
-            continue;
-        uint64_t id = atomic_load_explicit(&bucket->ids[i], memory_order_relaxed);
-        struct slot slot = find_slot(ids, fresh, id);
-        store_id(slot, id);
-        store_first(slot, first);
-        fresh->used++;
+    for (size_t i = 0; i < entry_count; i++) {
+        struct id_entry *first;
+        find_slot(ids, slots, id_of(&entries[i]), &first);
+        count += !has_entries(first);
     }
+    return count;
 }
 
 /* Replaces the array by one for `count` IDs (D, E). */
 static bool replace_slots(struct id_table *ids, size_t count)
 {
     struct slots *old = writer_slots(ids);
-    unsigned bits = BUCKET_BITS_MIN;
-    while (((size_t)BUCKET_SLOTS << bits) / 2 < count)
+    unsigned bits = SLOT_BITS_MIN;
+    while (((size_t)1 << bits) / 8 * 3 < count)
         bits++;
     struct slots *fresh = new_slots(ids, bits);
     if (fresh == NULL)
         return false;
-    for (size_t i = 0; i <= old->mask; i++)
-        copy_bucket(ids, &old->buckets[i], fresh);
+    for (size_t i = 0; i <= old->mask; i++) {
+        struct id_entry *first = atomic_load_explicit(&old->slots[i].first, memory_order_relaxed);
+        struct id_entry *none;
+        if (!has_entries(first))
+            continue;
+        struct slot *slot = find_slot(ids, fresh, old->slots[i].id, &none);
+        slot->id = old->slots[i].id;
+        atomic_store_explicit(&slot->first, first, memory_order_relaxed);
+        fresh->used++;
+    }
     atomic_store_explicit(&ids->slots, fresh, memory_order_release);
     grace_retire(ids->grace, &old->retired, release_slots);
     return true;
@@ -342,9 +284,9 @@ enum cairn_status id_table_reserve(struct id_table *ids, const struct id_entry *
 
 static void add_entry(struct id_table *ids, struct slots *slots, struct id_entry *entry)
 {
+    struct id_entry *first;
     uint64_t id = id_of(entry);
-    struct slot slot = find_slot(ids, slots, id);
-    struct id_entry *first = load_first(slot.bucket, slot.number);
+    struct slot *slot = find_slot(ids, slots, id, &first);
     if (has_entries(first)) {
         struct id_entry *last = first->previous;
         entry->previous = last;
@@ -353,12 +295,12 @@ static void add_entry(struct id_table *ids, struct slots *slots, struct id_entry
         return;
     }
     if (first == NULL) {
-        store_id(slot, id); /* (B) */
+        slot->id = id; /* (B) */
         slots->used++;
     }
     ids->live++;
     entry->previous = entry;
-    store_first(slot, entry); /* (A, B) */
+    atomic_store_explicit(&slot->first, entry, memory_order_release); /* (A, B) */
 }
 
 void id_table_add(struct id_table *ids, struct id_entry *entries)
@@ -369,8 +311,8 @@ void id_table_add(struct id_table *ids, struct id_entry *entries)
 
 static void remove_entry(struct id_table *ids, struct id_entry *entry)
 {
-    struct slot slot = find_slot(ids, writer_slots(ids), id_of(entry));
-    struct id_entry *first = load_first(slot.bucket, slot.number);
+    struct id_entry *first;
+    struct slot *slot = find_slot(ids, writer_slots(ids), id_of(entry), &first);
     struct id_entry *next = atomic_load_explicit(&entry->next, memory_order_relaxed);
     struct id_entry *previous = entry->previous;
     if (next != NULL)
@@ -382,7 +324,7 @@ static void remove_entry(struct id_table *ids, struct id_entry *entry)
         return;
     }
     ids->live -= next == NULL;
-    store_first(slot, next != NULL ? next : REMOVED);
+    atomic_store_explicit(&slot->first, next != NULL ? next : REMOVED, memory_order_release);
 }
 
 void id_table_remove(struct id_table *ids, struct id_entry *entries)
@@ -396,8 +338,9 @@ void id_table_remove(struct id_table *ids, struct id_entry *entries)
 /* Returns the first entry of the ID, or NULL. */
 static inline struct id_entry *find_entries(const struct id_table *ids, uint64_t id)
 {
-    const struct slots *slots = atomic_load_explicit(&ids->slots, memory_order_acquire); /* (D) */
-    struct id_entry *first = find_first(ids, slots, id);
+    struct slots *slots = atomic_load_explicit(&ids->slots, memory_order_acquire); /* (D) */
+    struct id_entry *first;
+    find_slot(ids, slots, id, &first);
     return has_entries(first) ? first : NULL;
 }
 

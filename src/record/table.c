@@ -74,8 +74,7 @@ _Static_assert(ADDRESS_INDEX_RECORDS + 1 == LANES, "an index is compared at once
 void address_index_init(struct address_index *index, const cairn_table *table)
 {
     uint32_t count = table->record_count;
-    *index = (struct address_index){
-        .table = table, .base = ADDRESS_INDEX_OF_LARGE, .owner = table->owner};
+    *index = (struct address_index){.table = table, .base = ADDRESS_INDEX_OF_LARGE};
     if (count == 0 || count > ADDRESS_INDEX_RECORDS || table->span > UINT16_MAX)
         return;
     index->base = table->base;

@@ -156,7 +156,7 @@ void module_release(cairn_module *module, struct module_extras *extras)
     assumption_forget(module->runtime, module->sites);
     site_table_destroy(module->sites);
     unwind_destroy(module->unwind);
-    functions_destroy(module->functions);
+    functions_destroy(module->functions, allocator);
     cairn_table_destroy(module->table);
     cairn_declarations_destroy(module->declarations);
     module_symbols_destroy(module->symbols, allocator);

@@ -123,27 +123,63 @@ static bool list_functions(const cairn_module *module, struct range_list *list)
 
 /* ---- Creating and freeing ---- */
 
+/* A free index of a pair begins with the pointer to the next one. */
+static void give_index(cairn_runtime *runtime, struct address_index *index)
+{
+    *(struct address_index **)(void *)index = runtime->free_index;
+    runtime->free_index = index;
+}
+
+static struct address_index *take_index(cairn_runtime *runtime)
+{
+    struct address_index *index = runtime->free_index;
+    if (index != NULL) {
+        runtime->free_index = *(struct address_index **)(void *)index;
+        return index;
+    }
+    struct index_pair *pair = pool_take(&runtime->indexes, 1);
+    if (pair == NULL)
+        return NULL;
+    give_index(runtime, &pair->addresses[1]);
+    return &pair->addresses[0];
+}
+
+static struct function_index *functions_of(const struct address_index *index)
+{
+    return (struct function_index *)(uintptr_t)index_functions(index);
+}
+
+/* Fills in the index of functions; takes memory for the ranges if they do not fit it. */
+static bool add_functions(cairn_runtime *runtime, struct function_index *functions,
+                          const struct range_list *list)
+{
+    if (!list->is_exact) {
+        *functions = (struct function_index){.record_count = FUNCTIONS_SEARCHED};
+        return true;
+    }
+    if (!function_index_init(functions, list->base, list->ranges, list->count))
+        return true;
+    struct function_range *ranges = pool_take(&runtime->ranges, list->count);
+    if (ranges == NULL)
+        return false;
+    memcpy(ranges, list->ranges, list->count * sizeof *ranges);
+    functions->ranges = ranges;
+    return true;
+}
+
 /* Takes memory for the index of a module whose functions are listed, and fills it in. */
 static struct address_index *create(const cairn_module *module, const struct range_list *list)
 {
     cairn_runtime *runtime = module->runtime;
-    struct address_index *index = pool_take(&runtime->indexes, 1);
+    struct address_index *index = take_index(runtime);
     if (index == NULL)
         return NULL;
     address_index_init(index, module->table);
-    if (!list->is_exact) {
-        index->functions = (struct function_index){.record_count = FUNCTIONS_SEARCHED};
-        return index;
-    }
-    if (!function_index_init(&index->functions, list->base, list->ranges, list->count))
-        return index;
-    struct function_range *ranges = pool_take(&runtime->ranges, list->count);
-    if (ranges == NULL) {
-        pool_give(&runtime->indexes, index, 1);
+    if (!add_functions(runtime, functions_of(index), list)) {
+        give_index(runtime, index);
         return NULL;
     }
-    memcpy(ranges, list->ranges, list->count * sizeof *ranges);
-    index->functions.ranges = ranges;
+    functions_of(index)->owner = (void *)(uintptr_t)module;
     return index;
 }
 
@@ -167,10 +203,10 @@ void module_index_free(cairn_runtime *runtime, struct address_index *index)
     if (index == NULL)
         return;
     runtime_lock(runtime);
-    if (index->functions.record_count == FUNCTIONS_LISTED)
-        pool_give(&runtime->ranges, (void *)(uintptr_t)index->functions.ranges,
-                  index->functions.count);
-    pool_give(&runtime->indexes, index, 1);
+    const struct function_index *functions = index_functions(index);
+    if (functions->record_count == FUNCTIONS_LISTED)
+        pool_give(&runtime->ranges, (void *)(uintptr_t)functions->ranges, functions->count);
+    give_index(runtime, index);
     runtime_unlock(runtime);
 }
 
@@ -178,6 +214,7 @@ size_t module_index_bytes(const struct address_index *index)
 {
     if (index == NULL)
         return 0;
-    size_t listed = index->functions.record_count == FUNCTIONS_LISTED ? index->functions.count : 0;
-    return sizeof *index + listed * sizeof(struct function_range);
+    const struct function_index *functions = index_functions(index);
+    size_t listed = functions->record_count == FUNCTIONS_LISTED ? functions->count : 0;
+    return sizeof *index + sizeof *functions + listed * sizeof(struct function_range);
 }

@@ -56,7 +56,7 @@ enum cairn_status cairn_runtime_create(const struct cairn_runtime_options *optio
         memory_free(&allocator, created, sizeof *created);
         return status;
     }
-    pool_init(&created->indexes, &allocator, sizeof(struct address_index));
+    pool_init(&created->indexes, &allocator, sizeof(struct index_pair));
     pool_init(&created->ranges, &allocator, sizeof(struct function_range));
     pool_init(&created->entries, &allocator, sizeof(struct id_entry));
     cache_set_init(&created->ics, &allocator, created->space);
@@ -197,9 +197,10 @@ bool cairn_runtime_find_function(const cairn_runtime *runtime, uint64_t pc,
     const struct address_index *index = code_space_find_owner(runtime->space, pc);
     if (index == NULL)
         return false;
-    if (__builtin_expect(index->functions.record_count == FUNCTIONS_SEARCHED, 0))
-        return module_search_function(index->owner, pc, function);
-    return function_index_find(&index->functions, pc, function);
+    const struct function_index *functions = index_functions(index);
+    if (__builtin_expect(functions->record_count == FUNCTIONS_SEARCHED, 0))
+        return module_search_function(functions->owner, pc, function);
+    return function_index_find(functions, pc, function);
 }
 
 size_t cairn_runtime_find_id(const cairn_runtime *runtime, uint64_t id,

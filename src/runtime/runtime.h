@@ -34,11 +34,12 @@ struct cairn_runtime {
     struct code_space *space;
     struct id_table *ids;
     /* What lookups read of published and retired modules; changed with `lock` held. */
-    struct pool indexes;         /* struct address_index, one for each module */
-    struct pool ranges;          /* struct function_range, of modules with several functions */
-    struct pool entries;         /* struct id_entry */
-    struct symbol_table symbols; /* with `lock` held */
-    struct unwinder unwinder;    /* if a module has registered unwind tables; with `lock` held */
+    struct pool indexes;              /* struct index_pair, for each two modules */
+    struct address_index *free_index; /* list of those in pairs that are not in use */
+    struct pool ranges;               /* struct function_range, of modules with several functions */
+    struct pool entries;              /* struct id_entry */
+    struct symbol_table symbols;      /* with `lock` held */
+    struct unwinder unwinder; /* if a module has registered unwind tables; with `lock` held */
     struct cache_set ics;
     pthread_mutex_t lock;
     uint64_t last_module_number; /* with `lock` held */
@@ -69,7 +70,7 @@ struct cairn_runtime {
  */
 static inline cairn_module *runtime_module_of(const struct address_index *owner)
 {
-    return owner == NULL ? NULL : owner->owner;
+    return owner == NULL ? NULL : index_functions(owner)->owner;
 }
 
 /* Returns the module whose code or data contains the PC of a frame, or NULL. The module may be

@@ -139,7 +139,6 @@ enum cairn_status functions_create(const struct function_list *list, struct func
     if (created == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for the ranges of %zu functions",
                          list->count);
-    created->allocator = list->allocator;
     created->count = list->count;
     for (size_t i = 0; i < list->count; i++)
         created->entries[i] = list->entries[i].function;
@@ -147,12 +146,9 @@ enum cairn_status functions_create(const struct function_list *list, struct func
     return CAIRN_OK;
 }
 
-void functions_destroy(struct functions *functions)
+void functions_destroy(struct functions *functions, const struct cairn_allocator *allocator)
 {
-    if (functions == NULL)
-        return;
-    struct cairn_allocator allocator = functions->allocator;
-    memory_free(&allocator, functions, size_of(functions->count));
+    memory_free(allocator, functions, functions_size_bytes(functions));
 }
 
 size_t functions_size_bytes(const struct functions *functions)

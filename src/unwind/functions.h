@@ -49,7 +49,6 @@ void function_list_release(struct function_list *list);
 
 /* Sorted by address. There are no empty functions. */
 struct functions {
-    struct cairn_allocator allocator;
     size_t count;
     struct eh_frame_function entries[];
 };
@@ -59,7 +58,8 @@ struct functions {
 enum cairn_status functions_create(const struct function_list *list, struct functions **functions,
                                    struct cairn_error *error);
 
-void functions_destroy(struct functions *functions);
+/* Frees them with the allocator of the list. NULL is allowed. */
+void functions_destroy(struct functions *functions, const struct cairn_allocator *allocator);
 
 size_t functions_size_bytes(const struct functions *functions);
 
