@@ -140,13 +140,14 @@ sub pattern_of {
     return qr/\A$pattern\z/;
 }
 
-# Executes the commands of a block.
+# Executes the commands of a block. After one that cannot be executed here, the others are skipped, too.
 sub execute_block {
     my ($directory, $where, $text) = @_;
+    my $reason;
     for my $step (split /^(?=\$ )/m, $text) {
         my ($command, $expected) = $step =~ /\A\$ ([^\n]*)\n(.*)\z/s or die "$where: not a command: $step";
       SKIP: {
-            my $reason = why_not($command);
+            $reason //= why_not($command);
             skip "$command: $reason", 1 if defined $reason;
             spit('command', "cd $directory\n$command\n");
             my $status = system("timeout -k 5 120 sh $folder/command >$folder/printed 2>&1 </dev/null") >> 8;
