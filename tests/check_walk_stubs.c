@@ -661,9 +661,10 @@ END_TEST
 
 /* ---- The code to which entered functions return ---- */
 
-/* Enters a function in place of its own frame, whose upper part the arguments may overwrite. */
-static __attribute__((noinline, noreturn)) void enter(struct cairn_context *context,
-                                                      const struct arch_entry *entry)
+/* Enters a function in place of its own frame, whose upper part the arguments may overwrite. So
+ * AddressSanitizer must not guard it. */
+static __attribute__((noinline, noreturn, no_sanitize_address)) void enter(
+    struct cairn_context *context, const struct arch_entry *entry)
 {
     char overwritten[4096];
     __asm__ volatile("" : "=m"(overwritten));
