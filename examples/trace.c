@@ -63,11 +63,12 @@ static void switch_on(int signal)
 /* Lets this thread and a handler change each probe at the same time without a lock. */
 static bool prepare_for_signals(struct cairn_error *error)
 {
+    const struct sigaction action = {.sa_handler = switch_on};
     cairn_site *site;
     for (uint32_t i = 0; (site = cairn_module_site(probed, i)) != NULL; i++)
         if (cairn_site_reserve(site, 2, error) != CAIRN_OK)
             return false;
-    return signal(SIGUSR1, switch_on) != SIG_ERR;
+    return sigaction(SIGUSR1, &action, NULL) == 0;
 }
 
 int main(void)

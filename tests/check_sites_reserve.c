@@ -56,6 +56,12 @@ static bool call(cairn_site *site, unsigned number)
     return cairn_site_call(site, target, CAIRN_RELAXED, NULL) == CAIRN_OK;
 }
 
+static void handle_signals_with(void (*handler)(int))
+{
+    const struct sigaction action = {.sa_handler = handler};
+    ck_assert_int_eq(sigaction(SIGUSR1, &action, NULL), 0);
+}
+
 /* ---- A handler that interrupts Cairn ---- */
 
 /* The site that a handler changes, and whether allocations for the list of a module's veneers are
@@ -94,7 +100,7 @@ START_TEST(a_handler_changes_a_reserved_site_while_its_thread_makes_veneers)
     load(&reserved, runtime);
     reserve(reserved.site, 1);
     interrupted.site = reserved.site;
-    signal(SIGUSR1, change_the_site);
+    handle_signals_with(change_the_site);
     interrupted.is_armed = true;
     reserve(other.site, 100);
     interrupted.is_armed = false;
@@ -161,7 +167,7 @@ START_TEST(as_many_threads_and_handlers_as_reserved_make_no_veneer)
     load(&storm.fixture, create((struct cairn_allocator){0}));
     reserve(storm.fixture.site, 2 * THREADS);
     unsigned reserved = call_veneers(storm.fixture.site);
-    signal(SIGUSR1, change_in_handler);
+    handle_signals_with(change_in_handler);
     for (int i = 0; i < THREADS; i++)
         ck_assert_int_eq(pthread_create(&threads[i], NULL, change_often, NULL), 0);
     ck_assert_int_eq(pthread_create(&joining, NULL, join_all, threads), 0);

@@ -124,7 +124,7 @@ static uint64_t veneer_slot(const struct cairn_arch *arch, uint64_t address, boo
                             const uint8_t *code)
 {
     uint32_t page = words_read(arch, code + WORDS_BYTES);
-    uint32_t load = words_read(arch, code + 2 * WORDS_BYTES);
+    uint32_t load = words_read(arch, code + 2 * (size_t)WORDS_BYTES);
     uint32_t pages = (page >> 5 & 0x7FFFF) << 2 | (page >> 29 & 3);
     uint64_t distance =
         ((uint64_t)pages ^ UINT64_C(1) << (ADRP_BITS - 1)) - (UINT64_C(1) << (ADRP_BITS - 1));

@@ -246,7 +246,7 @@ static bool encode_veneer(const struct cairn_arch *arch, uint64_t address, uint6
 /* Bytes from a framed veneer's start to the first instruction that loads the slot's address. */
 static size_t framed_load_offset(const struct cairn_arch *arch)
 {
-    return (arch->has_descriptors ? 7 : 6) * WORDS_BYTES;
+    return (arch->has_descriptors ? 7 : 6) * (size_t)WORDS_BYTES;
 }
 
 static uint64_t veneer_slot(const struct cairn_arch *arch, uint64_t address, bool is_framed,
