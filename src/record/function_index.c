@@ -66,7 +66,8 @@ bool function_index_find(const struct function_index *index, uint64_t pc,
         return false;
     *function = (struct cairn_function){
         .address = index->base,
-        .stack_size = table_stack_size(&index->stack_size, NULL, 0),
+        .stack_size =
+            index->stack_size == STACK_SIZE_DYNAMIC ? CAIRN_STACK_SIZE_DYNAMIC : index->stack_size,
         .record_count = index->record_count,
         .name = index->name,
     };

@@ -49,7 +49,7 @@ struct function_index {
     /* Of the only function; or FUNCTIONS_LISTED; or FUNCTIONS_SEARCHED if the ranges do not have
      * the values of some function, so that the module's tables must be searched. */
     uint16_t record_count;
-    uint16_t stack_size; /* of the only function; see table_stack_size */
+    uint16_t stack_size; /* of the only function; or STACK_SIZE_DYNAMIC */
 };
 
 /* Fills in the index, without the owner. Returns whether it needs the ranges: they must be valid as

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "record/table.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -162,6 +163,7 @@ static bool add_functions(cairn_runtime *runtime, struct function_index *functio
     struct function_range *ranges = pool_take(&runtime->ranges, list->count);
     if (ranges == NULL)
         return false;
+    assert(list->ranges != NULL); /* there are several */
     memcpy(ranges, list->ranges, list->count * sizeof *ranges);
     functions->ranges = ranges;
     return true;

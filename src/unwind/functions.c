@@ -194,9 +194,11 @@ bool functions_find(const struct functions *functions, const cairn_table *table,
 uint64_t functions_next_change(const struct functions *functions, uint64_t pc)
 {
     const size_t count = count_up_to(functions, pc);
-    const struct eh_frame_function *entries = functions == NULL ? NULL : functions->entries;
     uint64_t change = UINT64_MAX;
-    if (functions != NULL && count < functions->count)
+    if (functions == NULL)
+        return change;
+    const struct eh_frame_function *entries = functions->entries;
+    if (count < functions->count)
         change = entries[count].address;
     if (count > 0) {
         uint64_t end = entries[count - 1].address + entries[count - 1].size;

@@ -1,6 +1,6 @@
 /*
- * check_lookup.c - what lookups read of modules: only the runtime's pools, and the same that a
- * search of the module's tables finds.
+ * check_lookup_memory.c - what lookups read of modules: only the runtime's pools, and the same that
+ * a search of the module's tables finds.
  *
  * SPDX-License-Identifier: MIT
  */
