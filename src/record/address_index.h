@@ -34,22 +34,25 @@ struct address_index {
 
 _Static_assert(sizeof(struct address_index) == ADDRESS_INDEX_BYTES, "two are in a cache line");
 
-/* The indexes of two modules. Lookups of records are the most frequent ones, so what they read is
- * in one line, and what all others read in the next. */
-struct index_pair {
-    struct address_index addresses[2];
-    struct function_index functions[2];
+/* The indexes of several modules. Lookups of records are the most frequent ones, so what they read
+ * is together, and what all others read follows. (Processors fetch two neighbouring lines at once,
+ * so with two modules in a group, half of what is fetched would be the other part.) */
+enum { INDEX_GROUP_SIZE = 16 };
+
+struct index_group {
+    struct address_index addresses[INDEX_GROUP_SIZE];
+    struct function_index functions[INDEX_GROUP_SIZE];
 };
 
 _Static_assert(sizeof(struct address_index) == sizeof(struct function_index),
                "both parts of an index are at one distance");
-_Static_assert(offsetof(struct index_pair, functions) == INDEX_LINE_BYTES,
+_Static_assert(offsetof(struct index_group, functions) % INDEX_LINE_BYTES == 0,
                "each part is in a cache line");
 
-/* Returns the other part of an index that is in a pair. */
+/* Returns the other part of an index that is in a group. */
 static inline const struct function_index *index_functions(const struct address_index *index)
 {
-    const char *part = (const char *)index + offsetof(struct index_pair, functions);
+    const char *part = (const char *)index + offsetof(struct index_group, functions);
     return (const struct function_index *)(const void *)part;
 }
 

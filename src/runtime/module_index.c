@@ -124,7 +124,7 @@ static bool list_functions(const cairn_module *module, struct range_list *list)
 
 /* ---- Creating and freeing ---- */
 
-/* A free index of a pair begins with the pointer to the next one. */
+/* A free index of a group begins with the pointer to the next one. */
 static void give_index(cairn_runtime *runtime, struct address_index *index)
 {
     *(struct address_index **)(void *)index = runtime->free_index;
@@ -138,11 +138,12 @@ static struct address_index *take_index(cairn_runtime *runtime)
         runtime->free_index = *(struct address_index **)(void *)index;
         return index;
     }
-    struct index_pair *pair = pool_take(&runtime->indexes, 1);
-    if (pair == NULL)
+    struct index_group *group = pool_take(&runtime->indexes, 1);
+    if (group == NULL)
         return NULL;
-    give_index(runtime, &pair->addresses[1]);
-    return &pair->addresses[0];
+    for (size_t i = INDEX_GROUP_SIZE; i-- > 1;)
+        give_index(runtime, &group->addresses[i]);
+    return &group->addresses[0];
 }
 
 static struct function_index *functions_of(const struct address_index *index)

@@ -56,7 +56,7 @@ enum cairn_status cairn_runtime_create(const struct cairn_runtime_options *optio
         memory_free(&allocator, created, sizeof *created);
         return status;
     }
-    pool_init(&created->indexes, &allocator, sizeof(struct index_pair));
+    pool_init(&created->indexes, &allocator, sizeof(struct index_group));
     pool_init(&created->ranges, &allocator, sizeof(struct function_range));
     pool_init(&created->entries, &allocator, sizeof(struct id_entry));
     cache_set_init(&created->ics, &allocator, created->space);

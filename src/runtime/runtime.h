@@ -34,8 +34,8 @@ struct cairn_runtime {
     struct code_space *space;
     struct id_table *ids;
     /* What lookups read of published and retired modules; changed with `lock` held. */
-    struct pool indexes;              /* struct index_pair, for each two modules */
-    struct address_index *free_index; /* list of those in pairs that are not in use */
+    struct pool indexes;              /* struct index_group */
+    struct address_index *free_index; /* list of those in groups that are not in use */
     struct pool ranges;               /* struct function_range, of modules with several functions */
     struct pool entries;              /* struct id_entry */
     struct symbol_table symbols;      /* with `lock` held */
