@@ -167,7 +167,7 @@ struct arch_entry_frame {
 enum { ARCH_LANDING_PAD_BYTES_MAX = 4 };
 
 struct arch_landing_pad {
-    size_t bytes; /* 0 where there is none */
+    size_t bytes; /* 0: the architecture has no landing pads */
     uint8_t code[ARCH_LANDING_PAD_BYTES_MAX];
 };
 

@@ -44,7 +44,7 @@ static struct {
     uint64_t end;
     uint64_t jumping_site; /* address of the instruction that jumps to the code; 0: it is called */
     bool is_native;        /* whether the caller has unwind rules, so that the walk can go on */
-    struct caller caller;  /* as it was at the first instruction */
+    struct caller caller;  /* at the first instruction */
     unsigned count;        /* of stops */
     unsigned followed;     /* stops after that, before the return to the caller */
     bool is_back;
@@ -609,11 +609,11 @@ static void place_target(bool is_jumped_to)
     ck_assert(site_place_code(FAR_ADDRESS, code, size));
 }
 
-START_TEST(veneer_of_a_call)
+static void walk_from_veneer_of_a_call(enum cairn_record_kind kind)
 {
     struct site_fixture fixture;
     struct cairn_error error;
-    load_site(&fixture, CAIRN_RECORD_PATCHPOINT);
+    load_site(&fixture, kind);
     place_target(false);
     ck_assert_done(cairn_site_call(fixture.site, FAR_TARGET, CAIRN_SYNC, &error), error);
     watch(fixture.runtime, veneer_of(&fixture), 1, 0);
@@ -623,23 +623,12 @@ START_TEST(veneer_of_a_call)
     site_unload(&fixture);
     site_remove_code(FAR_ADDRESS);
 }
+
+START_TEST(veneer_of_a_call) { walk_from_veneer_of_a_call(CAIRN_RECORD_PATCHPOINT); }
 END_TEST
 
 /* On PPC64 such a veneer has a call frame. */
-START_TEST(veneer_of_a_shadow)
-{
-    struct site_fixture fixture;
-    struct cairn_error error;
-    load_site(&fixture, CAIRN_RECORD_STACKMAP);
-    place_target(false);
-    ck_assert_done(cairn_site_call(fixture.site, FAR_TARGET, CAIRN_SYNC, &error), error);
-    watch(fixture.runtime, veneer_of(&fixture), 1, 0);
-    ck_assert_int_eq(call_watched(fixture.function), 4);
-    ck_assert_uint_eq(stop.caller.pc, site_describe(fixture.site).return_address);
-    expect_stops(2);
-    site_unload(&fixture);
-    site_remove_code(FAR_ADDRESS);
-}
+START_TEST(veneer_of_a_shadow) { walk_from_veneer_of_a_call(CAIRN_RECORD_STACKMAP); }
 END_TEST
 
 /* The thread is still in the function that the site belongs to. */

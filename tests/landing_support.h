@@ -18,7 +18,7 @@
 struct landing {
     bool branches;  /* whether the next instruction is reached by an indirect branch */
     unsigned count; /* of such instructions in Cairn's code */
-    uint64_t wrong; /* the first of them that is not a landing pad; 0: there is none */
+    uint64_t wrong; /* the first of them that is not a landing pad; 0: all are */
 };
 
 /* Whether the instruction at `pc` is an indirect jump or call of x86-64, or an indirect branch of

@@ -115,9 +115,9 @@ enum cairn_strength {
  * Threads: thread-safe, except with CAIRN_QUIESCENT. With a dual mapping, a change of one live site
  * takes no lock, allocates nothing and is async-signal-safe, with one exception. A target out of
  * reach of the direct branch (+-2 GiB on x86-64, +-128 MiB on AArch64), and any target on PPC64,
- * needs a veneer of the site that no other change is using. If there is none, one is made, with a
- * lock; cairn_site_reserve makes them beforehand. With a single mapping, a change takes a lock and
- * makes system calls.
+ * needs a veneer of the site that no other change is using. If all are in use, another is made with
+ * a lock; cairn_site_reserve makes them beforehand. With a single mapping, a change takes a lock
+ * and makes system calls.
  *
  * Errors, after which nothing has changed:
  * ARGUMENT: the target or the site is NULL; the strength is invalid.

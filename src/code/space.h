@@ -343,7 +343,7 @@ enum code_veneer_kind {
 struct code_veneer {
     uint64_t address; /* address of the code; 0: there is no veneer */
     /* Two words: the function pointer, which is written with one aligned store; and the address of
-     * the site's instruction that jumps to the veneer, for walks, 0 if there is none. */
+     * the site's instruction that jumps to the veneer, for walks; 0 if no site jumps to it. */
     _Atomic uint64_t *slot;
 };
 

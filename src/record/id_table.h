@@ -96,8 +96,8 @@ size_t id_table_find(const struct id_table *ids, uint64_t id, struct cairn_recor
 /* Visits the same records one by one, until `visit` returns false. */
 void id_table_visit(const struct id_table *ids, uint64_t id, table_id_visitor *visit, void *user);
 
-/* Returns the only site with the ID; NULL if there is none, and ID_SITE_AMBIGUOUS if there are
- * several. */
+/* Returns the only site with the ID; NULL if no site has it, and ID_SITE_AMBIGUOUS if several
+ * have. */
 cairn_site *id_table_find_site(const struct id_table *ids, uint64_t id);
 
 #endif

@@ -78,7 +78,7 @@ bool module_symbols_find_function(const struct module_symbols *symbols, uint64_t
                                   const char **name, uint64_t *address);
 
 /* Returns the lowest address after `pc` from which module_symbols_find_function may find something
- * else; UINT64_MAX if there is none. */
+ * else; UINT64_MAX if the answer does not change. */
 uint64_t module_symbols_next_change(const struct module_symbols *symbols, uint64_t pc);
 
 /* Sets the name, address and size of function number `index`, in order of address; false past the

@@ -72,7 +72,7 @@ bool functions_find(const struct functions *functions, const cairn_table *table,
                     struct cairn_function *function);
 
 /* Returns the lowest address after `pc` from which functions_find may find another of these
- * functions, or none; UINT64_MAX if there is none. */
+ * functions, or none; UINT64_MAX if the answer does not change. */
 uint64_t functions_next_change(const struct functions *functions, uint64_t pc);
 
 #endif
