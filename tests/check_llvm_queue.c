@@ -474,6 +474,8 @@ START_TEST(bitcode_that_llvm_cannot_read_is_an_error_of_the_job)
     ck_assert_ok(cairn_queue_add(queue, &job, NULL, NULL));
     wait_for(&items[1], 1);
     expect_failed(&items[1], CAIRN_ERROR_LLVM, "");
+    job.bitcode_size = 0;
+    ck_assert_int_eq(cairn_queue_add(queue, &job, NULL, NULL), CAIRN_ERROR_ARGUMENT);
     job.build = build;
     ck_assert_int_eq(cairn_queue_add(queue, &job, NULL, &error), CAIRN_ERROR_ARGUMENT);
     assert_says(&error, "also `build`");

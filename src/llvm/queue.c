@@ -189,11 +189,11 @@ static struct cairn_queue_result result_of(const struct job *job, const struct c
     };
 }
 
-/* Changes the number of results that the host sees, with the lock held. */
+/* Changes the number of results that the host sees. Several queues may have one variable. */
 static void count_results(const cairn_queue *queue, uint32_t change)
 {
     if (queue->result_count != NULL)
-        __atomic_store_n(queue->result_count, *queue->result_count + change, __ATOMIC_RELEASE);
+        __atomic_fetch_add(queue->result_count, change, __ATOMIC_RELEASE);
 }
 
 /* Removes a running job of which the host knows how it has ended, or keeps its result. */
@@ -500,7 +500,8 @@ static enum cairn_status add_locked(cairn_queue *queue, struct job *job, struct 
 enum cairn_status cairn_queue_add(cairn_queue *queue, const struct cairn_queue_job *job,
                                   uint64_t *ticket, struct cairn_error *error)
 {
-    bool has_no_code = job != NULL && job->build == NULL && job->bitcode == NULL;
+    bool has_no_code =
+        job != NULL && job->build == NULL && (job->bitcode == NULL || job->bitcode_size == 0);
     if (queue == NULL || job == NULL || has_no_code || job->function == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_queue_add: `%s` is NULL",
                          queue == NULL ? "queue"
