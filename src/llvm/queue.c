@@ -21,6 +21,7 @@
 #include "base/memory.h"
 #include "llvm/batch.h"
 #include "llvm/engine.h"
+#include "llvm/heap.h"
 #include "llvm/process_end.h"
 
 #include <errno.h>
@@ -53,6 +54,7 @@ struct worker {
     cairn_queue *queue;
     pthread_t thread;
     struct compiler *compiler; /* NULL until the thread has made it */
+    void *heap;                /* of heap_populate, from then on */
     struct task **batch;       /* space for `batch_limit` */
 };
 
@@ -301,6 +303,8 @@ static enum cairn_status obtain_compiler(struct worker *worker, struct cairn_err
     if (worker->compiler != NULL)
         return CAIRN_OK;
     const cairn_queue *queue = worker->queue;
+    if (worker->heap == NULL)
+        worker->heap = heap_populate();
     return compiler_create(queue->runtime, &queue->engine, &callbacks, &worker->compiler, error);
 }
 
@@ -458,6 +462,7 @@ void cairn_queue_destroy(cairn_queue *queue)
         pthread_join(queue->workers[i].thread, NULL);
     for (uint32_t i = 0; i < queue->thread_count; i++) {
         compiler_destroy(queue->workers[i].compiler);
+        heap_release(queue->workers[i].heap);
         memory_free(&queue->allocator, queue->workers[i].batch,
                     queue->batch_limit * sizeof *queue->workers[i].batch);
     }
