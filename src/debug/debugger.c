@@ -45,11 +45,12 @@ struct jit_descriptor {
 };
 
 /* LLVM's library has symbols with these names, too, and gdb reads those of each library. Protected:
- * this library uses its own. NOLINTBEGIN(bugprone-reserved-identifier,cert-*) */
-extern struct jit_descriptor __jit_debug_descriptor __attribute__((visibility("protected")));
+ * this library uses its own. Weak: a program that links both statically has one of them.
+ * NOLINTBEGIN(bugprone-reserved-identifier,cert-*) */
+extern struct jit_descriptor __jit_debug_descriptor __attribute__((visibility("protected"), weak));
 struct jit_descriptor __jit_debug_descriptor = {.version = 1};
 
-void __jit_debug_register_code(void) __attribute__((visibility("protected"), noinline));
+void __jit_debug_register_code(void) __attribute__((visibility("protected"), weak, noinline));
 void __jit_debug_register_code(void) { __asm__ volatile("" ::: "memory"); }
 /* NOLINTEND(bugprone-reserved-identifier,cert-*) */
 
