@@ -43,6 +43,32 @@ static void retire(struct fixture *fixture, unsigned number)
     grace_retire(&fixture->grace, &fixture->items[number].entry, release);
 }
 
+static bool is_odd(const struct grace_entry *entry, uint64_t token)
+{
+    const struct item *item = (const struct item *)(const void *)entry;
+    (void)token;
+    return item->number % 2 == 1;
+}
+
+START_TEST(what_is_not_selected_waits_for_a_later_period)
+{
+    struct fixture fixture;
+    set_up(&fixture);
+    for (unsigned i = 0; i < 4; i++)
+        retire(&fixture, i);
+    uint64_t token = grace_start(&fixture.grace);
+    ck_assert_uint_eq(grace_end(&fixture.grace, token, is_odd), 2);
+    ck_assert_uint_eq(fixture.released[1], 1);
+    ck_assert_uint_eq(fixture.released[2], 3);
+    retire(&fixture, 5); /* the end of the queue is right after the last one was taken */
+    ck_assert_uint_eq(grace_end(&fixture.grace, token, NULL), 2);
+    ck_assert_uint_eq(fixture.released[3], 0);
+    ck_assert_uint_eq(fixture.released[4], 2);
+    ck_assert_uint_eq(grace_end(&fixture.grace, grace_start(&fixture.grace), is_odd), 1);
+    grace_destroy(&fixture.grace);
+}
+END_TEST
+
 START_TEST(a_period_frees_what_was_retired_before_its_start_in_that_order)
 {
     struct fixture fixture;
@@ -52,12 +78,12 @@ START_TEST(a_period_frees_what_was_retired_before_its_start_in_that_order)
     uint64_t token = grace_start(&fixture.grace);
     retire(&fixture, 1);
     ck_assert_uint_eq(fixture.released[0], 0);
-    ck_assert_uint_eq(grace_end(&fixture.grace, token), 2);
+    ck_assert_uint_eq(grace_end(&fixture.grace, token, NULL), 2);
     ck_assert_uint_eq(fixture.released[0], 2);
     ck_assert_uint_eq(fixture.released[1], 2);
     ck_assert_uint_eq(fixture.released[2], 0);
-    ck_assert_uint_eq(grace_end(&fixture.grace, token), 0);
-    ck_assert_uint_eq(grace_end(&fixture.grace, grace_start(&fixture.grace)), 1);
+    ck_assert_uint_eq(grace_end(&fixture.grace, token, NULL), 0);
+    ck_assert_uint_eq(grace_end(&fixture.grace, grace_start(&fixture.grace), NULL), 1);
     ck_assert_uint_eq(fixture.released[3], 1);
     grace_drain(&fixture.grace);
     grace_destroy(&fixture.grace);
@@ -75,9 +101,9 @@ START_TEST(periods_overlap_and_end_in_any_order)
         tokens[i] = grace_start(&fixture.grace);
     }
     retire(&fixture, 3);
-    ck_assert_uint_eq(grace_end(&fixture.grace, tokens[1]), 2);
-    ck_assert_uint_eq(grace_end(&fixture.grace, tokens[0]), 0);
-    ck_assert_uint_eq(grace_end(&fixture.grace, tokens[2]), 1);
+    ck_assert_uint_eq(grace_end(&fixture.grace, tokens[1], NULL), 2);
+    ck_assert_uint_eq(grace_end(&fixture.grace, tokens[0], NULL), 0);
+    ck_assert_uint_eq(grace_end(&fixture.grace, tokens[2], NULL), 1);
     grace_drain(&fixture.grace);
     grace_destroy(&fixture.grace);
     ck_assert_uint_eq(fixture.released[0], 4);
@@ -91,10 +117,10 @@ START_TEST(a_token_that_was_not_returned_frees_nothing)
     retire(&fixture, 0);
     uint64_t token = grace_start(&fixture.grace);
     ck_assert_uint_ne(token, 0);
-    ck_assert_uint_eq(grace_end(&fixture.grace, 0), 0);
-    ck_assert_uint_eq(grace_end(&fixture.grace, token + 1), 0);
-    ck_assert_uint_eq(grace_end(&fixture.grace, UINT64_MAX), 0);
-    ck_assert_uint_eq(grace_end(&fixture.grace, token), 1);
+    ck_assert_uint_eq(grace_end(&fixture.grace, 0, NULL), 0);
+    ck_assert_uint_eq(grace_end(&fixture.grace, token + 1, NULL), 0);
+    ck_assert_uint_eq(grace_end(&fixture.grace, UINT64_MAX, NULL), 0);
+    ck_assert_uint_eq(grace_end(&fixture.grace, token, NULL), 1);
     grace_drain(&fixture.grace);
     grace_destroy(&fixture.grace);
 }
@@ -120,9 +146,9 @@ START_TEST(a_release_may_retire_another_thing_which_waits_for_the_next_period)
     struct chained chained = {.grace = &fixture.grace, .next = &fixture.items[0]};
     grace_retire(&fixture.grace, &chained.entry, retire_next);
     uint64_t token = grace_start(&fixture.grace);
-    ck_assert_uint_eq(grace_end(&fixture.grace, token), 1);
+    ck_assert_uint_eq(grace_end(&fixture.grace, token, NULL), 1);
     ck_assert_uint_eq(fixture.released[0], 0);
-    ck_assert_uint_eq(grace_end(&fixture.grace, token), 0);
+    ck_assert_uint_eq(grace_end(&fixture.grace, token, NULL), 0);
     grace_drain(&fixture.grace);
     grace_destroy(&fixture.grace);
     ck_assert_uint_eq(fixture.released[0], 1);
@@ -163,7 +189,7 @@ static void *end_periods(void *argument)
         /* Begins after the start, so it may hold the box until the end. */
         const struct box *box = atomic_load(&race->current);
         uint64_t next = grace_start(&race->grace);
-        grace_end(&race->grace, token);
+        grace_end(&race->grace, token, NULL);
         wrong += atomic_load(&box->freed) != 0;
         token = next;
     }
@@ -198,6 +224,7 @@ int main(void)
     Suite *suite = suite_create("grace periods");
     TCase *tests = tcase_create("grace");
     tcase_set_timeout(tests, 60);
+    tcase_add_test(tests, what_is_not_selected_waits_for_a_later_period);
     tcase_add_test(tests, a_period_frees_what_was_retired_before_its_start_in_that_order);
     tcase_add_test(tests, periods_overlap_and_end_in_any_order);
     tcase_add_test(tests, a_token_that_was_not_returned_frees_nothing);

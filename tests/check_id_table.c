@@ -431,7 +431,7 @@ START_TEST(random_modules_are_found_like_in_a_list)
         for (int i = 0; i < CHECKED_IDS; i++)
             check_id(&fixture, &model, random_id());
         if (below(50) == 0)
-            grace_end(&fixture.grace, grace_start(&fixture.grace));
+            grace_end(&fixture.grace, grace_start(&fixture.grace), NULL);
     }
     while (model.count > 0)
         remove_random(&fixture, &model);
@@ -562,7 +562,7 @@ static void change_modules(struct reading *reading)
         token = grace_start(&fixture->grace);
         wait_for_readers(reading);
         destroy_module(&modules[(round - 2) % 4]);
-        grace_end(&fixture->grace, token);
+        grace_end(&fixture->grace, token, NULL);
     }
     for (int round = ROUNDS - 2; round < ROUNDS; round++)
         id_table_remove(fixture->ids, modules[round % 4].entries);

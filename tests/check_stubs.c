@@ -63,7 +63,7 @@ static int call(const struct code_stub *stub)
 static void end_grace_period(struct code_space *space)
 {
     struct grace *grace = code_space_grace(space);
-    grace_end(grace, grace_start(grace));
+    grace_end(grace, grace_start(grace), NULL);
 }
 
 static size_t code_bytes(struct code_space *space) { return support_statistics(space).code_bytes; }
@@ -105,7 +105,7 @@ START_TEST(a_retired_stub_stays_until_a_grace_period_has_ended)
     struct grace *grace = code_space_grace(space);
     uint64_t too_early = grace_start(grace);
     code_stub_retire(stub);
-    grace_end(grace, too_early);
+    grace_end(grace, too_early, NULL);
     ck_assert_int_eq(call(stub), 7);
     ck_assert_ptr_eq(code_space_find_stub_owner(space, address), &owner_a);
     end_grace_period(space);

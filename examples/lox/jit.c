@@ -9,7 +9,7 @@
  *
  * Code that a guard has left is not entered again, but retired: the function is interpreted until
  * it is hot again, with what it has seen since, and then compiled anew. Retired code is freed when
- * a walk over the stack finds no frame of it.
+ * the stack has no frame of it.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -27,7 +27,6 @@ enum {
     HOT_LOOPS = 200,
     VERSIONS_MAX = 24,
     NATIVE_FRAME_MAX = 3000, /* bytes; see STACK_BYTES in main.c */
-    WALK_MAX = 1000,         /* compiled frames */
 };
 
 /* The passes are those that remove guards, loads and boxes that are not needed. */
@@ -204,9 +203,11 @@ static void retire(compiled_code *code)
     jit.has_retired = true;
 }
 
-/* Frees retired code, unless a frame of it may be on the stack. */
+/* Frees the retired code that has no frame on the stack, and with the last of it what else waits
+ * for a grace period: the interpreter is outside of all handlers of exits and caches. */
 static void free_retired(void)
 {
+    struct cairn_runtime_statistics statistics;
     struct cairn_context context;
     struct cairn_frame frame;
     struct cairn_walk walk;
@@ -215,12 +216,12 @@ static void free_retired(void)
         return;
     cairn_walk_begin(&walk, &frame);
     walk.foreign = cairn_walk_native;
-    for (int i = 0; !walk.has_ended; i++)
-        if (i == WALK_MAX || cairn_walk_next(&walk, NULL) != CAIRN_OK ||
-            (!walk.has_ended && cairn_runtime_find_module(jit.runtime, walk.frame.pc - 1) == NULL))
-            return;
-    cairn_runtime_quiesce(jit.runtime);
-    jit.has_retired = false;
+    if (cairn_runtime_free_unused(jit.runtime, &walk, 1, NULL, NULL) != CAIRN_OK)
+        return;
+    cairn_runtime_statistics(jit.runtime, &statistics);
+    jit.has_retired = statistics.retired_count > 0;
+    if (!jit.has_retired)
+        cairn_runtime_quiesce(jit.runtime);
 }
 
 static void install(const struct cairn_queue_result *result)

@@ -82,10 +82,10 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_module_publish(cairn_module *
 /** Removes the module from the lookups of cairn/runtime.h. Threads that are in its code continue,
  *  and their frames are found. To make them leave, or to let no further call in, see
  *  cairn/invalidation.h. The module is freed when a grace period ends that started after both this
- *  call and the last cairn_module_release (cairn_runtime_grace_start). NULL, a second call, and a
- *  module that was not published are allowed. So is a module of a memory manager (cairn/llvm.h),
- *  which keeps a reference to it until MCJIT's engine is destroyed, because LLVM has registered the
- *  module's unwind tables. */
+ *  call and the last cairn_module_release (cairn_runtime_grace_start), or by
+ *  cairn_runtime_free_unused. NULL, a second call, and a module that was not published are allowed.
+ *  So is a module of a memory manager (cairn/llvm.h), which keeps a reference to it until MCJIT's
+ *  engine is destroyed, because LLVM has registered the module's unwind tables. */
 CAIRN_API void cairn_module_retire(cairn_module *module);
 
 /** Adds a reference to the module. Even a retired module is not freed while it has references. */

@@ -29,6 +29,7 @@
 #include <cairn/frame.h>
 #include <cairn/status.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -103,6 +104,42 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_walk_next(struct cairn_walk *
 
 /** Returns CAIRN_WALK_NATIVE: a hook for walks on which all foreign frames are native. */
 CAIRN_API enum cairn_walk_answer cairn_walk_native(struct cairn_walk *walk, void *user);
+
+/* ---- Freeing what nobody is in ---- */
+
+/**
+ * Frees each retired module in which no frame of these stacks is, and which has no references
+ * (cairn_module_retain). Each walk must be at its beginning, at the innermost frame of a stack, and
+ * have a hook: cairn_walk_native, if the stack has no code without unwind tables. The walks are at
+ * their ends afterwards. Sets `*freed`, which may be NULL, to the number of freed modules.
+ *
+ * What is retired during the call is not freed, and neither is anything that is not a module:
+ * exits, closures, entries and the code of inline caches wait for a grace period, because such code
+ * is left without a frame (cairn/runtime.h). Takes time in proportion to the frames and to all
+ * that is retired. Frees nothing if a visitor of caches calls it.
+ *
+ * The host guarantees, until this returns:
+ *  - The stacks are all that can have frames in retired code: those of every thread, including the
+ *    calling one, and those that are suspended, such as coroutines'.
+ *  - The calling thread runs. The threads of other stacks are stopped, in a call or at a site, and
+ *    not at any instruction. So none of them is about to branch to an address of retired code.
+ *  - No retired module that has no frame is entered again: not by a site, cache, entry or pointer,
+ *    also of retired code that has frames, and not by an action that a handler has selected
+ *    (cairn_exit_enter, cairn_exit_resume).
+ *  - Nobody uses records, sites, caches or function names of retired modules that have no frame.
+ *
+ * Signal handlers may meanwhile walk the stacks that they have interrupted, and look up any PC.
+ *
+ * Errors: ARGUMENT if a walk has no hook, has been advanced, or is of another runtime; others as
+ * cairn_walk_next. Nothing is freed after an error, which tells at which PC the walk has ended.
+ *
+ * Threads: one thread at a time may call this for a runtime, and no signal handler. Threads that
+ * are not in compiled code may call all other functions meanwhile, for example to load modules.
+ */
+CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_runtime_free_unused(cairn_runtime *runtime,
+                                                                       struct cairn_walk *walks,
+                                                                       size_t count, size_t *freed,
+                                                                       struct cairn_error *error);
 
 #ifdef __cplusplus
 }

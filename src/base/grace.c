@@ -20,7 +20,7 @@ void grace_drain(struct grace *grace)
 {
     /* Releasing one item may retire another. */
     while (grace->first != NULL)
-        grace_end(grace, grace_start(grace));
+        grace_end(grace, grace_start(grace), NULL);
 }
 
 void grace_lock(struct grace *grace) { pthread_mutex_lock(&grace->lock); }
@@ -54,30 +54,36 @@ uint64_t grace_start(struct grace *grace)
     return token;
 }
 
-/* Removes what was retired before the period with the token began, and returns it. */
-static struct grace_entry *take(struct grace *grace, uint64_t token)
+/* Removes what was retired before the period with the token began and is selected, and returns it.
+ */
+static struct grace_entry *take(struct grace *grace, uint64_t token, grace_filter *selects)
 {
     struct grace_entry *taken = NULL;
+    struct grace_entry **last = &taken;
     struct grace_entry **link = &grace->first;
     grace_lock(grace);
-    if (token < grace->epoch)
-        while (*link != NULL && (*link)->epoch <= token)
-            link = &(*link)->next;
-    if (link != &grace->first) {
-        taken = grace->first;
-        grace->first = *link;
-        *link = NULL;
-        if (grace->first == NULL)
-            grace->end = &grace->first;
+    while (token < grace->epoch && *link != NULL && (*link)->epoch <= token) {
+        struct grace_entry *entry = *link;
+        if (selects != NULL && !selects(entry, token)) {
+            link = &entry->next;
+            continue;
+        }
+        *link = entry->next;
+        *last = entry;
+        last = &entry->next;
     }
+    *last = NULL;
+    if (*link == NULL)
+        grace->end = link;
     grace_unlock(grace);
     return taken;
 }
 
-size_t grace_end(struct grace *grace, uint64_t token)
+size_t grace_end(struct grace *grace, uint64_t token, grace_filter *selects)
 {
     size_t sum = 0;
-    for (struct grace_entry *entry = take(grace, token), *next; entry != NULL; entry = next) {
+    struct grace_entry *entry = take(grace, token, selects);
+    for (struct grace_entry *next; entry != NULL; entry = next) {
         next = entry->next;
         sum += entry->release(entry);
     }

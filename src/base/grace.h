@@ -27,6 +27,7 @@
 #define BASE_GRACE_H
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -72,8 +73,12 @@ uint64_t grace_epoch(struct grace *grace);
 /* Starts a period and returns its token, which is not 0. */
 uint64_t grace_start(struct grace *grace);
 
-/* Ends the period with this token: frees what was retired before its start, oldest first. Returns
- * the sum of what the releases return. Does nothing if no period with this token was started. */
-size_t grace_end(struct grace *grace, uint64_t token);
+/* Selects what is freed at the end of a period. Called with the lock held. */
+typedef bool grace_filter(const struct grace_entry *entry, uint64_t token);
+
+/* Ends the period with this token: frees what was retired before its start and is selected, oldest
+ * first; all of it if `selects` is NULL. What is not selected waits for a later period. Returns the
+ * sum of what the releases return. Does nothing if no period with this token was started. */
+size_t grace_end(struct grace *grace, uint64_t token, grace_filter *selects);
 
 #endif

@@ -235,11 +235,15 @@ enum cairn_status cairn_module_publish(cairn_module *module, struct cairn_error 
     return status;
 }
 
+static cairn_module *module_of_entry(const struct grace_entry *entry)
+{
+    return (cairn_module *)((uintptr_t)entry - offsetof(struct cairn_module, waiting));
+}
+
 /* Frees a module whose grace period has ended, unless there are references to it. */
 static size_t release_module(struct grace_entry *entry)
 {
-    cairn_module *module =
-        (cairn_module *)(void *)((char *)entry - offsetof(struct cairn_module, waiting));
+    cairn_module *module = module_of_entry(entry);
     runtime_lock(module->runtime);
     module->is_due = module->shares > 0;
     bool is_kept = module->is_due;
@@ -250,6 +254,11 @@ static size_t release_module(struct grace_entry *entry)
         return 0;
     module_destroy(module);
     return 1;
+}
+
+bool module_is_unused(const struct grace_entry *entry, uint64_t token)
+{
+    return entry->release == release_module && module_of_entry(entry)->last_seen != token;
 }
 
 static void wait_for_grace(cairn_module *module)

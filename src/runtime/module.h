@@ -55,6 +55,8 @@ struct cairn_module {
     struct module_extras *extras;   /* NULL if it has none of them */
     struct id_entry *ids;           /* NULL before it is published */
     struct grace_entry waiting;
+    /* The token of the last call of cairn_runtime_free_unused that has found a frame in it. */
+    uint64_t last_seen;
     /* Links in the runtime's `modules` or `retired`. */
     cairn_module *next;
     cairn_module *previous;
@@ -107,6 +109,9 @@ CAIRN_MUST_CHECK enum cairn_status module_use(cairn_module *module, struct cairn
 /* Removes that reference. If `retires`, the module is retired when its last reference is removed.
  * NULL is allowed. */
 void module_unuse(cairn_module *module, bool retires);
+
+/* Selects retired modules in which no frame has been seen (base/grace.h). */
+bool module_is_unused(const struct grace_entry *entry, uint64_t token);
 
 /* Adds a new module to its runtime's list. */
 void module_add(cairn_module *module);

@@ -162,7 +162,7 @@ uint64_t cairn_runtime_grace_start(cairn_runtime *runtime)
     return token;
 }
 
-size_t cairn_runtime_grace_end(cairn_runtime *runtime, uint64_t token)
+size_t runtime_end_grace(cairn_runtime *runtime, uint64_t token, grace_filter *selects)
 {
     /* A forked child that shares its code with its parent keeps what was retired. */
     if (!code_space_is_own(runtime->space))
@@ -171,10 +171,15 @@ size_t cairn_runtime_grace_end(cairn_runtime *runtime, uint64_t token)
     if (cache_set_enter(&runtime->ics, NULL) != CAIRN_OK)
         return 0;
     cache_set_leave(&runtime->ics);
-    size_t count = grace_end(code_space_grace(runtime->space), token);
+    size_t count = grace_end(code_space_grace(runtime->space), token, selects);
     code_space_clean(runtime->space);
     event_grace(code_space_sink(runtime->space), true, token, count);
     return count;
+}
+
+size_t cairn_runtime_grace_end(cairn_runtime *runtime, uint64_t token)
+{
+    return runtime_end_grace(runtime, token, NULL);
 }
 
 /* ---- Lookups ---- */

@@ -94,6 +94,9 @@ void runtime_unlock_sites(cairn_runtime *runtime, bool is_taken);
  * machine's counts as the machine's. Must be called before the code can run. */
 void runtime_note_level(cairn_runtime *runtime, uint32_t level);
 
+/* The same as cairn_runtime_grace_end, for what is selected (base/grace.h). */
+size_t runtime_end_grace(cairn_runtime *runtime, uint64_t token, grace_filter *selects);
+
 /* Children that are forked between these two calls get a copy of the runtime. */
 void runtime_watch_forks(cairn_runtime *runtime);
 void runtime_ignore_forks(cairn_runtime *runtime);
