@@ -20,7 +20,7 @@ enum { CODE = 0x1000, LOCATIONS_MAX = 2048, STACK_WORDS = 64, ROUNDS = 3000 };
 
 /* ---- A record, and a frame for it ---- */
 
-static uint64_t stack[STACK_WORDS];
+static uint64_t stack[STACK_WORDS + CAIRN_VALUE_BYTES_MAX / 8]; /* any value may begin in it */
 static struct cairn_context no_registers;
 static struct cairn_frame frame;
 static cairn_table *table;
@@ -71,6 +71,13 @@ static void put_stack(uint32_t word)
                                 .offset = (int32_t)(word * sizeof *stack)});
 }
 
+/* Writes the address of a word of the stack. */
+static void put_address(uint32_t word)
+{
+    put_stack(word);
+    locations[count - 1].kind = CAIRN_LOCATION_DIRECT;
+}
+
 /* Makes the table of a section with one record, which has the first `location_count` locations. */
 static void make_record(uint32_t location_count)
 {
@@ -96,7 +103,7 @@ static enum cairn_status read_all(void)
 
 /* ---- Slots, in the encoding of doc/exits-and-frames.md ---- */
 
-enum { DEAD, VALUE, NUMBER, BYTES };
+enum { STORED, VALUE, NUMBER, BYTES };
 
 static uint64_t type_word(uint64_t kind, struct cairn_type type)
 {
@@ -232,6 +239,40 @@ START_TEST(a_value_listed_twice_is_read_as_each_slot_says)
     value = local_of(1, 0);
     ck_assert_uint_eq(value.type.bits, 32);
     ck_assert_uint_eq(value_unsigned(&value), 0xAABBCCDD);
+}
+END_TEST
+
+static const struct cairn_type stored_types[] = {
+    {.kind = CAIRN_TYPE_INTEGER, .bits = 1},
+    {.kind = CAIRN_TYPE_INTEGER, .bits = 13},
+    {.kind = CAIRN_TYPE_INTEGER, .bits = 128},
+    {.kind = CAIRN_TYPE_POINTER, .bits = 64, .address_space = 3},
+    {.kind = CAIRN_TYPE_FLOAT, .bits = 32},
+    {.kind = CAIRN_TYPE_FP128, .bits = 128},
+    {.kind = CAIRN_TYPE_DOUBLE, .bits = 64, .element_count = 8},
+    {.kind = CAIRN_TYPE_INTEGER, .bits = 8, .element_count = 3},
+};
+
+START_TEST(a_stored_value_is_read_as_a_store_writes_it)
+{
+    struct cairn_type type = stored_types[_i];
+    unsigned char bytes[CAIRN_VALUE_BYTES_MAX] = {0};
+    size_t size = cairn_type_size(type);
+    bytes[0] = 1; /* fits into all types in little-endian order */
+    for (size_t i = 0; i < size && type.bits % 8 == 0; i++)
+        bytes[i] = (unsigned char)(i + 1);
+    memset(stack, 0, sizeof stack);
+    memcpy(&stack[2], bytes, size);
+    put_header(1, 1);
+    put_frame(0, 0, 1, 0);
+    put_word(reference(STORED, type, 0));
+    put_address(2);
+    ck_assert_ok(read_all());
+    struct cairn_value value = local_of(0, 0);
+    ck_assert_uint_eq(value.size, size);
+    ck_assert_int_eq(value.type.kind, type.kind);
+    if (type.bits % 8 == 0 || CAIRN_BYTE_ORDER_NATIVE == CAIRN_LITTLE_ENDIAN)
+        ck_assert_mem_eq(value.bytes, bytes, size);
 }
 END_TEST
 
@@ -494,11 +535,22 @@ END_TEST
 
 START_TEST(a_version_that_is_not_known_is_refused)
 {
-    put_word(CAIRN_FRAME_STATE_MAGIC | 2);
+    put_word(CAIRN_FRAME_STATE_MAGIC | 3);
     ck_assert_int_eq(read_all(), CAIRN_ERROR_VERSION);
-    ck_assert_str_eq(error.message, "live value 0 of record 5 begins a frame state of version 2; "
-                                    "this Cairn knows version 1");
+    ck_assert_str_eq(error.message, "live value 0 of record 5 begins a frame state of version 3; "
+                                    "this Cairn knows versions 1 to 2");
+    count = 0;
+    put_word(CAIRN_FRAME_STATE_MAGIC);
+    ck_assert_int_eq(read_all(), CAIRN_ERROR_VERSION);
     ck_assert_uint_eq(state.frame_count, 77);
+}
+END_TEST
+
+START_TEST(states_of_version_1_are_read)
+{
+    put_two_frames();
+    locations[0] = constant(CAIRN_FRAME_STATE_MAGIC | 1);
+    ck_assert_ok(read_all());
 }
 END_TEST
 
@@ -538,7 +590,8 @@ static void put_slot(uint64_t slot)
 }
 
 static const uint64_t bad_slots[] = {
-    4,                   /* dead, but with a type */
+    1 << 6,              /* dead, but with a parameter */
+    6 << 2 | 1 << 14,    /* a stored value past the last one */
     1,                   /* a value of type void */
     1 | 10 << 2,         /* a value of type other */
     1 | 15 << 2,         /* a value of an invalid type */
@@ -561,6 +614,20 @@ START_TEST(slots_that_say_nothing_are_refused)
     put_slot(bad_slots[_i]);
     expect_corrupt("live value 5 of record 5 is a ");
     ck_assert_uint_eq(error.offset, 5);
+}
+END_TEST
+
+START_TEST(a_stored_value_that_is_not_in_the_frame_is_refused)
+{
+    static const enum cairn_location_kind kinds[] = {
+        CAIRN_LOCATION_REGISTER, CAIRN_LOCATION_INDIRECT, CAIRN_LOCATION_CONSTANT};
+    put_slot(reference(STORED, CAIRN_INTEGER(64), 0));
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        locations[6] = (struct cairn_location){
+            .kind = kinds[i], .size = 8, .dwarf = arch_host_layout.stack_pointer};
+        expect_corrupt("live value 6 of record 5, where a frame state's value is stored, is ");
+        ck_assert_uint_eq(error.offset, 6);
+    }
 }
 END_TEST
 
@@ -602,6 +669,7 @@ static struct expected {
 
 static uint64_t values[LOCATIONS_MAX];
 static bool is_on_stack[LOCATIONS_MAX];
+static bool is_stored[LOCATIONS_MAX];
 static uint32_t value_count;
 
 static struct cairn_type random_type(void)
@@ -637,14 +705,26 @@ static struct cairn_value scalar_of(struct cairn_type type, uint64_t bits)
 static uint64_t random_value_slot(struct cairn_value *value)
 {
     struct cairn_type type = random_type();
-    bool is_repeated = value_count > 0 && below(3) == 0;
-    uint32_t index = is_repeated ? below(value_count) : value_count++;
+    uint32_t index = value_count == 0 ? 0 : below(value_count);
+    bool is_repeated = value_count > 0 && below(3) == 0 && !is_stored[index];
+    if (!is_repeated)
+        index = value_count++;
     if (!is_repeated) {
         values[index] = random_word();
         is_on_stack[index] = below(2) == 0 && index < STACK_WORDS;
     }
     *value = scalar_of(type, values[index]);
     return reference(VALUE, type, index);
+}
+
+static uint64_t random_stored_slot(struct cairn_value *value)
+{
+    struct cairn_type type = random_type();
+    uint32_t index = value_count++;
+    *value = scalar_of(type, random_word());
+    memcpy(&stack[index], value->bytes, value->size);
+    is_stored[index] = true;
+    return reference(STORED, type, index);
 }
 
 static uint64_t random_number_slot(struct cairn_value *value)
@@ -685,7 +765,7 @@ static uint64_t random_bytes_slot(struct cairn_value *value)
 
 static uint64_t random_slot(struct cairn_value *value)
 {
-    switch (below(5)) {
+    switch (below(6)) {
     case 0:
         *value = (struct cairn_value){.size = 0};
         return 0;
@@ -693,6 +773,10 @@ static uint64_t random_slot(struct cairn_value *value)
         return random_number_slot(value);
     case 2:
         return random_bytes_slot(value);
+    case 3:
+        if (value_count < STACK_WORDS)
+            return random_stored_slot(value);
+        return random_value_slot(value);
     default:
         return random_value_slot(value);
     }
@@ -716,15 +800,18 @@ static uint32_t put_random_state(void)
     uint32_t frames = 1 + below(FRAMES_MAX);
     count = 0;
     value_count = 0;
+    memset(is_stored, 0, sizeof is_stored);
     put_header(frames, 0);
     for (uint32_t i = 0; i < frames; i++)
         put_random_frame(&expected[i]);
     for (uint32_t i = 0; i < value_count; i++) {
-        if (is_on_stack[i])
+        if (is_stored[i])
+            put_address(i);
+        else if (is_on_stack[i])
             put_stack(i);
         else
             put_word(values[i]);
-        if (is_on_stack[i])
+        if (is_on_stack[i] && !is_stored[i])
             stack[i] = values[i];
     }
     locations[1].offset = (int32_t)(value_count << 16 | frames);
@@ -816,6 +903,8 @@ int main(void)
     tcase_add_test(reading, frames_are_what_was_encoded);
     tcase_add_test(reading, values_have_the_types_of_their_slots);
     tcase_add_test(reading, a_value_listed_twice_is_read_as_each_slot_says);
+    tcase_add_loop_test(reading, a_stored_value_is_read_as_a_store_writes_it, 0,
+                        sizeof stored_types / sizeof *stored_types);
     tcase_add_test(reading, a_dead_local_is_void);
     tcase_add_test(reading, flags_are_the_hosts);
     tcase_add_test(reading, a_state_may_be_between_other_live_values);
@@ -832,7 +921,9 @@ int main(void)
     tcase_add_test(damaged, words_that_are_no_constants_are_refused);
     tcase_add_test(damaged, something_else_is_not_taken_for_a_state);
     tcase_add_test(damaged, a_version_that_is_not_known_is_refused);
+    tcase_add_test(damaged, states_of_version_1_are_read);
     tcase_add_test(damaged, a_state_without_frames_is_refused);
+    tcase_add_test(damaged, a_stored_value_that_is_not_in_the_frame_is_refused);
     tcase_add_test(damaged, counts_with_more_bits_are_refused);
     tcase_add_test(damaged, counts_of_more_slots_than_there_are_are_refused);
     tcase_add_loop_test(damaged, slots_that_say_nothing_are_refused, 0,

@@ -33,7 +33,7 @@
 extern "C" {
 #endif
 
-enum { CAIRN_FRAME_STATE_MAGIC = 0xCA1200, CAIRN_FRAME_STATE_VERSION = 1 };
+enum { CAIRN_FRAME_STATE_MAGIC = 0xCA1200, CAIRN_FRAME_STATE_VERSION = 2 };
 
 /**
  * A stack of interpreter frames in the live values of a record. A plain struct with a pointer to

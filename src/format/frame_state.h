@@ -17,7 +17,7 @@ enum {
 };
 
 enum frame_state_slot_kind {
-    FRAME_STATE_DEAD,
+    FRAME_STATE_STORED, /* dead if the type is void: then the slot is zero */
     FRAME_STATE_VALUE,
     FRAME_STATE_NUMBER,
     FRAME_STATE_BYTES

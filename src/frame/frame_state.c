@@ -29,8 +29,8 @@ struct check {
     uint32_t first; /* location of the record's first live value */
     uint32_t end;
     struct cairn_frame_state state;
-    uint32_t next; /* location of the next word */
-    bool has_bytes;
+    uint32_t next;   /* location of the next word */
+    bool has_places; /* whether check_places has something to check */
     struct cairn_error *error;
 };
 
@@ -99,7 +99,7 @@ struct slot {
     enum frame_state_slot_kind kind;
     struct cairn_type type;
     int64_t number; /* the value of a small number */
-    uint32_t value; /* index of the value, or of the first value that contains bytes */
+    uint32_t value; /* index of the value, of its address, or of the first value with its bytes */
 };
 
 /* ORDER cairn_type_kind. The number of bits of kinds with a fixed size. */
@@ -117,8 +117,6 @@ static struct slot unpack_slot(uint64_t word)
     struct cairn_type *type = &slot.type;
     uint32_t kind = field(word, SLOT_TYPE_SHIFT, SLOT_TYPE_BITS);
     uint32_t parameter = field(word, SLOT_PARAMETER_SHIFT, SLOT_PARAMETER_BITS);
-    if (slot.kind == FRAME_STATE_DEAD)
-        return slot;
     type->kind = kind < sizeof bits_of_kind ? (enum cairn_type_kind)kind : CAIRN_TYPE_OTHER;
     type->bits = kind < sizeof bits_of_kind ? bits_of_kind[kind] : 0;
     if (type->kind == CAIRN_TYPE_INTEGER)
@@ -145,8 +143,8 @@ static enum cairn_status check_slot(struct check *check, uint64_t word)
 {
     uint32_t location = check->next - 1;
     struct slot slot = unpack_slot(word);
-    if (slot.kind == FRAME_STATE_DEAD)
-        return word == 0 ? CAIRN_OK : refuse(check, location, "a dead slot", word, "zero");
+    if (word == 0)
+        return CAIRN_OK;
     if (cairn_type_size(slot.type) == 0)
         return refuse(check, location, "a slot", word, "of a type");
     if (slot.kind == FRAME_STATE_NUMBER) {
@@ -159,7 +157,7 @@ static enum cairn_status check_slot(struct check *check, uint64_t word)
         return refuse(check, location, "a slot", word, "without bits above its fields");
     bool is_bytes = slot.kind == FRAME_STATE_BYTES;
     uint32_t count = is_bytes ? byte_words(slot.type) : 1;
-    check->has_bytes |= is_bytes;
+    check->has_places |= is_bytes || slot.kind == FRAME_STATE_STORED;
     if (slot.value + count > check->state.value_count)
         return refuse(check, location, "a slot", word, "one of the state's values");
     return CAIRN_OK;
@@ -176,12 +174,14 @@ static enum cairn_status check_header(struct check *check)
         return status;
     if ((word & ~(uint64_t)FRAME_STATE_VERSION_MASK) != CAIRN_FRAME_STATE_MAGIC)
         return refuse(check, location, "a number", word, "the beginning of a frame state");
-    if ((word & FRAME_STATE_VERSION_MASK) != CAIRN_FRAME_STATE_VERSION)
+    /* Version 2 added stored values. */
+    uint32_t version = word & FRAME_STATE_VERSION_MASK;
+    if (version == 0 || version > CAIRN_FRAME_STATE_VERSION)
         return error_set(check->error, CAIRN_ERROR_VERSION, number_of(check, location),
                          "live value %u of record %llu begins a frame state of version %u; this "
-                         "Cairn knows version %u",
-                         number_of(check, location), id_of(check),
-                         (unsigned)(word & FRAME_STATE_VERSION_MASK), CAIRN_FRAME_STATE_VERSION);
+                         "Cairn knows versions 1 to %u",
+                         number_of(check, location), id_of(check), (unsigned)version,
+                         CAIRN_FRAME_STATE_VERSION);
     status = take_word(check, "counts", &word);
     if (status != CAIRN_OK)
         return status;
@@ -233,21 +233,42 @@ static uint32_t end_of(const struct cairn_interpreter_frame *frame)
     return frame->first_slot + frame->local_count + frame->stack_count;
 }
 
-/* Checks that the bytes of all slots from location `first` to `end` are constants. The places of
- * the values must be known. */
-static enum cairn_status check_bytes(const struct check *check, uint32_t first, uint32_t end)
+static enum cairn_status check_constants(const struct check *check, uint32_t first, uint32_t count)
 {
-    for (uint32_t slot_at = first; slot_at < end; slot_at++) {
-        struct slot slot = unpack_slot(word_at(&check->values, slot_at));
-        uint32_t begin = check->state.first_value + slot.value;
-        uint32_t count = slot.kind == FRAME_STATE_BYTES ? byte_words(slot.type) : 0;
-        for (uint32_t i = begin; i < begin + count; i++) {
-            struct cairn_location found = record_values_location(&check->values, i);
-            if (!is_constant(found))
-                return say_variable(check, i, "bytes", found.kind);
-        }
+    for (uint32_t i = first; i < first + count; i++) {
+        struct cairn_location found = record_values_location(&check->values, i);
+        if (!is_constant(found))
+            return say_variable(check, i, "bytes", found.kind);
     }
     return CAIRN_OK;
+}
+
+static enum cairn_status check_address(const struct check *check, uint32_t location)
+{
+    struct cairn_location found = record_values_location(&check->values, location);
+    if (found.kind == CAIRN_LOCATION_DIRECT)
+        return CAIRN_OK;
+    return error_set(check->error, CAIRN_ERROR_CORRUPT, number_of(check, location),
+                     "live value %u of record %llu, where a frame state's value is stored, is %s "
+                     "and not an address in the frame",
+                     number_of(check, location), id_of(check), location_kind_name(found.kind));
+}
+
+/* Checks the slots from location `first` to `end`: bytes are constants, and stored values are in
+ * the frame. The places of the values must be known. */
+static enum cairn_status check_places(const struct check *check, uint32_t first, uint32_t end)
+{
+    enum cairn_status status = CAIRN_OK;
+    for (uint32_t slot_at = first; slot_at < end && status == CAIRN_OK; slot_at++) {
+        uint64_t word = word_at(&check->values, slot_at);
+        struct slot slot = unpack_slot(word);
+        uint32_t value = check->state.first_value + slot.value;
+        if (slot.kind == FRAME_STATE_BYTES)
+            status = check_constants(check, value, byte_words(slot.type));
+        else if (slot.kind == FRAME_STATE_STORED && word != 0)
+            status = check_address(check, value);
+    }
+    return status;
 }
 
 static enum cairn_status check_state(struct check *check)
@@ -268,11 +289,11 @@ static enum cairn_status check_state(struct check *check)
                          "state are missing",
                          id_of(check), count, needed - there_are, needed);
     uint32_t location = check->state.first_word + FRAME_STATE_HEADER_WORDS;
-    for (uint32_t i = 0; check->has_bytes && i < check->state.frame_count && status == CAIRN_OK;
+    for (uint32_t i = 0; check->has_places && i < check->state.frame_count && status == CAIRN_OK;
          i++) {
         struct cairn_interpreter_frame frame = frame_at(&check->values, location);
         location = end_of(&frame);
-        status = check_bytes(check, frame.first_slot, location);
+        status = check_places(check, frame.first_slot, location);
     }
     return status;
 }
@@ -348,6 +369,23 @@ static enum cairn_status read_bytes(const struct record_values *values, uint32_t
     return value_of_bytes(type, bytes, size, value, error);
 }
 
+/* Reads a value that the code has stored at an address in the frame. */
+static enum cairn_status read_stored(const struct cairn_frame_state *state, uint32_t location,
+                                     struct cairn_type type, struct cairn_value *value,
+                                     struct cairn_error *error)
+{
+    const struct cairn_type pointer = CAIRN_POINTER;
+    const struct record_values values = record_values_of(state->record);
+    struct cairn_value address;
+    enum cairn_status status = cairn_frame_at_location(
+        state->frame, record_values_location(&values, location), pointer, &address, error);
+    if (status != CAIRN_OK)
+        return status;
+    const struct storage place = {STORAGE_MEMORY, cairn_type_size(type)};
+    storage_read(type, place, (const void *)(uintptr_t)value_unsigned(&address), value);
+    return CAIRN_OK;
+}
+
 static enum cairn_status read_slot(const struct cairn_frame_state *state, uint32_t location,
                                    struct cairn_value *value, struct cairn_error *error)
 {
@@ -355,7 +393,9 @@ static enum cairn_status read_slot(const struct cairn_frame_state *state, uint32
     struct slot slot = unpack_slot(word_at(&values, location));
     struct cairn_location place;
     switch (slot.kind) {
-    case FRAME_STATE_DEAD:
+    case FRAME_STATE_STORED:
+        if (slot.type.kind != CAIRN_TYPE_VOID)
+            return read_stored(state, state->first_value + slot.value, slot.type, value, error);
         *value = (struct cairn_value){.type = {.kind = CAIRN_TYPE_VOID}};
         return CAIRN_OK;
     case FRAME_STATE_BYTES:

@@ -17,6 +17,7 @@
 #include "llvm/ir.h"
 #include "llvm/results.h"
 #include "llvm/site_call.h"
+#include "llvm/stored_states.h"
 #include "llvm/types.h"
 #include "llvm/version.h"
 
@@ -257,18 +258,30 @@ static bool has_dynamic_alloca(LLVMValueRef function)
     return false;
 }
 
-/* Checks that there are registers for the arguments and live values from `first` up to `end`, and
- * for `count`. */
-static void check_limits(struct checker *checker, unsigned first, unsigned end,
-                         struct registers count)
+/* Whether there are registers for the arguments and live values from `first` up to `end`, and for
+ * `count`. Sets `*limits` to how many there are. */
+static bool has_registers(const struct checker *checker, unsigned first, unsigned end,
+                          struct registers count, struct registers *limits)
 {
     for (unsigned i = first; i < end; i++)
         if (needs_register(checker, i) && !is_repeated(&checker->call, first, i))
             count_type(LLVMTypeOf(site_call_value(&checker->call, i)), &count);
-    struct registers limits = machines[checker->architecture].limits;
-    if (count.general == limits.general && has_dynamic_alloca(checker->function))
-        limits.general--;
-    if (count.general <= limits.general && count.vector <= limits.vector)
+    *limits = machines[checker->architecture].limits;
+    if (count.general == limits->general && has_dynamic_alloca(checker->function))
+        limits->general--;
+    return count.general <= limits->general && count.vector <= limits->vector;
+}
+
+/* Checks that there are registers, and at -O0 stores the values of frame states if there are not. */
+static void check_limits(struct checker *checker, unsigned first, unsigned end,
+                         struct registers count)
+{
+    struct registers limits;
+    bool is_optimised = checker->options->optimisation_level > 0;
+    if (has_registers(checker, first, end, count, &limits) ||
+        (!is_optimised && checker->call.kind != CAIRN_RECORD_STATEPOINT &&
+         stored_states_make(&checker->call) &&
+         has_registers(checker, first, end, count, &limits)))
         return;
     static const struct problem level_0 = {"at -O0 LLVM runs out of registers for so many values",
                                            "or compile at -O1"};

@@ -130,11 +130,11 @@ static uint64_t pack_type(enum frame_state_slot_kind kind, struct cairn_type typ
            (uint64_t)parameter << SLOT_PARAMETER_SHIFT;
 }
 
-static void put_reference(struct encoder *encoder, enum frame_state_slot_kind kind,
-                          struct cairn_type type, uint32_t value)
+uint64_t frame_state_reference(enum frame_state_slot_kind kind, struct cairn_type type,
+                               uint32_t value)
 {
-    put_word(encoder, pack_type(kind, type) | (uint64_t)value << SLOT_VALUE_SHIFT |
-                          (uint64_t)type.element_count << SLOT_ELEMENTS_SHIFT);
+    return pack_type(kind, type) | (uint64_t)value << SLOT_VALUE_SHIFT |
+           (uint64_t)type.element_count << SLOT_ELEMENTS_SHIFT;
 }
 
 /* ---- Constants ---- */
@@ -264,7 +264,8 @@ static enum cairn_status put_constant(struct encoder *encoder, struct cairn_type
     }
     enum cairn_status status = put_values(encoder, run, count, &first);
     if (status == CAIRN_OK)
-        put_reference(encoder, is_number ? FRAME_STATE_VALUE : FRAME_STATE_BYTES, type, first);
+        put_word(encoder,
+                 frame_state_reference(is_number ? FRAME_STATE_VALUE : FRAME_STATE_BYTES, type, first));
     return status;
 }
 
@@ -274,7 +275,7 @@ static enum cairn_status put_slot(struct encoder *encoder, LLVMValueRef value)
     uint32_t place = 0;
     uint32_t parameter_end = 1U << SLOT_PARAMETER_BITS;
     if (value == NULL || LLVMIsUndef(value)) {
-        put_word(encoder, FRAME_STATE_DEAD);
+        put_word(encoder, 0); /* dead */
         return CAIRN_OK;
     }
     struct cairn_type type = types_convert(LLVMTypeOf(value));
@@ -292,7 +293,7 @@ static enum cairn_status put_slot(struct encoder *encoder, LLVMValueRef value)
         return put_constant(encoder, type, &constant);
     enum cairn_status status = put_values(encoder, &value, 1, &place);
     if (status == CAIRN_OK)
-        put_reference(encoder, FRAME_STATE_VALUE, type, place);
+        put_word(encoder, frame_state_reference(FRAME_STATE_VALUE, type, place));
     return status;
 }
 
