@@ -272,7 +272,8 @@ static bool has_registers(const struct checker *checker, unsigned first, unsigne
     return count.general <= limits->general && count.vector <= limits->vector;
 }
 
-/* Checks that there are registers, and at -O0 stores the values of frame states if there are not. */
+/* Checks that there are registers, and at -O0 stores the values of frame states if there are not.
+ */
 static void check_limits(struct checker *checker, unsigned first, unsigned end,
                          struct registers count)
 {
@@ -280,8 +281,7 @@ static void check_limits(struct checker *checker, unsigned first, unsigned end,
     bool is_optimised = checker->options->optimisation_level > 0;
     if (has_registers(checker, first, end, count, &limits) ||
         (!is_optimised && checker->call.kind != CAIRN_RECORD_STATEPOINT &&
-         stored_states_make(&checker->call) &&
-         has_registers(checker, first, end, count, &limits)))
+         stored_states_make(&checker->call) && has_registers(checker, first, end, count, &limits)))
         return;
     static const struct problem level_0 = {"at -O0 LLVM runs out of registers for so many values",
                                            "or compile at -O1"};

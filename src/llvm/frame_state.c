@@ -264,8 +264,8 @@ static enum cairn_status put_constant(struct encoder *encoder, struct cairn_type
     }
     enum cairn_status status = put_values(encoder, run, count, &first);
     if (status == CAIRN_OK)
-        put_word(encoder,
-                 frame_state_reference(is_number ? FRAME_STATE_VALUE : FRAME_STATE_BYTES, type, first));
+        put_word(encoder, frame_state_reference(is_number ? FRAME_STATE_VALUE : FRAME_STATE_BYTES,
+                                                type, first));
     return status;
 }
 

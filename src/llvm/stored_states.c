@@ -196,8 +196,8 @@ static void store_value(const struct state *state, unsigned index, struct memory
     LLVMBuilderRef builder = LLVMCreateBuilderInContext(LLVMGetTypeContext(LLVMTypeOf(place)));
     LLVMPositionBuilderBefore(builder, call->call);
     LLVMValueRef whole = make_whole(builder, live_value(call, index), type);
-    LLVMTypeRef pointer = LLVMPointerType(LLVMTypeOf(whole),
-                                          LLVMGetPointerAddressSpace(LLVMTypeOf(place)));
+    LLVMTypeRef pointer =
+        LLVMPointerType(LLVMTypeOf(whole), LLVMGetPointerAddressSpace(LLVMTypeOf(place)));
     LLVMValueRef store =
         LLVMBuildStore(builder, whole, LLVMBuildPointerCast(builder, place, pointer, ""));
     LLVMSetAlignment(store, LLVMGetAlignment(place));
@@ -246,15 +246,17 @@ static struct slots walk_slots(const struct state *state)
     return (struct slots){.state = state, .next = first, .end = first};
 }
 
-/* Whether all slots that refer to values have the types of these values, as they are declared. A
- * slot of a larger type would be read beyond the stored value. */
+/* Whether the slots of all values that will be stored have the types of these values, as they are
+ * declared. A slot of a larger type would be read beyond the stored value. */
 static bool has_types_of_values(const struct state *state)
 {
     uint64_t slot;
     struct slots slots = walk_slots(state);
     while (next_slot(&slots, &slot)) {
         unsigned value = value_of_slot(state, slot);
-        if (value >= state->first_value + state->value_count ||
+        if (value >= state->first_value + state->value_count)
+            return false;
+        if (must_be_stored(state->call, value) &&
             slot != frame_state_reference(FRAME_STATE_VALUE, state->types[value],
                                           value - state->first_value))
             return false;
