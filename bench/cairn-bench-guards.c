@@ -1,8 +1,10 @@
 /*
- * cairn-bench-guards: functions with guards, which store their values in the frame before they
- * leave, against the same functions with patch points that record the values: how long LLVM
- * compiles, how large code and records are, and how long the function's loop takes while all guards
- * hold. Level 0 has no registers for many recorded values, so these have no peer there.
+ * cairn-bench-guards: functions with eight guards each, against the same functions in which the
+ * cold block of each guard stores its values in the frame: how long LLVM compiles, how large the
+ * code is, and how long a pass through the loop takes for each guard while all guards hold. With an
+ * argument, only figures whose names begin with it are printed.
+ *
+ * At level 0, guards with more than 13 values on x86-64 store them as well.
  *
  * usage: cairn-bench-guards [PREFIX]
  *
@@ -14,7 +16,6 @@
 #include <cairn/llvm.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum {
     GUARDS = 8,
@@ -54,8 +55,9 @@ struct building {
     LLVMTypeRef int64;
     LLVMValueRef function;
     LLVMValueRef values[VALUES_MAX];
+    LLVMValueRef memory[VALUES_MAX];
     unsigned value_count;
-    bool records;
+    bool stores;
 };
 
 static LLVMValueRef number(const struct building *building, uint64_t value)
@@ -68,9 +70,8 @@ static LLVMBasicBlockRef append(const struct building *building, const char *nam
     return LLVMAppendBasicBlockInContext(building->context, building->function, name);
 }
 
-/* Builds a cold block that records the values. */
-static void build_recording_block(const struct building *building,
-                                  const struct cairn_encoded_frame *frame)
+/* Builds a cold block that stores the values, and records their addresses. */
+static void build_storing_block(struct building *building, struct cairn_encoded_frame frame)
 {
     LLVMValueRef live_values[LIVE_MAX];
     struct cairn_error error;
@@ -79,7 +80,10 @@ static void build_recording_block(const struct building *building,
         .target = number(building, (uintptr_t)cairn_exit_target(the_exit)),
         .live_values = live_values,
     };
-    check(cairn_frame_state_encode(building->context, frame, 1, live_values, LIVE_MAX,
+    for (unsigned i = 0; i < building->value_count; i++)
+        LLVMBuildStore(building->builder, building->values[i], building->memory[i]);
+    frame.locals = building->memory;
+    check(cairn_frame_state_encode(building->context, &frame, 1, live_values, LIVE_MAX,
                                    &site.live_value_count, &error),
           &error);
     if (cairn_build_patchpoint(building->builder, &site, &error) == NULL)
@@ -87,14 +91,14 @@ static void build_recording_block(const struct building *building,
     LLVMBuildUnreachable(building->builder);
 }
 
-static void build_recording_guard(const struct building *building, LLVMValueRef condition,
-                                  const struct cairn_encoded_frame *frame)
+static void build_storing_guard(struct building *building, LLVMValueRef condition,
+                                const struct cairn_encoded_frame *frame)
 {
     LLVMBasicBlockRef leaves = append(building, "leaves");
     LLVMBasicBlockRef holds = append(building, "holds");
     LLVMBuildCondBr(building->builder, condition, holds, leaves);
     LLVMPositionBuilderAtEnd(building->builder, leaves);
-    build_recording_block(building, frame);
+    build_storing_block(building, *frame);
     LLVMPositionBuilderAtEnd(building->builder, holds);
 }
 
@@ -108,8 +112,8 @@ static void build_guard(struct building *building, LLVMValueRef condition, unsig
         .local_count = building->value_count,
     };
     const struct cairn_guard guard = {.exit = the_exit, .frames = &frame, .frame_count = 1};
-    if (building->records)
-        build_recording_guard(building, condition, &frame);
+    if (building->stores)
+        build_storing_guard(building, condition, &frame);
     else if (cairn_build_guard(building->builder, condition, &guard, &error) == NULL)
         check(error.status, &error);
 }
@@ -128,11 +132,12 @@ static void build_step(struct building *building, unsigned step)
 
 static void build_loads(struct building *building)
 {
+    for (unsigned i = 0; building->stores && i < building->value_count; i++)
+        building->memory[i] = LLVMBuildAlloca(building->builder, building->int64, "");
     LLVMValueRef base = LLVMGetParam(building->function, 0);
     for (unsigned i = 0; i < building->value_count; i++) {
         LLVMValueRef index = number(building, i);
-        LLVMValueRef place =
-            LLVMBuildGEP2(building->builder, building->int64, base, &index, 1, "");
+        LLVMValueRef place = LLVMBuildGEP2(building->builder, building->int64, base, &index, 1, "");
         building->values[i] = LLVMBuildLoad2(building->builder, building->int64, place, "");
     }
 }
@@ -176,7 +181,7 @@ static void build_end(struct building *building)
     LLVMBuildRetVoid(building->builder);
 }
 
-static LLVMModuleRef build_module(LLVMContextRef context, unsigned value_count, bool records)
+static LLVMModuleRef build_module(LLVMContextRef context, unsigned value_count, bool stores)
 {
     struct building building = {
         .context = context,
@@ -184,7 +189,7 @@ static LLVMModuleRef build_module(LLVMContextRef context, unsigned value_count, 
         .builder = LLVMCreateBuilderInContext(context),
         .int64 = LLVMInt64TypeInContext(context),
         .value_count = value_count,
-        .records = records,
+        .stores = stores,
     };
     LLVMTypeRef parameters[] = {LLVMPointerType(building.int64, 0), building.int64};
     building.function = LLVMAddFunction(building.module, "compute",
@@ -212,7 +217,6 @@ struct measured {
     compute *compute;
     double compilation; /* microseconds */
     double code_bytes;
-    double locations; /* of a guard's record */
 };
 
 struct form {
@@ -228,72 +232,61 @@ static void destroy(struct measured *measured)
     LLVMContextDispose(measured->context);
 }
 
-/* Returns false if the code generator cannot compile it. */
-static bool compile_once(cairn_runtime *runtime, const struct form *form, bool records,
+static void compile_once(cairn_runtime *runtime, const struct form *form, bool stores,
                          struct measured *measured)
 {
     const struct cairn_engine_options engine_options = {
         .optimisation_level = form->optimisation_level, .enable_fast_isel = form->enable_fast_isel};
     struct cairn_error error;
     measured->context = LLVMContextCreate();
-    LLVMModuleRef module = build_module(measured->context, form->value_count, records);
+    LLVMModuleRef module = build_module(measured->context, form->value_count, stores);
     double begun = bench_now_of_thread();
-    enum cairn_status status =
-        cairn_engine_create(runtime, module, &engine_options, &measured->engine, &error);
-    if (status != CAIRN_OK) {
-        LLVMDisposeModule(module);
-        LLVMContextDispose(measured->context);
-        return false;
-    }
+    check(cairn_engine_create(runtime, module, &engine_options, &measured->engine, &error), &error);
     check(cairn_engine_compile(measured->engine, &error), &error);
     measured->compilation = (bench_now_of_thread() - begun) / 1000;
-    return true;
 }
 
-static void read_sizes(const cairn_runtime *runtime, struct measured *measured)
+static void read_addresses(struct measured *measured)
 {
-    struct cairn_record record;
     struct cairn_error error;
     void *begin = cairn_engine_function(measured->engine, "compute", &error);
     void *end = cairn_engine_function(measured->engine, "end", &error);
-    if (begin == NULL || end == NULL || cairn_runtime_find_id(runtime, 0, &record, 1) == 0)
-        abort();
+    if (begin == NULL || end == NULL)
+        check(error.status, &error);
     measured->compute = (compute *)(uintptr_t)begin;
     measured->code_bytes = (double)((uintptr_t)end - (uintptr_t)begin);
-    measured->locations = (double)cairn_record_location_count(record);
 }
 
-/* Compiles both forms alternately, and keeps the last ones. The second one is left out if the code
- * generator cannot compile it. */
-static bool compile_both(cairn_runtime *runtime, const struct form *form, struct measured both[2])
+/* Compiles both forms alternately, and keeps the last ones. */
+static void compile_both(cairn_runtime *runtime, const struct form *form, struct measured both[2])
 {
     double times[2][COMPILATIONS];
-    bool has_peer = true;
     for (unsigned i = 0; i < COMPILATIONS; i++)
-        for (unsigned records = 0; records < 1U + has_peer; records++) {
+        for (unsigned stores = 0; stores < 2; stores++) {
             if (i > 0)
-                destroy(&both[records]);
-            has_peer &= compile_once(runtime, form, records == 1, &both[records]);
-            if (records == 0 || has_peer)
-                times[records][i] = both[records].compilation;
+                destroy(&both[stores]);
+            compile_once(runtime, form, stores == 1, &both[stores]);
+            times[stores][i] = both[stores].compilation;
         }
-    for (unsigned records = 0; records < 1U + has_peer; records++)
-        both[records].compilation = bench_percentile(times[records], COMPILATIONS, 0.5);
-    return has_peer;
+    for (unsigned stores = 0; stores < 2; stores++) {
+        both[stores].compilation = bench_percentile(times[stores], COMPILATIONS, 0.5);
+        read_addresses(&both[stores]);
+    }
 }
 
 /* ---- Figures ---- */
 
-static void print(const struct form *form, const char *what, const char *unit, const double *values,
-                  bool has_peer)
+/* Prints a figure of the guards against the peer. */
+static void print(const struct form *form, const char *what, const char *unit, double value,
+                  double peer_value)
 {
     char name[64];
     snprintf(name, sizeof name, "guards.%s-%u-values-%s", what, form->value_count, form->level);
     bench_print(&options, &(struct bench_figure){.name = name,
-                                                 .value = values[0],
+                                                 .value = value,
                                                  .unit = unit,
-                                                 .peer = has_peer ? "recorded" : NULL,
-                                                 .peer_value = has_peer ? values[1] : 0});
+                                                 .peer = "values stored by the cold block",
+                                                 .peer_value = peer_value});
 }
 
 static double time_run(const struct measured *measured)
@@ -306,33 +299,29 @@ static double time_run(const struct measured *measured)
     return (bench_now_of_thread() - begun) / (double)ITERATIONS / GUARDS;
 }
 
-static void print_run(const struct form *form, const struct measured *both, bool has_peer)
+static void print_run(const struct form *form, const struct measured both[2])
 {
     double times[2][RUNS];
-    double medians[2] = {0};
     for (unsigned i = 0; i < RUNS; i++)
-        for (unsigned records = 0; records < 1U + has_peer; records++)
-            times[records][i] = time_run(&both[records]);
-    for (unsigned records = 0; records < 1U + has_peer; records++)
-        medians[records] = bench_percentile(times[records], RUNS, 0.5);
-    print(form, "loop", "ns", medians, has_peer);
+        for (unsigned stores = 0; stores < 2; stores++)
+            times[stores][i] = time_run(&both[stores]);
+    print(form, "loop", "ns", bench_percentile(times[0], RUNS, 0.5),
+          bench_percentile(times[1], RUNS, 0.5));
 }
 
 static void measure(const struct form *form)
 {
-    struct measured both[2] = {{0}};
+    struct measured both[2];
     struct cairn_error error;
     cairn_runtime *runtime;
     check(cairn_runtime_create(NULL, &runtime, &error), &error);
     check(cairn_exit_create(runtime, leave, NULL, &the_exit, &error), &error);
-    bool has_peer = compile_both(runtime, form, both);
-    for (unsigned records = 0; records < 1U + has_peer; records++)
-        read_sizes(runtime, &both[records]);
-    print(form, "compile", "us", (double[]){both[0].compilation, both[1].compilation}, has_peer);
-    print(form, "code", "bytes", (double[]){both[0].code_bytes, both[1].code_bytes}, has_peer);
-    print_run(form, both, has_peer);
-    for (unsigned records = 0; records < 1U + has_peer; records++)
-        destroy(&both[records]);
+    compile_both(runtime, form, both);
+    print(form, "compile", "us", both[0].compilation, both[1].compilation);
+    print(form, "code", "bytes", both[0].code_bytes, both[1].code_bytes);
+    print_run(form, both);
+    for (unsigned stores = 0; stores < 2; stores++)
+        destroy(&both[stores]);
     cairn_exit_destroy(the_exit);
     cairn_runtime_destroy(runtime);
 }

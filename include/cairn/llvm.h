@@ -135,6 +135,9 @@ struct cairn_encoded_frame {
  * and cairn_check_module check that LLVM can keep a value of its type live. Takes
  * O(slots × different values) time.
  *
+ * At optimisation level 0, cairn_check_module stores values for which LLVM has no registers in the
+ * function's frame.
+ *
  * Errors: UNSUPPORTED (a type that a struct cairn_value cannot hold; the message names it), RANGE
  * (too little space, or more than 65535 live values, frames, or entries in a frame), ARGUMENT. Then
  * the contents of `live_values` are unspecified, and `*count` is unchanged.
@@ -152,7 +155,8 @@ struct cairn_guard {
      *  return from the frame's function or enter another one (cairn/exit.h). Valid as long as the
      *  code. */
     const cairn_exit *exit;
-    /** The interpreter's frames, as for cairn_frame_state_encode. */
+    /** The interpreter's frames, as for cairn_frame_state_encode. They may have any number of values
+     *  at all levels of optimisation, if the module is checked (cairn_check_module). */
     const struct cairn_encoded_frame *frames;
     uint32_t frame_count;
     /** Of a guard without a condition: threads leave when one of these is broken
@@ -324,6 +328,10 @@ struct cairn_check_options {
  * 2. LLVM's verifier, unless `is_verified` is set. The error is the verifier's message.
  * 3. Everything else. Each finding is passed to `finding`. The error is the sentence of the first
  *    one, with the number of further ones.
+ *
+ * At level 0, the check changes patch points and stack maps with more live values than LLVM has
+ * registers for: the values of their frame states are stored in the function's frame before the
+ * call (cairn-exits-and-frames(7)).
  *
  * `options` NULL means all zero. Takes O(instructions + records) time; the verifier takes a few
  * percent of the time for compiling. Errors: CAIRN_ERROR_LLVM (the module is rejected), CORRUPT (a
