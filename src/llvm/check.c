@@ -263,10 +263,11 @@ static bool has_dynamic_alloca(LLVMValueRef function)
 static bool has_registers(const struct checker *checker, unsigned first, unsigned end,
                           struct registers count, struct registers *limits)
 {
-    for (unsigned i = first; i < end; i++)
+    *limits = machines[checker->architecture].limits;
+    for (unsigned i = first;
+         i < end && count.general <= limits->general && count.vector <= limits->vector; i++)
         if (needs_register(checker, i) && !is_repeated(&checker->call, first, i))
             count_type(LLVMTypeOf(site_call_value(&checker->call, i)), &count);
-    *limits = machines[checker->architecture].limits;
     if (count.general == limits->general && has_dynamic_alloca(checker->function))
         limits->general--;
     return count.general <= limits->general && count.vector <= limits->vector;
