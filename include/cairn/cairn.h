@@ -17,6 +17,7 @@
 #include <cairn/status.h>
 #include <cairn/runtime.h>
 #include <cairn/load.h>
+#include <cairn/store.h>
 #include <cairn/module.h>
 #include <cairn/declaration.h>
 

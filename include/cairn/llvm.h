@@ -29,10 +29,17 @@
 #include <llvm-c/ExecutionEngine.h>
 #include <llvm-c/Orc.h>
 #include <llvm-c/TargetMachine.h>
+#include <llvm/Config/llvm-config.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* The name of the library for this version of LLVM, for hosts that open it by dlopen when they first
+ * compile. */
+#define CAIRN_LLVM_SONAME CAIRN_LLVM_SONAME_OF(LLVM_VERSION_MAJOR)
+#define CAIRN_LLVM_SONAME_OF(major) CAIRN_LLVM_SONAME_OF_NUMBER(major)
+#define CAIRN_LLVM_SONAME_OF_NUMBER(major) "libcairn-llvm-" #major ".so.0"
 
 /* ---- Building IR ---- */
 
