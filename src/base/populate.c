@@ -1,5 +1,5 @@
 /*
- * Source: madvise(2), MADV_POPULATE_WRITE.
+ * Source: madvise(2), MADV_POPULATE_WRITE and MADV_POPULATE_READ.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -11,13 +11,21 @@
 #include <unistd.h>
 
 #ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_READ 22
 #define MADV_POPULATE_WRITE 23
 #endif
 
-void populate(void *address, size_t size)
+static void advise(uintptr_t address, size_t size, int advice)
 {
-    size_t in_page = (uintptr_t)address & ((size_t)sysconf(_SC_PAGESIZE) - 1);
+    size_t in_page = address & ((size_t)sysconf(_SC_PAGESIZE) - 1);
     int before = errno;
-    (void)madvise((char *)address - in_page, size + in_page, MADV_POPULATE_WRITE);
+    (void)madvise((void *)(address - in_page), size + in_page, advice);
     errno = before;
+}
+
+void populate(void *address, size_t size) { advise((uintptr_t)address, size, MADV_POPULATE_WRITE); }
+
+void populate_for_reading(const void *address, size_t size)
+{
+    advise((uintptr_t)address, size, MADV_POPULATE_READ);
 }

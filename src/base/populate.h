@@ -1,5 +1,5 @@
 /*
- * base/populate.h - pages that are about to be written.
+ * base/populate.h - pages that are about to be written or read.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -13,5 +13,8 @@
  * hypervisor ten times. Does nothing if the kernel cannot do it (Linux 5.14) or has no memory: then
  * the first write to each page takes its fault. Does not change the contents, or errno. */
 void populate(void *address, size_t size);
+
+/* The same for a mapping that is only read, in which the whole range must be inside of the file. */
+void populate_for_reading(const void *address, size_t size);
 
 #endif

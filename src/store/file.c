@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/populate.h"
 #include "store/folder.h"
 
 #include <errno.h>
@@ -39,6 +40,7 @@ static enum cairn_status map(const struct store_settings *settings, struct store
     if (bytes == MAP_FAILED)
         return error_set_system(error, errno, "cannot map %s", settings->name);
     file->bytes = bytes;
+    populate_for_reading(bytes, (size_t)found.st_size); /* the index needs most pages */
     file->device = found.st_dev;
     file->number = found.st_ino;
     *wrong = store_decode_file(bytes, (size_t)found.st_size, settings->fingerprint, &file->first);
