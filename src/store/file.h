@@ -43,8 +43,8 @@ struct store_file {
     _Atomic(struct store_table *) table;
 };
 
-/* Opens the file, without its records. A file that cannot be used is NULL: `*wrong` is why, and "" if
- * it does not exist. Fails with MEMORY and SYSTEM. */
+/* Opens the file, without its records. A file that cannot be used is NULL: `*wrong` is why, and ""
+ * if it does not exist. Fails with MEMORY and SYSTEM. */
 enum cairn_status store_file_open(const struct store_settings *settings, struct store_file **file,
                                   const char **wrong, struct cairn_error *error);
 
