@@ -14,7 +14,7 @@
 #include "heap.h"
 
 /* Each operation; the values that it pushes, less those that it pops, without those that its
- * operand counts (see stack_change); the function of emit.c that compiles it; its operand, and the
+ * operand counts (see stack_change); the function of emit*.c that compiles it; its operand, and the
  * stack before and after it, top on the right. For each kind of variable, SET follows GET. */
 #define OPERATIONS(X)                                                                              \
     X(CONSTANT, 1, constant)       /* number of a constant   | → constant */                     \

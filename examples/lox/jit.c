@@ -433,7 +433,7 @@ static void open_observers(const struct jit_options *options)
 }
 
 /* Breakpoints of debuggers are writes into the code, which a dual mapping refuses. All functions
- * have landing pads, because emit.c prepares them. */
+ * have landing pads, because the emitter prepares them. */
 static void create_runtime(const struct jit_options *options)
 {
     const struct cairn_runtime_options chosen = {

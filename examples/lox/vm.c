@@ -27,7 +27,7 @@ static void visit_stack(struct heap *heap, const struct vm *vm)
             continue;
         }
         for (uint32_t i = 0; i < waiting->slot_count; i++)
-            heap_visit(heap, &frame->base[waiting->slots[i]]);
+            heap_visit(heap, &frame->base[waiting_slots(waiting)[i]]);
         frame += waiting->frame_count;
     }
 }

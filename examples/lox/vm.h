@@ -19,7 +19,8 @@ enum {
 
 /* A call of the interpreter. This is all that it knows of a call, so whoever makes frames (a
  * compiled function that leaves) fills in these four, and the slots from `base` on. A frame of
- * compiled code that waits for a call has its closure and its base; `at` is a struct waiting. */
+ * compiled code that waits for a call has its closure and its base; `at` is a struct waiting,
+ * tagged. */
 struct frame {
     struct closure *closure; /* NULL in the frame that leaves the interpreter */
     struct function *function;
@@ -27,27 +28,36 @@ struct frame {
     lox_value *base;       /* slot 0: the callee or `this`, then the arguments, then locals */
 };
 
-/* What is the same each time that compiled code waits at a certain call: which of its slots memory
- * has, and the frames of the function and of those inlined into it, which are then not written. */
+/* A frame that is not written yet. What is the same each time is in the code (see emit_frames.c).
+ */
+struct described_frame {
+    struct closure *closure; /* NULL: the first frame's own, or in slot `base` */
+    struct function *function;
+    const instruction *at;
+    uint32_t base; /* slots from the first frame's base */
+};
+
+/* What compiled code waits for at a certain call: its frames, and which slots of the stack can be
+ * objects that move. */
 struct waiting {
-    struct waiting *next; /* in a list of all */
     uint32_t frame_count;
     uint32_t height; /* of the stack, from the first frame's base */
     uint32_t slot_count;
-    struct {
-        struct closure *closure; /* NULL: the first frame's own, or in slot `base` */
-        struct function *function;
-        const instruction *at;
-        uint32_t base;
-    } frames[FRAMES_SPARE];
-    uint32_t slots[]; /* from the first frame's base: those that can be objects that move */
+    struct described_frame frames[]; /* the slots follow, from the first frame's base */
 };
 
-/* Returns NULL for a frame that is as the interpreter has written it. */
+#define WAITING_TAG 1 /* added to the address of a struct waiting, instead of an instruction's */
+
+/* Returns NULL for a frame that the interpreter has written. */
 static inline const struct waiting *waiting_of(const struct frame *frame)
 {
     uintptr_t at = (uintptr_t)frame->at;
-    return at & 1 ? (const struct waiting *)(at - 1) : NULL;
+    return at & WAITING_TAG ? (const struct waiting *)(at - WAITING_TAG) : NULL;
+}
+
+static inline const uint32_t *waiting_slots(const struct waiting *waiting)
+{
+    return (const uint32_t *)&waiting->frames[waiting->frame_count];
 }
 
 struct globals {
@@ -65,7 +75,6 @@ struct vm {
     lox_value *stack;
     struct globals globals;
     struct function *functions; /* all that were compiled */
-    struct waiting *records;    /* of compiled code that waits; kept to the end */
     struct string *init_name;
     struct heap heap;
 };
