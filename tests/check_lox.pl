@@ -335,6 +335,69 @@ subtest 'code that was left is freed' => sub {
     cmp_ok $kept, '<=', $functions + $classes + 4, 'one version of each is in memory, and what is about to be freed';
 };
 
+# ---- Programs that change, and that are large ----
+
+# Runs a program that prints times, and returns these, and the numbers of compiled versions and of failed guards.
+sub measure {
+    my ($name, $text) = @_;
+    my ($status, $out, $err) = run_with('/dev/null', @lox, '--statistics', spit('measured.lox', $text));
+    is $status, 0, "$name: exit status" or diag $err;
+    return ([split /\n/, $out], $err =~ m{^compiled: (\d+) .* failed: (\d+)}m);
+}
+
+sub median {
+    my @sorted = sort { $a <=> $b } @_;
+    return $sorted[@sorted / 2];
+}
+
+# Each phase executes a branch for the first time. After some failed speculations, code does without them.
+my %branches = (
+    calls => 'return f%d(a);',
+    constructors => 'return C%d(a).x;',
+    methods => 'return o.m(a);',
+    fields => 'o.y = a; return o.x + o.y;',
+    superclasses => 'return D%d(1).m(a);',
+    strings => 'if (a == -1) return "a" + "b"; return a + %d;',
+);
+subtest 'functions that find new branches remain compiled' => sub {
+    plan skip_all => 'there is no compiler' if !$has_compiler;
+    plan skip_all => 'too slow with sanitizers' if $is_repeated;
+    my $phases = 36;
+    for my $kind (sort keys %branches) {
+        my $text = '';
+        my $work = "fun work(k, o, a) {\n";
+        for my $i (0 .. $phases - 1) {
+            $text .= "class C$i { init(v) { this.v$i = v; this.x = $i; } m(a) { return a + $i; } }\n"
+                . "class D$i < C$i { m(a) { return super.m(a); } }\nfun f$i(a) { if (a < 0) return -a; return a + $i; }\n";
+            $work .= "if (k == $i) { " . $branches{$kind} =~ s/%d/$i/gr . " }\n";
+        }
+        $text .= "$work}\nfun run(k, o) { for (var i = 0; i < 600000; i = i + 1) work(k, o, i); }\n"
+            . "for (var k = 0; k < $phases; k = k + 1) {\nvar o;\n"
+            . join('', map { "if (k == $_) o = D$_(1);\n" } 0 .. $phases - 1)
+            . "var t = clock(); run(k, o); print clock() - t; }\n";
+        my ($times, undef, $failed) = measure($kind, $text);
+        my ($before, $after) = (median(@$times[4 .. 20]), median(@$times[$phases - 7 .. $phases - 1]));
+        cmp_ok $failed, '<', 60, "$kind: the number of failed guards has a limit";
+        cmp_ok $after, '<', 2.5 * $before, "$kind: the last phases are about as fast as the first ones";
+    }
+};
+
+subtest 'a hot loop in a large function is compiled' => sub {
+    plan skip_all => 'there is no compiler' if !$has_compiler;
+    plan skip_all => 'too slow with sanitizers' if $is_repeated;
+    my $loop = "var t = clock(); var s = 0; var n = 0;\nwhile (n < 5000000) { n = n + 1; s = s + n * 2; if (s > q) s = s - q; }\n"
+        . "print clock() - t;\n";
+    my $lines = join '', map { "if (q == $_) { q = q + $_; }\n" } 1 .. 10_000;
+    my $locals = join '', map { "var v$_ = $_;" } 1 .. 1000;
+    my ($alone) = measure('alone', "var q = 100000; fun f() {\n$loop}\nf();");
+    for my $large (["{\n$lines$loop$lines}", 'lines'], ["fun f() {\n$lines$loop$lines}\nf();", 'a function'],
+        ["{ $loop { $locals } }", 'many locals']) {
+        my ($times, $versions) = measure($large->[1], "var q = 100000;\n$large->[0]");
+        cmp_ok $versions, '>=', 1, "$large->[1]: it is compiled";
+        cmp_ok $times->[0], '<', 3 * $alone->[0] + 0.05, "$large->[1]: it is about as fast as the loop alone";
+    }
+};
+
 # ---- Benchmark programs, for what they print ----
 
 subtest 'benchmark programs' => sub {

@@ -53,10 +53,10 @@
     X(INVOKE, 0, site)             /* site                   | object arguments → result */      \
     X(INVOKE_SUPER, -1, site)      /* site                   | this arguments class → result */  \
     X(CLOSURE, 1, closure)         /* number of a function   | → closure; captures follow */     \
-    X(CLASS, 1, nothing)           /* constant, the name     | → class */                        \
-    X(INHERIT, -1, nothing)        /*                        | superclass class → superclass */  \
-    X(METHOD, 0, nothing)          /* number of a function   | class → class; captures follow */ \
-    X(END_CLASS, 0, nothing)       /* fields set by methods  | class → class */                  \
+    X(CLASS, 1, runtime)           /* constant, the name     | → class */                        \
+    X(INHERIT, -1, runtime)        /*                        | superclass class → superclass */  \
+    X(METHOD, 0, closure)          /* number of a function   | class → class; captures follow */ \
+    X(END_CLASS, 0, runtime)       /* fields set by methods  | class → class */                  \
     X(RETURN, -1, result)          /*                        | value → */                        \
     X(HALT, 0, nothing)            /*                        | leaves the interpreter */
 

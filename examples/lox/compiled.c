@@ -34,10 +34,18 @@ static bool find(const struct instance *instance, const struct site *site, struc
     if (instance->object.kind != KIND_INSTANCE ||
         !property_find(shape_of(instance), site->name, found))
         return false;
-    if (site->operation == OP_GET_PROPERTY)
+    if (site->operation != OP_INVOKE)
         return found->access == ACCESS_INLINE;
     return found->access == ACCESS_METHOD && found->key != NO_KEY &&
            function_of(found->target)->arity == site->argument_count;
+}
+
+/* Returns what calls and stores need: a method, or the offset of a field. */
+static uint64_t constant_of(const struct site_case *found)
+{
+    if (found->access == ACCESS_METHOD)
+        return (uintptr_t)found->target;
+    return offsetof(struct instance, values) + found->slot * sizeof(lox_value);
 }
 
 uint64_t find_cacheable(const struct instance *instance, const struct site *site)
@@ -45,35 +53,38 @@ uint64_t find_cacheable(const struct instance *instance, const struct site *site
     struct site_case found;
     if (!find(instance, site, &found))
         return UNDEFINED;
-    return found.target != NULL ? (uintptr_t)found.target : instance->values[found.slot];
+    return site->operation == OP_GET_PROPERTY ? instance->values[found.slot] : constant_of(&found);
 }
 
-/* Pinned are at most as many objects as caches can have cases. If a case cannot be added, the next
- * access misses again. */
-static void add_case(struct cairn_ic_miss *miss, const struct site_case *found)
+/* Adds what find_cacheable returns for the instance's shape; UNDEFINED, too, so that it is not
+ * asked again. Pinned are at most as many objects as caches can have cases. If a case cannot be
+ * added, the next access misses again. */
+static void add_case(struct cairn_ic_miss *miss, const struct instance *instance,
+                     const struct site *site)
 {
+    struct site_case found;
+    struct shape *shape = shape_of(instance);
+    bool is_found = find(instance, site, &found);
+    bool is_load = is_found && site->operation == OP_GET_PROPERTY;
     struct cairn_ic_case added = {
-        .guard = {.width = 8, .key = (uintptr_t)found->key},
-        .action = found->target != NULL ? CAIRN_IC_CONSTANT : CAIRN_IC_LOAD,
-        .constant = (uintptr_t)found->target,
-        .field = {.offset = (int32_t)(offsetof(struct instance, values) +
-                                      found->slot * sizeof(lox_value)),
-                  .width = 8},
+        .guard = {.width = 8, .key = (uintptr_t)shape},
+        .action = is_load ? CAIRN_IC_LOAD : CAIRN_IC_CONSTANT,
+        .constant = is_found ? constant_of(&found) : UNDEFINED,
+        .field = {.offset = is_load ? (int32_t)constant_of(&found) : 0, .width = 8},
     };
     if (cairn_ic_add(miss->ic, &added, CAIRN_RELAXED, NULL) != CAIRN_OK)
         return;
-    heap_pin(&compiled_vm->heap, found->key);
-    if (found->target != NULL)
-        heap_pin(&compiled_vm->heap, found->target);
+    heap_pin(&compiled_vm->heap, shape);
+    if (is_found && found.access == ACCESS_METHOD)
+        heap_pin(&compiled_vm->heap, found.target);
 }
 
 void missed(struct cairn_ic_miss *miss, void *user)
 {
     const struct instance *instance = cairn_value_pointer(&miss->operands[0]);
-    struct site_case found;
     struct cairn_error error;
-    if (find(instance, user, &found))
-        add_case(miss, &found);
+    if (instance->object.kind == KIND_INSTANCE)
+        add_case(miss, instance, user);
     struct cairn_value value = cairn_value_of_integer(64, (int64_t)find_cacheable(instance, user));
     if (cairn_ic_return(miss, &value, &error) != CAIRN_OK)
         fail(error.message);

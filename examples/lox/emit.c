@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-enum { CODE_WORDS_MAX = 50000 };
+enum { SLOTS_SPARE = 4 }; /* operations push further values for a time */
 
 /* ---- Operations ---- */
 
@@ -31,11 +31,11 @@ static void emit_loop(struct emitter *e, instruction code)
     go_back(e, e->top->targets[e->top->at + 1 - operand_of(code)]);
 }
 
-/* Classes and definitions are not made again and again. */
+/* Only a script defines global variables, each once. */
 static void emit_nothing(struct emitter *e, instruction code)
 {
     (void)code;
-    leave(e);
+    leave_blamelessly(e);
 }
 
 static void (*const emitters[])(struct emitter *e, instruction code) = {
@@ -66,16 +66,16 @@ void emit_code(struct emitter *e, uint32_t first)
     const struct function *function = a->function;
     if (first > 0)
         go(e, target_at(e, a, first));
-    for (uint32_t at = 0; at < function->code_count && !e->has_failed;
+    for (uint32_t at = a->first_reached; at <= a->last_reached && !e->has_failed;
          at += 1 + words_after(function, function->code[at])) {
-        if (a->depths[at] < 0)
+        if (a->depths[at] == 0)
             continue;
         struct target *target = a->targets[at];
         if (target != NULL) {
             if (e->is_live)
                 go(e, target);
             else if (target->edges == NULL && target->is_loop && first > 0)
-                go_unentered(e, target, a->base + (uint32_t)a->depths[at]);
+                go_unentered(e, target, a->base + a->depths[at]);
             begin_target(e, target);
         }
         if (!e->is_live)
@@ -85,6 +85,8 @@ void emit_code(struct emitter *e, uint32_t first)
         e->has_failed |= ++e->work > WORK_MAX;
         if (at == a->stop && at > 0)
             call_after_all(e);
+        else if (e->input->is_part && !is_in_loop(e, a, at))
+            leave_blamelessly(e);
         else
             emitters[operation_of(function->code[at])](e, function->code[at]);
     }
@@ -114,7 +116,7 @@ static void load_slots(struct emitter *e, uint32_t height)
             value->bits = load(e, e->i64, e->base, i * sizeof(lox_value));
     }
     for (uint32_t i = 0; i < height && input->start != AT_CALL; i++)
-        if (is_number(input->vm->frame->base[i]) && !input->function->compiled->avoids_loop_types)
+        if (is_number(input->vm->frame->base[i]) && !input->avoids_loop_types)
             expect_number(e, &e->slots[i]);
 }
 
@@ -151,22 +153,22 @@ static void emit_all(struct emitter *e)
     uint32_t first = input->start == AT_CALL ? 0 : input->start;
     *a = (struct activation){.function = input->function, .at = first};
     e->top = a;
-    analyse(e, a, first);
-    uint32_t height = (uint32_t)a->depths[first];
-    if (height + a->function->stack_size >= SLOTS_MAX) {
-        e->has_failed = true;
+    if (first > 0)
+        e->loop_end = end_of_loop(a->function, first);
+    analyse(e, a, first, input->depth);
+    e->has_failed = a->most_depth + SLOTS_SPARE > SLOTS_MAX;
+    if (e->has_failed)
         return;
-    }
     LLVMBasicBlockRef entry = new_block(e);
     LLVMBasicBlockRef body = new_block(e);
     LLVMMoveBasicBlockBefore(entry, e->failed);
     begin(e, body);
     e->is_live = true;
-    load_slots(e, height);
+    load_slots(e, input->depth);
     emit_code(e, first);
     a->at = first;
     if (!e->has_failed)
-        emit_entry(e, entry, body, height);
+        emit_entry(e, entry, body, input->depth);
 }
 
 LLVMModuleRef emit_function(LLVMContextRef context, const struct emit_input *input)
@@ -186,9 +188,7 @@ LLVMModuleRef emit_function(LLVMContextRef context, const struct emit_input *inp
     e->failed = new_block(e);
     begin(e, e->failed);
     LLVMBuildRet(e->builder, word(e, UNDEFINED));
-    e->has_failed = input->function->code_count > CODE_WORDS_MAX;
-    if (!e->has_failed)
-        emit_all(e);
+    emit_all(e);
     LLVMModuleRef module = e->module;
     if (e->has_failed) {
         LLVMDisposeModule(module);

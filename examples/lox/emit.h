@@ -11,7 +11,7 @@
 #include <cairn/llvm.h>
 
 enum {
-    FRAME_IS_BLAMELESS = 1 << 29, /* flags of frame states: the guard is not for a speculation */
+    FRAME_IS_BLAMELESS = 1 << 29, /* flags of frame states: the code remains right */
     FRAME_IS_LOOP_TYPE = 1 << 28, /* a loop's variable was no number any more */
     FRAME_OFFSET = (1 << 28) - 1, /* slots between this frame's base and the first frame's */
 };
@@ -19,8 +19,13 @@ enum {
 struct emit_input {
     struct vm *vm;
     struct function *function;
-    uint32_t start;   /* AT_CALL, or the head of a loop, at which the newest frame is */
-    const char *name; /* of the compiled function */
+    uint32_t start;         /* AT_CALL, or the head of a loop, at which the newest frame is */
+    uint32_t depth;         /* of the stack there */
+    const char *name;       /* of the compiled function */
+    uint32_t version;       /* a number for it */
+    bool avoids_loop_types; /* variables of loops need not remain numbers */
+    bool is_general;        /* it never leaves because of what was not seen yet */
+    bool is_part; /* only the loop that begins at `start`; of a call, nothing is in line */
     const cairn_exit *exit;
     uint64_t *next_id;
     /* Returns what breaks when the global variable is defined again, or NULL. */
@@ -42,8 +47,9 @@ runtime_entry rt_remember; /* heap_remember */
 
 /* ---- Inline caches, at sites that have seen too many shapes for guards ---- */
 
-/* Returns the value of a field that is in the instance itself or, for calls, the address of the
- * closure of a method that accepts the arguments. Returns UNDEFINED for all else. */
+/* Finds a field that is in the instance itself: returns its value or, for stores, its offset. For
+ * calls, returns the address of the closure of a method that accepts the arguments. Returns
+ * UNDEFINED for all else. */
 uint64_t find_cacheable(const struct instance *instance, const struct site *site);
 cairn_ic_handler missed; /* `user` is the site */
 

@@ -6,8 +6,6 @@
  */
 #include "emitter.h"
 
-#include <string.h>
-
 struct target *target_at(struct emitter *e, struct activation *a, uint32_t at)
 {
     if (a->targets[at] == NULL)
@@ -15,65 +13,81 @@ struct target *target_at(struct emitter *e, struct activation *a, uint32_t at)
     return a->targets[at];
 }
 
-/* Notes the depth at an instruction, to which there may be a jump. */
-static void reach(struct activation *a, uint32_t at, int32_t depth, uint32_t *work, uint32_t *count)
+uint32_t end_of_loop(const struct function *function, uint32_t start)
 {
-    if (a->depths[at] >= 0)
-        return;
-    a->depths[at] = depth;
-    work[(*count)++] = at;
+    uint32_t end = start;
+    for (uint32_t at = start; at < function->code_count;
+         at += 1 + words_after(function, function->code[at]))
+        if (function->code[at] == make_instruction(OP_LOOP, at + 1 - start))
+            end = at;
+    return end;
 }
 
-/* Finds what can be reached from an instruction, whose depth is known, and the heads of loops. */
-static void analyse_from(struct emitter *e, struct activation *a, uint32_t first, int32_t depth)
+bool is_in_loop(const struct emitter *e, const struct activation *a, uint32_t at)
 {
-    const struct function *function = a->function;
-    uint32_t *work = allocate(e, (function->code_count + 1) * sizeof *work);
-    uint32_t count = 0;
-    reach(a, first, depth, work, &count);
-    while (count > 0) {
-        uint32_t at = work[--count];
-        if (at == a->stop && at > 0)
-            continue;
-        instruction code = function->code[at];
-        uint32_t next = at + 1 + words_after(function, code);
-        int32_t after = a->depths[at] + stack_change(function, code);
-        switch (operation_of(code)) {
-        case OP_JUMP_IF_FALSE:
-        case OP_JUMP_IF_TRUE:
-        case OP_POP_JUMP_IF_FALSE:
-            reach(a, next, after, work, &count);
-            /* fall through */
-        case OP_JUMP:
-            target_at(e, a, next + operand_of(code));
-            reach(a, next + operand_of(code), after, work, &count);
-            break;
-        case OP_LOOP:
-            target_at(e, a, next - operand_of(code))->is_loop = true;
-            reach(a, next - operand_of(code), after, work, &count);
-            break;
-        case OP_RETURN:
-        case OP_HALT:
-            break;
-        default:
-            reach(a, next, after, work, &count);
-            break;
-        }
+    return a->parent != NULL || e->input->start == AT_CALL ||
+           (at >= e->input->start && at <= e->loop_end);
+}
+
+/* Instructions that are still to be analysed. */
+struct work {
+    uint32_t *at;
+    uint32_t count;
+};
+
+/* Notes the depth at an instruction, to which there may be a jump. */
+static void reach(struct activation *a, uint32_t at, uint32_t depth, struct work *work)
+{
+    if (a->depths[at] > 0)
+        return;
+    a->depths[at] = depth;
+    work->at[work->count++] = at;
+    a->first_reached = at < a->first_reached ? at : a->first_reached;
+    a->last_reached = at > a->last_reached ? at : a->last_reached;
+    a->most_depth = depth > a->most_depth ? depth : a->most_depth;
+}
+
+/* Reaches what can be next after an instruction. */
+static void follow(struct emitter *e, struct activation *a, uint32_t at, struct work *work)
+{
+    instruction code = a->function->code[at];
+    uint32_t next = at + 1 + words_after(a->function, code);
+    uint32_t depth = a->depths[at] + (uint32_t)stack_change(a->function, code);
+    switch (operation_of(code)) {
+    case OP_JUMP_IF_FALSE:
+    case OP_JUMP_IF_TRUE:
+    case OP_POP_JUMP_IF_FALSE:
+        reach(a, next, depth, work);
+        /* fall through */
+    case OP_JUMP:
+        target_at(e, a, next + operand_of(code));
+        reach(a, next + operand_of(code), depth, work);
+        break;
+    case OP_LOOP:
+        target_at(e, a, next - operand_of(code))->is_loop = true;
+        reach(a, next - operand_of(code), depth, work);
+        break;
+    case OP_RETURN:
+    case OP_HALT:
+        break;
+    default:
+        reach(a, next, depth, work);
+        break;
     }
 }
 
-/* Analyses what is emitted of a function: from the instruction `first` on. */
-void analyse(struct emitter *e, struct activation *a, uint32_t first)
+void analyse(struct emitter *e, struct activation *a, uint32_t first, uint32_t depth)
 {
     uint32_t count = a->function->code_count + 1;
-    int32_t depth = (int32_t)a->function->arity + 1;
-    for (uint32_t from = 0;; from = first) {
-        a->depths = allocate(e, count * sizeof *a->depths);
-        a->targets = allocate(e, count * sizeof(struct target *));
-        memset(a->depths, 0xff, count * sizeof *a->depths);
-        analyse_from(e, a, from, depth);
-        if (from == first)
-            return;
-        depth = a->depths[first];
+    struct work work = {.at = allocate(e, count * sizeof *work.at)};
+    a->depths = allocate(e, count * sizeof *a->depths);
+    a->targets = allocate(e, count * sizeof(struct target *));
+    a->first_reached = first;
+    reach(a, first, depth, &work);
+    while (work.count > 0) {
+        uint32_t at = work.at[--work.count];
+        bool is_end = (at == a->stop && at > 0) || (e->input->is_part && !is_in_loop(e, a, at));
+        if (!is_end)
+            follow(e, a, at, &work);
     }
 }

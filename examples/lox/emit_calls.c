@@ -26,6 +26,8 @@ static bool can_inline(const struct emitter *e, const struct function *function)
     uint32_t recursion = 0;
     for (const struct activation *a = e->top; a != NULL; a = a->parent)
         recursion += a->function == function;
+    if (e->input->is_part && e->input->start == AT_CALL)
+        return false;
     return recursion <= RECURSION_MAX && function->invocation_count <= share &&
            function->code_count <= (recursion > 0 ? RECURSIVE_WORDS_MAX : INLINE_WORDS_MAX) &&
            e->depth < INLINE_DEPTH_MAX && e->words + function->code_count < INLINED_WORDS_MAX &&
@@ -118,12 +120,14 @@ static void call_inlined(struct emitter *e, struct function *function, struct cl
     struct activation *inner = allocate(e, sizeof *inner);
     inner->parent = e->top;
     inner->function = function;
+    if (stop == 0)
+        function->compiled->inlined_into = e->input->version;
     inner->closure = closure;
     inner->stop = stop;
     inner->base = e->height - function->arity - 1;
     e->top = inner;
     e->depth++;
-    analyse(e, inner, 0);
+    analyse(e, inner, 0, function->arity + 1);
     emit_code(e, 0);
     e->depth--;
     e->top = inner->parent;

@@ -54,7 +54,7 @@ static struct value merge_slot(struct emitter *e, struct target *target, uint32_
         return merged;
     if (target->is_loop)
         merged.is_object = merged.is_new = merged.is_clean = false, merged.identity = NULL;
-    are_numbers &= !target->is_loop || !e->input->function->compiled->avoids_loop_types;
+    are_numbers &= !target->is_loop || !e->input->avoids_loop_types;
     LLVMValueRef phi = LLVMBuildPhi(e->builder, are_numbers ? e->number : e->i64, "");
     merged.bits = are_numbers ? NULL : phi;
     merged.number = are_numbers ? phi : NULL;

@@ -103,14 +103,22 @@ void build_guard(struct emitter *e, LLVMValueRef condition, uint32_t flags)
 void guard(struct emitter *e, LLVMValueRef condition)
 {
     if (!is_always(condition))
-        build_guard(e, condition, 0);
+        build_guard(e, condition, e->input->is_general ? FRAME_IS_BLAMELESS : 0);
 }
 
-void leave(struct emitter *e)
+static void leave_with(struct emitter *e, uint32_t flags)
 {
-    build_guard(e, LLVMConstInt(e->i1, 0, 0), 0);
+    build_guard(e, LLVMConstInt(e->i1, 0, 0), flags);
     LLVMBuildUnreachable(e->builder);
     e->is_live = false;
+}
+
+void leave_blamelessly(struct emitter *e) { leave_with(e, FRAME_IS_BLAMELESS); }
+
+/* What is after the loop has not been executed because the loop has not ended. */
+void leave(struct emitter *e)
+{
+    leave_with(e, is_in_loop(e, &e->outermost, e->outermost.at) ? 0 : FRAME_IS_BLAMELESS);
 }
 
 void expect_object(struct emitter *e, struct value *value)

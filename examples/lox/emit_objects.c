@@ -111,6 +111,18 @@ static void store_field(struct emitter *e, const struct site_case *seen)
         emit_stored(e, object, operand(e, 1));
 }
 
+void store_at(struct emitter *e, LLVMValueRef offset)
+{
+    struct value value = *operand(e, 1);
+    LLVMValueRef object = pointer_to(e, bits_of(e, operand(e, 2)));
+    LLVMValueRef bits = bits_of(e, operand(e, 1));
+    LLVMValueRef address = LLVMBuildGEP2(e->builder, e->i8, object, &offset, 1, "");
+    mark(e, MEMORY_FIELD, store(e, bits, address, 0));
+    emit_stored(e, object, &value);
+    e->height -= 2;
+    push(e, value);
+}
+
 void emit_set_case(struct emitter *e, const struct site_case *seen)
 {
     if (seen->access != ACCESS_INLINE) {

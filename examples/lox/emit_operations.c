@@ -40,26 +40,8 @@ static void emit_arithmetic(struct emitter *e, LLVMOpcode opcode)
     push(e, (struct value){.number = LLVMBuildBinOp(e->builder, opcode, left, right, "")});
 }
 
-/* Where strings were seen, numbers are added in line, and all else by the interpreter. */
-static void emit_add_of_strings(struct emitter *e)
-{
-    struct target others = {.edges = NULL};
-    struct target done = {.edges = NULL};
-    if (operand(e, 1)->is_object || operand(e, 2)->is_object) {
-        call_runtime(e);
-        return;
-    }
-    go_if(e, are_numbers_test(e, 2), false, &others);
-    make_numbers(e, 2);
-    emit_arithmetic(e, LLVMFAdd);
-    go(e, &done);
-    begin_target(e, &others);
-    call_runtime(e);
-    go(e, &done);
-    begin_target(e, &done);
-}
-
-void emit_numeric(struct emitter *e, instruction code)
+/* Replaces the operands, which are numbers, by the result. */
+static void emit_on_numbers(struct emitter *e, enum operation operation)
 {
     static const LLVMRealPredicate predicates[] = {
         [OP_LESS] = LLVMRealOLT,
@@ -73,14 +55,6 @@ void emit_numeric(struct emitter *e, instruction code)
         [OP_MULTIPLY] = LLVMFMul,
         [OP_DIVIDE] = LLVMFDiv,
     };
-    enum operation operation = operation_of(code);
-    uint32_t count = operation == OP_NEGATE ? 1 : 2;
-    if (operation == OP_ADD && operand_of(code) == SEEN_STRINGS) {
-        emit_add_of_strings(e);
-        return;
-    }
-    guard(e, are_numbers_test(e, count));
-    make_numbers(e, count);
     LLVMValueRef right = operand(e, 1)->number;
     if (operation == OP_NEGATE) {
         e->height--;
@@ -92,6 +66,41 @@ void emit_numeric(struct emitter *e, instruction code)
         e->height -= 2;
         push_truth(e, LLVMBuildFCmp(e->builder, predicates[operation], left, right, ""));
     }
+}
+
+/* Where there can be strings, numbers are added in line, and all else by the interpreter. */
+static void emit_add_of_any(struct emitter *e, LLVMValueRef are_numbers)
+{
+    struct target others = {.edges = NULL};
+    struct target done = {.edges = NULL};
+    if (operand(e, 1)->is_object || operand(e, 2)->is_object) {
+        call_runtime(e);
+        return;
+    }
+    go_if(e, are_numbers, false, &others);
+    make_numbers(e, 2);
+    emit_arithmetic(e, LLVMFAdd);
+    go(e, &done);
+    begin_target(e, &others);
+    call_runtime(e);
+    go(e, &done);
+    begin_target(e, &done);
+}
+
+/* Only additions can have other operands without being errors. */
+void emit_numeric(struct emitter *e, instruction code)
+{
+    enum operation operation = operation_of(code);
+    uint32_t count = operation == OP_NEGATE ? 1 : 2;
+    LLVMValueRef are_numbers = are_numbers_test(e, count);
+    bool is_any = operation == OP_ADD && (operand_of(code) == SEEN_STRINGS || e->input->is_general);
+    if (is_any && !is_always(are_numbers)) {
+        emit_add_of_any(e, are_numbers);
+        return;
+    }
+    guard(e, are_numbers);
+    make_numbers(e, count);
+    emit_on_numbers(e, operation);
 }
 
 /* ---- Comparisons ---- */
@@ -136,7 +145,8 @@ void emit_opposite(struct emitter *e, instruction code)
 static bool assume(struct emitter *e, uint32_t number)
 {
     const struct globals *globals = &e->input->vm->globals;
-    if (globals->are_assigned[number] || globals->values[number] == UNDEFINED)
+    if (e->input->is_general || globals->are_assigned[number] ||
+        globals->values[number] == UNDEFINED)
         return false;
     cairn_assumption *assumption = e->input->assumption(number);
     if (assumption == NULL)
@@ -251,7 +261,7 @@ void emit_captured(struct emitter *e, instruction code)
     begin_target(e, &done);
 }
 
-/* Makes a closure. What it captures is in boxes after that. */
+/* Makes a closure or a method. What it captures is in boxes after that. */
 void emit_closure(struct emitter *e, instruction code)
 {
     const struct activation *a = e->top;

@@ -53,6 +53,29 @@ static LLVMValueRef ask_cache(struct emitter *e, const struct site *site, struct
     return result;
 }
 
+/* Calls the closure of any function that accepts the arguments. */
+static void call_closure(struct emitter *e, const struct site *site, struct target *others)
+{
+    LLVMValueRef bits = bits_of(e, operand(e, object_of(site)));
+    go_if(e, compare(e, LLVMIntULT, bits, OBJECT_TAG), true, others);
+    LLVMValueRef closure = pointer_to(e, bits);
+    LLVMValueRef kind = load(e, e->i8, closure, offsetof(struct object, kind));
+    LLVMValueRef closure_kind = LLVMConstInt(e->i8, KIND_CLOSURE, 0);
+    go_if(e, LLVMBuildICmp(e->builder, LLVMIntEQ, kind, closure_kind, ""), false, others);
+    LLVMValueRef function = load(e, e->pointer, closure, offsetof(struct object, identity));
+    LLVMValueRef arity = load(e, e->i32, function, offsetof(struct function, arity));
+    LLVMValueRef count = LLVMConstInt(e->i32, site->argument_count, 0);
+    go_if(e, LLVMBuildICmp(e->builder, LLVMIntEQ, arity, count, ""), false, others);
+    call_code(e, load(e, e->pointer, function, offsetof(struct function, compiled)), closure,
+              e->height - object_of(site));
+}
+
+/* Returns whether objects that no case is for are expected. */
+static bool is_open(const struct emitter *e, const struct site *site)
+{
+    return site->is_megamorphic || e->input->is_general;
+}
+
 /* For objects that no case is for. */
 static void emit_others(struct emitter *e, const struct site *site)
 {
@@ -70,6 +93,12 @@ static void emit_others(struct emitter *e, const struct site *site)
         LLVMValueRef compiled = load(e, e->pointer, function, offsetof(struct function, compiled));
         call_code(e, compiled, closure, e->height - object_of(site));
         go(e, &done);
+    } else if (site->operation == OP_SET_PROPERTY) {
+        store_at(e, ask_cache(e, site, &others));
+        go(e, &done);
+    } else if (site->operation == OP_CALL) {
+        call_closure(e, site, &others);
+        go(e, &done);
     } else {
         go(e, &others);
     }
@@ -85,7 +114,7 @@ static bool emit_known(struct emitter *e, const struct site *site)
     const struct value *object = operand(e, object_of(site));
     uint32_t count = site->case_count;
     bool is_never = count == 0 || object->number != NULL || object->truth != NULL;
-    if (is_never && site->is_megamorphic)
+    if (is_never && is_open(e, site))
         emit_others(e, site);
     else if (is_never)
         leave(e);
@@ -105,7 +134,7 @@ void emit_site(struct emitter *e, instruction code)
     struct target miss = {.edges = NULL};
     if (emit_known(e, site))
         return;
-    if (site->is_megamorphic)
+    if (is_open(e, site))
         go_if(e, compare(e, LLVMIntULT, bits_of(e, operand(e, object_of(site))), OBJECT_TAG), true,
               &miss);
     else
@@ -116,7 +145,7 @@ void emit_site(struct emitter *e, instruction code)
         struct target next = {.edges = NULL};
         void *key = site->cases[i].key;
         LLVMValueRef is_equal = compare(e, LLVMIntEQ, identity, (uintptr_t)key);
-        if (i + 1 < site->case_count || site->is_megamorphic)
+        if (i + 1 < site->case_count || is_open(e, site))
             go_if(e, is_equal, false, &next);
         else
             guard(e, is_equal);
@@ -126,7 +155,7 @@ void emit_site(struct emitter *e, instruction code)
             go(e, &done);
         begin_target(e, &next);
     }
-    if (site->is_megamorphic) {
+    if (is_open(e, site)) {
         go(e, &miss);
         begin_target(e, &miss);
         emit_others(e, site);

@@ -89,7 +89,9 @@ struct activation {
     uint32_t base;           /* slot 0 */
     uint32_t stop;           /* the instruction at which it is called after all; or 0 */
     uint32_t at;             /* the instruction that is being emitted */
-    int32_t *depths;         /* of the stack at each instruction; -1: not reached */
+    uint32_t *depths;        /* of the stack at each instruction; 0: not reached */
+    uint32_t first_reached, last_reached;
+    uint32_t most_depth;
     struct target **targets;
     struct target done; /* gets the results of an inlined function */
 };
@@ -111,8 +113,9 @@ struct emitter {
     /* Where it is */
     struct activation outermost;
     struct activation *top;
-    uint32_t depth; /* inlined activations */
-    bool is_live;   /* whether the builder's block can still be added to */
+    uint32_t loop_end; /* the LOOP of the loop at which the code begins */
+    uint32_t depth;    /* inlined activations */
+    bool is_live;      /* whether the builder's block can still be added to */
     uint32_t height;
     struct value slots[SLOTS_MAX]; /* the first `height` are valid */
     struct pending *pending;       /* or NULL; then no slot is pending */
@@ -209,6 +212,9 @@ void guard(struct emitter *e, LLVMValueRef condition);
 /* Always leaves: for what was never executed. */
 void leave(struct emitter *e);
 
+/* Always leaves, and the code remains. */
+void leave_blamelessly(struct emitter *e);
+
 void expect_object(struct emitter *e, struct value *value);
 
 /* Writes a slot to the stack in memory, unless that has it. */
@@ -251,6 +257,9 @@ void emit_stored(struct emitter *e, LLVMValueRef object, struct value *value);
  * its instances have less space than they could have. */
 void new_instance(struct emitter *e, const struct class *class);
 
+/* Stores a field of an instance, at an offset, and leaves the value. */
+void store_at(struct emitter *e, LLVMValueRef offset);
+
 void emit_get_case(struct emitter *e, const struct site_case *seen);
 void emit_set_case(struct emitter *e, const struct site_case *seen);
 
@@ -271,8 +280,16 @@ void emit_box(struct emitter *e, instruction code);
 
 /* ---- emit_analysis.c ---- */
 
-/* Analyses what is emitted of a function: from the instruction `first` on. */
-void analyse(struct emitter *e, struct activation *a, uint32_t first);
+/* Analyses what is emitted of a function: from the instruction `first` on, where the stack has this
+ * depth. */
+void analyse(struct emitter *e, struct activation *a, uint32_t first, uint32_t depth);
+
+/* Returns whether an instruction is in the loop at which the code begins; for code that begins at a
+ * call, in the function. */
+bool is_in_loop(const struct emitter *e, const struct activation *a, uint32_t at);
+
+/* Returns where the loop ends that begins at an instruction. */
+uint32_t end_of_loop(const struct function *function, uint32_t start);
 
 struct target *target_at(struct emitter *e, struct activation *a, uint32_t at);
 

@@ -25,7 +25,7 @@
 enum {
     HOT_INVOCATIONS = 8000, /* more calls than a hot loop makes, into which they are inlined */
     HOT_LOOPS = 200,
-    VERSIONS_MAX = 24,
+    SPECULATIONS_MAX = 24,   /* that fail; after them, code is general */
     NATIVE_FRAME_MAX = 3000, /* bytes; see STACK_BYTES in main.c */
 };
 
@@ -56,6 +56,7 @@ static struct {
     uint64_t ticket;
     struct function *function;
     uint32_t start; /* of its new entry */
+    uint32_t version;
 } job;
 
 static void check(enum cairn_status status, const struct cairn_error *error)
@@ -110,10 +111,9 @@ static void set_limits(struct function *function)
 {
     uint64_t invocations = jit.mode == JIT_ON ? HOT_INVOCATIONS : 1;
     uint64_t loops = jit.mode == JIT_ON ? HOT_LOOPS : 1;
-    bool is_refused = jit.mode == JIT_OFF || function->compiled->is_refused;
-    function->hot_invocations =
-        is_refused || jit.mode == JIT_LOOPS ? UINT64_MAX : function->invocation_count + invocations;
-    function->hot_loops = is_refused ? UINT64_MAX : function->loop_count + loops;
+    bool has_calls = jit.mode == JIT_ON || jit.mode == JIT_ALWAYS;
+    function->hot_invocations = has_calls ? function->invocation_count + invocations : UINT64_MAX;
+    function->hot_loops = jit.mode != JIT_OFF ? function->loop_count + loops : UINT64_MAX;
 }
 
 void jit_add_function(struct function *function)
@@ -147,10 +147,13 @@ static bool has_large_frame(const void *code)
            (found.record_count > 0 && found.stack_size > NATIVE_FRAME_MAX);
 }
 
-static void refuse(struct function *function)
+static void refuse(struct function *function, struct entry *entry)
 {
-    function->compiled->is_refused = true;
-    set_limits(function);
+    entry->is_refused = true;
+    if (entry->start == AT_CALL)
+        function->hot_invocations = UINT64_MAX;
+    else
+        function->hot_loops = function->loop_count + HOT_LOOPS; /* others may be hot then */
 }
 
 static void add_job(const char *name, LLVMModuleRef module)
@@ -170,29 +173,73 @@ static void add_job(const char *name, LLVMModuleRef module)
     LLVMDisposeMemoryBuffer(bitcode);
 }
 
-/* Builds the IR and adds a job, or never compiles the function again. */
-static void compile_function(struct function *function, uint32_t start)
+/* Builds the IR and adds a job. Returns false if the code is too large. */
+static bool build(struct function *function, uint32_t start)
 {
     char name[64];
-    LLVMContextRef context = LLVMContextCreate();
-    LLVMModuleRef module = NULL;
+    const struct compiled *compiled = function->compiled;
+    bool is_general = compiled->left_count >= SPECULATIONS_MAX;
+    const struct emit_input input = {
+        .vm = jit.vm,
+        .function = function,
+        .start = start,
+        .depth =
+            start == AT_CALL ? function->arity + 1 : (uint32_t)(jit.vm->top - jit.vm->frame->base),
+        .name = name,
+        .version = ++jit.compiled_count,
+        .avoids_loop_types = compiled->avoids_loop_types || is_general,
+        .is_general = is_general,
+        .is_part = compiled->is_large,
+        .exit = jit.exit,
+        .next_id = &jit.next_id,
+        .assumption = assumption_of,
+    };
     snprintf(name, sizeof name, "%.48s#%u",
-             function->name == NULL ? "script" : function->name->bytes, jit.compiled_count++);
-    const struct emit_input input = {jit.vm,   function,     start,        name,
-                                     jit.exit, &jit.next_id, assumption_of};
-    heap_collect(&jit.vm->heap, false); /* old objects can be constants */
-    if (++function->compiled->versions <= VERSIONS_MAX)
-        module = emit_function(context, &input);
-    if (module != NULL) {
-        job.function = function;
-        job.start = start;
-        job.is_running = true;
+             function->name == NULL ? "script" : function->name->bytes, input.version);
+    LLVMContextRef context = LLVMContextCreate();
+    LLVMModuleRef module = emit_function(context, &input);
+    if (module != NULL)
         add_job(name, module);
-        LLVMDisposeModule(module);
-    } else {
-        refuse(function);
-    }
+    LLVMDisposeModule(module);
     LLVMContextDispose(context);
+    return module != NULL;
+}
+
+/* Begins to compile an entry of a function, or never compiles it. What is too large is compiled in
+ * parts. */
+static void compile_entry(struct function *function, struct entry *entry)
+{
+    struct compiled *compiled = function->compiled;
+    heap_collect(&jit.vm->heap, false); /* old objects can be constants */
+    job.is_running = build(function, entry->start);
+    if (!job.is_running && !compiled->is_large) {
+        compiled->is_large = true;
+        job.is_running = build(function, entry->start);
+    }
+    job.function = function;
+    job.start = entry->start;
+    job.version = jit.compiled_count;
+    if (!job.is_running)
+        refuse(function, entry);
+}
+
+/* Returns the entry of a function, as the first of its entries. */
+static struct entry *entry_at(struct function *function, uint32_t start)
+{
+    struct compiled *compiled = function->compiled;
+    uint32_t i = 0;
+    while (i < compiled->entry_count && compiled->entries[i].start != start)
+        i++;
+    if (i == compiled->entry_count) {
+        bool is_hot = jit.mode != JIT_ON || start == AT_CALL || i == 0;
+        compiled->entries = array_grow(compiled->entries, i, sizeof *compiled->entries);
+        compiled->entries[i] = (struct entry){.start = start, .countdown = is_hot ? 0 : HOT_LOOPS};
+        compiled->entry_count++;
+    }
+    struct entry found = compiled->entries[i];
+    compiled->entries[i] = compiled->entries[0];
+    compiled->entries[0] = found;
+    return &compiled->entries[0];
 }
 
 /* ---- Installing and freeing ---- */
@@ -224,37 +271,49 @@ static void free_retired(void)
         cairn_runtime_quiesce(jit.runtime);
 }
 
+/* What is in line now is probably not called any more. */
+static void cool_inlined(uint32_t version)
+{
+    for (struct function *f = jit.vm->functions; f != NULL; f = f->next)
+        if (f->compiled->inlined_into == version && f->hot_invocations > 0)
+            set_limits(f);
+}
+
+/* Code that has a large native frame is compiled again, in parts. */
 static void install(const struct cairn_queue_result *result)
 {
     struct function *function = job.function;
     struct compiled *compiled = function->compiled;
+    struct entry *entry = entry_at(function, job.start);
     compiled_code *code = (compiled_code *)(uintptr_t)result->address;
     if (code == NULL)
         fprintf(stderr, "lox: %s\n", result->error->message);
-    if (code == NULL || has_large_frame(result->address)) {
-        refuse(function);
-        if (code != NULL)
-            retire(code);
+    if (code != NULL && has_large_frame(result->address)) {
+        retire(code);
+        code = NULL;
+    }
+    if (code == NULL && compiled->is_large)
+        refuse(function, entry);
+    compiled->is_large |= code == NULL;
+    if (code == NULL)
         return;
-    }
-    compiled->entries =
-        array_grow(compiled->entries, compiled->entry_count, sizeof *compiled->entries);
-    compiled->entries[compiled->entry_count++] = (struct entry){job.start, code};
-    if (job.start == AT_CALL) {
+    entry->code = code;
+    if (job.start == AT_CALL)
         compiled->code = code;
+    if (job.start == AT_CALL)
         function->hot_invocations = 0;
-    } else {
+    else
         function->hot_loops = 0;
-    }
+    cool_inlined(job.version);
 }
 
-/* Installs what is compiled, and begins to compile the function or its loop if it is not. */
+/* Installs what is compiled, and begins to compile the entry if it is not. */
 static void compile_hot(struct function *function, uint32_t start)
 {
     struct cairn_queue_result result;
     struct cairn_error error;
     if (!job.is_running)
-        compile_function(function, start);
+        compile_entry(function, entry_at(function, start));
     if (job.is_running && jit.mode != JIT_ON)
         cairn_queue_wait(jit.queue, job.ticket);
     if (__atomic_load_n(&jit.result_count, __ATOMIC_ACQUIRE) == 0 ||
@@ -263,9 +322,6 @@ static void compile_hot(struct function *function, uint32_t start)
     job.is_running = false;
     install(&result);
     free_retired();
-    /* It may be inlined into that, and not be called any more. */
-    if (job.function != function && start == AT_CALL)
-        function->hot_invocations = function->invocation_count + HOT_INVOCATIONS;
 }
 
 /* ---- Out of compiled code ---- */
@@ -317,8 +373,10 @@ static void discard(struct function *function, uint32_t flags)
 {
     struct compiled *compiled = function->compiled;
     compiled->avoids_loop_types |= (flags & FRAME_IS_LOOP_TYPE) != 0;
+    compiled->left_count++;
     for (uint32_t i = 0; i < compiled->entry_count; i++)
-        retire(compiled->entries[i].code);
+        if (compiled->entries[i].code != NULL)
+            retire(compiled->entries[i].code);
     compiled->code = interpret_call;
     compiled->entry_count = 0;
     set_limits(function);
@@ -363,21 +421,16 @@ static bool run_compiled(struct vm *vm, compiled_code *code)
     return true;
 }
 
-static compiled_code *find_entry(const struct compiled *compiled, uint32_t start)
-{
-    for (uint32_t i = 0; i < compiled->entry_count; i++)
-        if (compiled->entries[i].start == start)
-            return compiled->entries[i].code;
-    return NULL;
-}
-
 /* Runs the newest frame from `start` on if there is code for that, at the latest now. */
 static bool enter(struct vm *vm, uint32_t start)
 {
     struct function *function = vm->frame->function;
-    if (find_entry(function->compiled, start) == NULL)
+    struct entry *entry = entry_at(function, start);
+    if (entry->code == NULL && entry->countdown > 0)
+        entry->countdown--;
+    else if (entry->code == NULL && !entry->is_refused)
         compile_hot(function, start);
-    compiled_code *code = find_entry(function->compiled, start);
+    compiled_code *code = entry_at(function, start)->code;
     return code == NULL || run_compiled(vm, code);
 }
 

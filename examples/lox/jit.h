@@ -28,18 +28,21 @@ typedef lox_value compiled_code(struct closure *closure, lox_value *base, struct
 /* A version of a function that begins with a call of it, or at the head of a loop with the values
  * that the interpreter has. */
 struct entry {
-    uint32_t start; /* AT_CALL, or an instruction */
-    compiled_code *code;
+    uint32_t start;      /* AT_CALL, or an instruction */
+    uint32_t countdown;  /* how often it is asked for before it is hot */
+    compiled_code *code; /* NULL: it is interpreted */
+    bool is_refused;     /* never compile it */
 };
 
 /* What the compiler knows of a function. */
 struct compiled {
     compiled_code *code; /* called by compiled code; the interpreter's entry, if there is none */
-    bool is_refused;     /* never compile it again */
+    bool is_large;       /* all of it was too large: compile loops alone, and nothing in line */
     bool avoids_loop_types;
-    uint32_t versions; /* how often it was compiled */
+    uint32_t left_count;   /* failed speculations */
+    uint32_t inlined_into; /* the number of the newest version with it in line */
     uint32_t entry_count;
-    struct entry *entries;
+    struct entry *entries; /* the last that was asked for is the first */
 };
 
 struct jit_options {
