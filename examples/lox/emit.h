@@ -8,7 +8,7 @@
 
 #include "jit.h"
 
-#include <cairn/llvm.h>
+#include <cairn/cairn.h>
 
 enum {
     FRAME_IS_BLAMELESS = 1 << 29, /* flags of frame states: the code remains right */
@@ -32,8 +32,18 @@ struct emit_input {
     cairn_assumption *(*assumption)(uint32_t global);
 };
 
-/* Returns a module with the function, or NULL if it is not possible. */
-LLVMModuleRef emit_function(LLVMContextRef context, const struct emit_input *input);
+/* Begins to compile, in another thread. The last code must have been taken. Returns false if the
+ * code is too large. */
+bool emit_begin(cairn_runtime *runtime, const struct emit_input *input);
+
+/* Waits for the code. */
+void emit_wait(void);
+
+/* Takes the code, which is NULL after an error, which was printed. Returns false if it is not
+ * compiled yet. */
+bool emit_take(const void **code);
+
+void emit_end(void);
 
 /* ---- compiled.c: what compiled code calls ---- */
 

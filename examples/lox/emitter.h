@@ -16,6 +16,7 @@
  *     emit_calls.c        calls of code, and in line
  *     emit_sites.c        a test and the code for each case that a site has seen
  *     emit.c              the walk over the bytecode
+ *     emit_queue.c        compiles what is emitted
  *
  * SPDX-License-Identifier: MIT
  */
@@ -24,6 +25,8 @@
 
 #include "emit.h"
 #include "shape.h"
+
+#include <cairn/llvm.h>
 
 enum {
     SLOTS_MAX = 512,
@@ -315,5 +318,8 @@ void emit_site(struct emitter *e, instruction code);
 /* Emits the top activation from its lowest instruction on, in the order of the code. The state is
  * that at `first`. */
 void emit_code(struct emitter *e, uint32_t first);
+
+/* Returns a module with the function, or NULL if it is not possible. */
+LLVMModuleRef emit_function(LLVMContextRef context, const struct emit_input *input);
 
 #endif

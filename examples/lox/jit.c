@@ -2,10 +2,9 @@
  * The policy of compiling: what is compiled when, how compiled code is entered, how it is left, and
  * what happens after that.
  *
- * IR is built by the program's thread, because that reads the heap and the feedback. A queue of
- * Cairn's compiles it in another thread. Meanwhile the function is interpreted. The program's
- * thread installs the code when the function is called, or its loop repeated. The modes that tests
- * use wait for it.
+ * Code is compiled in another thread (emit_queue.c). Meanwhile the function is interpreted. The
+ * program's thread installs the code when the function is called, or its loop repeated. The modes
+ * that tests use wait for it.
  *
  * Code that a guard has left is not entered again, but retired: the function is interpreted until
  * it is hot again, with what it has seen since, and then compiled anew. Retired code is freed when
@@ -18,7 +17,6 @@
 #include "emit.h"
 
 #include <cairn/cairn.h>
-#include <llvm-c/BitWriter.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -29,17 +27,12 @@ enum {
     NATIVE_FRAME_MAX = 3000, /* bytes; see STACK_BYTES in main.c */
 };
 
-/* The passes are those that remove guards, loads and boxes that are not needed. */
-static const char passes[] = "early-cse<memssa>,simplifycfg,loop-mssa(licm),gvn,simplifycfg";
-
 static struct {
     struct vm *vm;
     enum jit_mode mode;
     cairn_runtime *runtime;
     cairn_perf *perf;         /* or NULL */
     cairn_debugger *debugger; /* or NULL */
-    cairn_queue *queue;       /* NULL before the first function */
-    uint32_t result_count;    /* the queue's */
     bool has_retired;
     cairn_exit *exit;
     cairn_signature *resume_signature;
@@ -53,7 +46,6 @@ static struct {
  * then matters more than what was hot meanwhile. */
 static struct {
     bool is_running; /* until it is installed */
-    uint64_t ticket;
     struct function *function;
     uint32_t start; /* of its new entry */
     uint32_t version;
@@ -156,25 +148,8 @@ static void refuse(struct function *function, struct entry *entry)
         function->hot_loops = function->loop_count + HOT_LOOPS; /* others may be hot then */
 }
 
-static void add_job(const char *name, LLVMModuleRef module)
-{
-    static const struct cairn_queue_options options = {
-        .engine = {.optimisation_level = 2, .enable_fast_isel = true, .passes = passes},
-        .result_count = &jit.result_count};
-    struct cairn_error error;
-    LLVMMemoryBufferRef bitcode = LLVMWriteBitcodeToMemoryBuffer(module);
-    const struct cairn_queue_job added = {.bitcode = LLVMGetBufferStart(bitcode),
-                                          .bitcode_size = LLVMGetBufferSize(bitcode),
-                                          .keeps_result = true,
-                                          .function = name};
-    if (jit.queue == NULL)
-        check(cairn_queue_create(jit.runtime, &options, &jit.queue, &error), &error);
-    check(cairn_queue_add(jit.queue, &added, &job.ticket, &error), &error);
-    LLVMDisposeMemoryBuffer(bitcode);
-}
-
-/* Builds the IR and adds a job. Returns false if the code is too large. */
-static bool build(struct function *function, uint32_t start)
+/* Begins to compile. Returns false if the code is too large. */
+static bool begin_job(struct function *function, uint32_t start)
 {
     char name[64];
     const struct compiled *compiled = function->compiled;
@@ -186,7 +161,7 @@ static bool build(struct function *function, uint32_t start)
         .depth =
             start == AT_CALL ? function->arity + 1 : (uint32_t)(jit.vm->top - jit.vm->frame->base),
         .name = name,
-        .version = ++jit.compiled_count,
+        .version = jit.compiled_count + 1,
         .avoids_loop_types = compiled->avoids_loop_types || is_general,
         .is_general = is_general,
         .is_part = compiled->is_large,
@@ -196,13 +171,9 @@ static bool build(struct function *function, uint32_t start)
     };
     snprintf(name, sizeof name, "%.48s#%u",
              function->name == NULL ? "script" : function->name->bytes, input.version);
-    LLVMContextRef context = LLVMContextCreate();
-    LLVMModuleRef module = emit_function(context, &input);
-    if (module != NULL)
-        add_job(name, module);
-    LLVMDisposeModule(module);
-    LLVMContextDispose(context);
-    return module != NULL;
+    bool has_begun = emit_begin(jit.runtime, &input);
+    jit.compiled_count += has_begun;
+    return has_begun;
 }
 
 /* Begins to compile an entry of a function, or never compiles it. What is too large is compiled in
@@ -211,10 +182,10 @@ static void compile_entry(struct function *function, struct entry *entry)
 {
     struct compiled *compiled = function->compiled;
     heap_collect(&jit.vm->heap, false); /* old objects can be constants */
-    job.is_running = build(function, entry->start);
+    job.is_running = begin_job(function, entry->start);
     if (!job.is_running && !compiled->is_large) {
         compiled->is_large = true;
-        job.is_running = build(function, entry->start);
+        job.is_running = begin_job(function, entry->start);
     }
     job.function = function;
     job.start = entry->start;
@@ -280,15 +251,13 @@ static void cool_inlined(uint32_t version)
 }
 
 /* Code that has a large native frame is compiled again, in parts. */
-static void install(const struct cairn_queue_result *result)
+static void install(const void *address)
 {
     struct function *function = job.function;
     struct compiled *compiled = function->compiled;
     struct entry *entry = entry_at(function, job.start);
-    compiled_code *code = (compiled_code *)(uintptr_t)result->address;
-    if (code == NULL)
-        fprintf(stderr, "lox: %s\n", result->error->message);
-    if (code != NULL && has_large_frame(result->address)) {
+    compiled_code *code = (compiled_code *)(uintptr_t)address;
+    if (code != NULL && has_large_frame(address)) {
         retire(code);
         code = NULL;
     }
@@ -310,17 +279,15 @@ static void install(const struct cairn_queue_result *result)
 /* Installs what is compiled, and begins to compile the entry if it is not. */
 static void compile_hot(struct function *function, uint32_t start)
 {
-    struct cairn_queue_result result;
-    struct cairn_error error;
+    const void *code;
     if (!job.is_running)
         compile_entry(function, entry_at(function, start));
     if (job.is_running && jit.mode != JIT_ON)
-        cairn_queue_wait(jit.queue, job.ticket);
-    if (__atomic_load_n(&jit.result_count, __ATOMIC_ACQUIRE) == 0 ||
-        !cairn_queue_take(jit.queue, &result, &error))
+        emit_wait();
+    if (!job.is_running || !emit_take(&code))
         return;
     job.is_running = false;
-    install(&result);
+    install(code);
     free_retired();
 }
 
@@ -395,7 +362,9 @@ static void leave_compiled(struct cairn_exit_call *call, void *user)
     call->reason = rebuilt.flags & FRAME_IS_BLAMELESS   ? "rare case"
                    : rebuilt.flags & FRAME_IS_LOOP_TYPE ? "a loop's variable is no number"
                                                         : "another type than before";
-    if (!(rebuilt.flags & FRAME_IS_BLAMELESS)) {
+    /* Further frames of retired code may leave, too; what was compiled since remains. */
+    bool is_retired = cairn_runtime_find_module(jit.runtime, call->frame.pc) == NULL;
+    if (!(rebuilt.flags & FRAME_IS_BLAMELESS) && !is_retired) {
         jit.left_count++;
         discard(rebuilt.first->function, rebuilt.flags);
     }
@@ -518,7 +487,7 @@ void jit_init(struct vm *vm, const struct jit_options *options)
 
 void jit_destroy(void)
 {
-    cairn_queue_destroy(jit.queue);
+    emit_end();
     for (uint32_t i = 0; jit.assumptions != NULL && i < jit.vm->globals.count; i++)
         cairn_assumption_destroy(jit.assumptions[i]);
     cairn_exit_destroy(jit.exit);
