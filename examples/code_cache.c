@@ -5,14 +5,14 @@
  *     ./a.out           runs the program below in two processes
  *     ./a.out FILE.o    runs it in this process: the first time it compiles, then it does not
  *
- * The object contains the declarations of its sites and the CPU that it needs. So loading it takes
- * no LLVM: examples/load_object.c loads it, too, and is linked with libcairn alone. A cache of many
+ * The object contains the declarations of its sites and the CPU that it needs. So a queue's thread
+ * loads it without LLVM. (examples/load_object.c loads it without a queue, too, and is linked with
+ * libcairn alone.) A cache of many
  * objects would name each file by a hash of its IR, and of the versions of Cairn and LLVM.
  *
  * SPDX-License-Identifier: MIT
  */
 #include <cairn/llvm.h>
-#include <cairn/load.h>
 #include <cairn/patch.h>
 #include <llvm-c/IRReader.h>
 #include <llvm-c/Target.h>
@@ -40,7 +40,6 @@ static const char text[] =
     "}\n";
 
 static cairn_runtime *runtime;
-static cairn_module *module;
 
 static _Noreturn void fail(const char *message)
 {
@@ -50,26 +49,40 @@ static _Noreturn void fail(const char *message)
 
 /* ---- Loading ---- */
 
-/* Loads the object. Returns false if the file does not exist, or is not for this machine. */
-static bool load(const char *path)
+/* Has a thread of the queue load an object. Returns the address of its function, or NULL. */
+static void *load_object(cairn_queue *queue, const void *bytes, size_t size)
+{
+    struct cairn_error error;
+    struct cairn_queue_result result;
+    uint64_t ticket;
+    const struct cairn_queue_job job = {
+        .object = bytes, .object_size = size, .function = "compute", .keeps_result = true};
+    if (cairn_queue_add(queue, &job, &ticket, &error) != CAIRN_OK)
+        fail(error.message);
+    cairn_queue_wait(queue, ticket); /* a host would do something else meanwhile */
+    if (!cairn_queue_take(queue, &result, &error))
+        fail("the result is lost");
+    if (result.address == NULL)
+        printf("the object cannot be used: %s\n", error.message);
+    return result.address;
+}
+
+/* Loads the object. Returns NULL if the file does not exist, or is not for this machine. */
+static void *load(const char *path)
 {
     static char bytes[1 << 20];
     struct cairn_error error;
-    cairn_loader *loader;
+    cairn_queue *queue;
     FILE *file = fopen(path, "rb");
     if (file == NULL)
-        return false;
+        return NULL;
     size_t size = fread(bytes, 1, sizeof bytes, file);
     fclose(file);
-    if (cairn_loader_create(runtime, "compute", &loader, &error) != CAIRN_OK)
+    if (cairn_queue_create(runtime, NULL, &queue, &error) != CAIRN_OK)
         fail(error.message);
-    if (cairn_loader_add_object(loader, bytes, size, NULL, &error) == CAIRN_OK &&
-        cairn_loader_finish(loader, &module, &error) == CAIRN_OK &&
-        cairn_module_publish(module, &error) == CAIRN_OK)
-        return true;
-    cairn_loader_destroy(loader);
-    printf("%s cannot be used: %s\n", path, error.message);
-    return false;
+    void *address = load_object(queue, bytes, size);
+    cairn_queue_destroy(queue);
+    return address;
 }
 
 /* ---- Compiling ---- */
@@ -150,12 +163,13 @@ static int run(const char *path)
     struct cairn_error error;
     if (cairn_runtime_create(NULL, &runtime, &error) != CAIRN_OK)
         fail(error.message);
-    bool is_cached = load(path);
+    void *address = load(path);
+    bool is_cached = address != NULL;
     if (!is_cached)
         compile(path);
-    if (!is_cached && !load(path))
+    if (!is_cached && (address = load(path)) == NULL)
         fail("what was compiled cannot be loaded");
-    int (*compute)(int) = (int (*)(int))(uintptr_t)cairn_module_find_symbol(module, "compute");
+    int (*compute)(int) = (int (*)(int))(uintptr_t)address;
     cairn_site *site = cairn_runtime_find_site(runtime, 42, &error);
     if (site == NULL ||
         cairn_site_call(site, (void *)(uintptr_t)note, CAIRN_SYNC, &error) != CAIRN_OK)
@@ -163,7 +177,7 @@ static int run(const char *path)
     int result = compute(6);
     printf("%s: compute(6) is %d, and the site saw %d\n",
            is_cached ? "loaded from the cache" : "compiled", result, noted);
-    cairn_module_retire(module);
+    cairn_module_retire(cairn_runtime_find_module(runtime, (uintptr_t)address));
     cairn_runtime_destroy(runtime);
     return result == 42 && noted == 6 ? 0 : 1;
 }

@@ -9,6 +9,8 @@
 
 #include <cairn/entry.h>
 #include <llvm-c/BitWriter.h>
+#include <llvm-c/Target.h>
+#include <llvm-c/TargetMachine.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -428,7 +430,7 @@ START_TEST(a_module_in_another_context_is_refused)
 }
 END_TEST
 
-/* ---- Bitcode, and results that are kept ---- */
+/* ---- Bitcode ---- */
 
 /* Makes a job of a module that this thread has built. */
 static struct cairn_queue_job bitcode_job(struct item *item, char *name,
@@ -478,11 +480,157 @@ START_TEST(bitcode_that_llvm_cannot_read_is_an_error_of_the_job)
     ck_assert_int_eq(cairn_queue_add(queue, &job, NULL, NULL), CAIRN_ERROR_ARGUMENT);
     job.build = build;
     ck_assert_int_eq(cairn_queue_add(queue, &job, NULL, &error), CAIRN_ERROR_ARGUMENT);
-    assert_says(&error, "also `build`");
+    assert_says(&error, "more than one of `build`, `bitcode` and `object`");
     LLVMDisposeMemoryBuffer(buffer);
     destroy_queue();
 }
 END_TEST
+
+/* ---- Objects ---- */
+
+static LLVMTargetMachineRef create_machine(void)
+{
+    LLVMTargetRef target;
+    char *message;
+    char *triple = LLVMGetDefaultTargetTriple();
+    LLVMInitializeNativeTarget();
+    LLVMInitializeNativeAsmPrinter();
+    ck_assert_int_eq(LLVMGetTargetFromTriple(triple, &target, &message), 0);
+    LLVMTargetMachineRef machine = LLVMCreateTargetMachine(
+        target, triple, "", "", LLVMCodeGenLevelDefault, LLVMRelocPIC, LLVMCodeModelDefault);
+    LLVMDisposeMessage(triple);
+    return machine;
+}
+
+/* Makes a job of an object that this thread has compiled. */
+static struct cairn_queue_job object_job(struct item *item, char *name, LLVMMemoryBufferRef *object)
+{
+    struct cairn_queue_job job = job_of(item, name);
+    struct cairn_error error = {0};
+    char *message;
+    const struct cairn_embed_options embed = {.machine = create_machine()};
+    LLVMModuleRef module = build(context, item, &error);
+    ck_assert_ok(cairn_embed_manifest(module, &embed, NULL));
+    ck_assert_int_eq(LLVMTargetMachineEmitToMemoryBuffer(embed.machine, module, LLVMObjectFile,
+                                                         &message, object),
+                     0);
+    LLVMDisposeTargetMachine(embed.machine);
+    LLVMDisposeModule(module);
+    job.build = NULL;
+    job.object = LLVMGetBufferStart(*object);
+    job.object_size = LLVMGetBufferSize(*object);
+    job.version.signature = signature;
+    return job;
+}
+
+/* Without an engine: its options are wrong, and are not looked at. */
+START_TEST(jobs_may_be_objects)
+{
+    const struct cairn_queue_options options = {
+        .engine = {.passes = "no-such-pass", .load = {.find_symbol = find_g}}};
+    create_queue(&options);
+    items[3].text = "declare i64 @g(i64)\n"
+                    "define i64 @f.%d(i64 %%x) {\n"
+                    "  %%r = call i64 @g(i64 %%x)\n"
+                    "  ret i64 %%r\n"
+                    "}\n";
+    for (int i = 0; i < 10; i++) {
+        char name[32];
+        LLVMMemoryBufferRef object;
+        const struct cairn_queue_job job = object_job(&items[i], name, &object);
+        ck_assert_ok(cairn_queue_add(queue, &job, NULL, NULL));
+        LLVMDisposeMemoryBuffer(object); /* it was copied */
+    }
+    items[3].value = 41;
+    for (int i = 0; i < 10; i++) {
+        wait_for(&items[i], 1);
+        expect_installed(&items[i]);
+    }
+    cairn_module *module = cairn_runtime_find_module(runtime, (uintptr_t)items[1].address);
+    ck_assert_str_eq(cairn_module_name(module), "queue: f.1");
+    destroy_queue();
+}
+END_TEST
+
+START_TEST(objects_may_wait_with_other_jobs)
+{
+    char names[2][32];
+    LLVMMemoryBufferRef objects[2];
+    create_queue(NULL);
+    const struct cairn_queue_job jobs[] = {object_job(&items[1], names[0], &objects[0]),
+                                           object_job(&items[3], names[1], &objects[1])};
+    set_gate(true);
+    add_item(&items[0]);
+    wait_for_builder();
+    for (int i = 0; i < 2; i++) {
+        ck_assert_ok(cairn_queue_add(queue, &jobs[i], NULL, NULL));
+        add_item(&items[2 + 2 * i]);
+    }
+    set_gate(false);
+    for (int i = 0; i < 5; i++) {
+        wait_for(&items[i], 1);
+        expect_installed(&items[i]);
+    }
+    LLVMDisposeMemoryBuffer(objects[0]);
+    LLVMDisposeMemoryBuffer(objects[1]);
+    destroy_queue();
+}
+END_TEST
+
+static void expect_refused_object(struct item *item, const struct cairn_queue_job *job,
+                                  enum cairn_status status, const char *text)
+{
+    item->done = 0;
+    ck_assert_ok(cairn_queue_add(queue, job, NULL, NULL));
+    wait_for(item, 1);
+    expect_failed(item, status, text);
+}
+
+START_TEST(an_object_that_cannot_be_loaded_is_an_error_of_the_job)
+{
+    char name[32];
+    LLVMMemoryBufferRef object;
+    create_queue(NULL);
+    struct cairn_queue_job job = object_job(&items[1], name, &object);
+    const size_t size = job.object_size;
+    job.object_size = 40;
+    expect_refused_object(&items[1], &job, CAIRN_ERROR_TRUNCATED, "");
+    job.object_size = size;
+    job.function = "other";
+    expect_refused_object(&items[1], &job, CAIRN_ERROR_NOT_FOUND,
+                          "does not define the function 'other'");
+    job.function = name;
+    job.version.signature = NULL;
+    expect_refused_object(&items[1], &job, CAIRN_ERROR_ARGUMENT, "type");
+    LLVMDisposeMemoryBuffer(object);
+    cairn_queue_destroy(queue);
+    ck_assert_uint_eq(statistics().module_count, 0);
+    destroy_items();
+}
+END_TEST
+
+START_TEST(a_job_has_one_kind_of_code)
+{
+    struct cairn_error error = {0};
+    create_queue(NULL);
+    for (int kinds = 0; kinds < 8; kinds++) {
+        char name[32];
+        struct cairn_queue_job job = job_of(&items[0], name);
+        job.build = kinds & 1 ? build : NULL;
+        job.bitcode = kinds & 2 ? "bytes" : NULL;
+        job.object = kinds & 4 ? "bytes" : NULL;
+        if (kinds == 1)
+            continue;
+        ck_assert_int_eq(cairn_queue_add(queue, &job, NULL, &error), CAIRN_ERROR_ARGUMENT);
+        assert_says(&error, kinds == 0                 ? "none of"
+                            : kinds == 2 || kinds == 4 ? "0 bytes"
+                                                       : "more than one of");
+    }
+    destroy_queue();
+}
+END_TEST
+
+/* ---- Results that are kept ---- */
 
 START_TEST(results_can_be_taken_by_the_hosts_thread)
 {
@@ -847,6 +995,10 @@ static void add_tests(TCase *tests)
     tcase_add_test(tests, jobs_have_the_errors_of_options_that_only_llvm_can_check);
     tcase_add_test(tests, jobs_may_be_bitcode);
     tcase_add_test(tests, bitcode_that_llvm_cannot_read_is_an_error_of_the_job);
+    tcase_add_test(tests, jobs_may_be_objects);
+    tcase_add_test(tests, objects_may_wait_with_other_jobs);
+    tcase_add_test(tests, an_object_that_cannot_be_loaded_is_an_error_of_the_job);
+    tcase_add_test(tests, a_job_has_one_kind_of_code);
     tcase_add_test(tests, results_can_be_taken_by_the_hosts_thread);
     tcase_add_test(tests, results_that_are_not_taken_are_freed_with_the_queue);
     tcase_add_loop_test(tests, a_queue_that_warms_up_compiles_jobs, 0, 4);

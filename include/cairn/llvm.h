@@ -667,7 +667,8 @@ CAIRN_API cairn_site *cairn_engine_site(cairn_engine *engine, uint64_t id,
  *
  * A queue has threads, each with an engine. A job is a function to compile: the queue calls the
  * host to build its module, compiles, loads and publishes it, and installs the function as the
- * version of an entry (cairn/entry.h). Jobs are begun in the order in which they were added.
+ * version of an entry (cairn/entry.h). A job may also be bitcode, or an object that was compiled
+ * before. Jobs are begun in the order in which they were added.
  *
  * A forked child has no threads of the queue.
  *
@@ -710,14 +711,19 @@ struct cairn_queue_job {
      * Builds a module in `context` that defines the function, and returns it; the queue owns it.
      * Returns NULL with an error in `*error`, which is the job's result, or without one if the job
      * is no longer wanted. May be called again for the same job, if its batch cannot be compiled.
-     * Called by a thread of the queue. It must not call cairn_queue_destroy. NULL: there is
-     * bitcode.
+     * Called by a thread of the queue. It must not call cairn_queue_destroy. NULL: the job has
+     * `bitcode` or `object`.
      */
     LLVMModuleRef (*build)(LLVMContextRef context, void *user, struct cairn_error *error);
     /** Instead of `build`: the module as LLVM's bitcode, of the same LLVM. Copied. For hosts that
      *  build IR in their own threads. */
     const void *bitcode;
     size_t bitcode_size;
+    /** Instead of both: a relocatable object with a manifest (cairn_embed_manifest), for example
+     *  from a code cache. Copied. It is loaded with the engine's options, without LLVM. Its
+     *  function has no type, so an entry with a type requires `version.signature`. */
+    const void *object;
+    size_t object_size;
     /** Called once, when the job has ended or was cancelled, by a thread of the queue or the thread
      *  that cancels or destroys, with no lock held. It must not call cairn_queue_destroy. Until
      *  then, `entry` and `user` must be valid. May be NULL. */

@@ -1,6 +1,6 @@
 /*
- * Compiles the modules of several tasks together: they are built one by one in one context, linked
- * into one module, and compiled by an engine.
+ * Loads the objects of tasks, and compiles the modules of others together: these are built one by
+ * one in one context, linked into one module, and compiled by an engine.
  *
  * Modules that define or use a name of each other are not linked: otherwise the code would depend
  * on which tasks wait at the same time. If the linked module cannot be compiled, each task is built
@@ -19,6 +19,7 @@
 #include "llvm/compilation.h"
 #include "llvm/compile.h"
 #include "llvm/engine.h"
+#include "llvm/modules.h"
 #include "llvm/warm_up.h"
 
 #include <llvm-c/BitReader.h>
@@ -29,11 +30,12 @@ struct compiler {
     struct cairn_allocator allocator;
     cairn_runtime *runtime;
     struct compiler_callbacks callbacks;
+    struct cairn_engine_options options;
     struct cairn_module_options host; /* only its callbacks are used */
-    cairn_engine *engine;
-    cairn_module *published; /* by the last finalisation, with a reference; NULL: none */
-    LLVMContextRef context;  /* of the batch */
-    uint64_t compilation_ns; /* of the last finalisation */
+    cairn_engine *engine;             /* NULL until a task needs it */
+    cairn_module *published;          /* by the last finalisation, with a reference; NULL: none */
+    LLVMContextRef context;           /* of the batch */
+    uint64_t compilation_ns;          /* of the last finalisation */
 };
 
 /* Tasks whose modules are linked into one. */
@@ -64,32 +66,6 @@ static void after_publish(cairn_module *module, void *user)
         compiler->host.after_publish(module, compiler->host.user);
 }
 
-/* Creates the engine, with an empty module that is not compiled. */
-static enum cairn_status create_engine(struct compiler *compiler, cairn_runtime *runtime,
-                                       const struct cairn_engine_options *chosen,
-                                       struct cairn_error *error)
-{
-    struct cairn_engine_options options = *chosen;
-    options.modules.before_publish = before_publish;
-    options.modules.after_publish = after_publish;
-    options.modules.user = compiler;
-    if (options.modules.name == NULL)
-        options.modules.name = "queue";
-    options.load.ignores_modules = true;
-    LLVMContextRef context = LLVMContextCreate();
-    LLVMModuleRef empty = LLVMModuleCreateWithNameInContext("empty", context);
-    enum cairn_status status =
-        cairn_engine_create(runtime, empty, &options, &compiler->engine, error);
-    if (status == CAIRN_OK) {
-        engine_share(compiler->engine, &scope);
-        engine_discard(compiler->engine);
-    } else {
-        LLVMDisposeModule(empty);
-    }
-    LLVMContextDispose(context);
-    return status;
-}
-
 enum cairn_status compiler_create(cairn_runtime *runtime,
                                   const struct cairn_engine_options *options,
                                   const struct compiler_callbacks *callbacks,
@@ -103,11 +79,33 @@ enum cairn_status compiler_create(cairn_runtime *runtime,
     created->runtime = runtime;
     created->callbacks = *callbacks;
     created->host = options->modules;
-    enum cairn_status status = create_engine(created, runtime, options, error);
-    if (status == CAIRN_OK)
-        *compiler = created;
-    else
-        compiler_destroy(created);
+    created->options = *options;
+    created->options.load.ignores_modules = true;
+    created->options.modules.before_publish = before_publish;
+    created->options.modules.after_publish = after_publish;
+    created->options.modules.user = created;
+    if (options->modules.name == NULL)
+        created->options.modules.name = "queue";
+    *compiler = created;
+    return CAIRN_OK;
+}
+
+/* The engine is created with an empty module that is not compiled. */
+enum cairn_status compiler_prepare(struct compiler *compiler, struct cairn_error *error)
+{
+    if (compiler->engine != NULL)
+        return CAIRN_OK;
+    LLVMContextRef context = LLVMContextCreate();
+    LLVMModuleRef empty = LLVMModuleCreateWithNameInContext("empty", context);
+    enum cairn_status status =
+        cairn_engine_create(compiler->runtime, empty, &compiler->options, &compiler->engine, error);
+    if (status == CAIRN_OK) {
+        engine_share(compiler->engine, &scope);
+        engine_discard(compiler->engine);
+    } else {
+        LLVMDisposeModule(empty);
+    }
+    LLVMContextDispose(context);
     return status;
 }
 
@@ -257,7 +255,77 @@ static void link_module(const struct compiler *compiler, struct group *group, LL
     diagnostics_end(&diagnostics);
 }
 
-/* ---- Loading ---- */
+/* ---- Ending ---- */
+
+/* Ends a task whose code is published. Returns whether the code will be used. */
+static bool end_loaded(const struct compiler *compiler, struct task *task,
+                       const cairn_module *module)
+{
+    struct cairn_error error = {0};
+    void *address = cairn_module_find_symbol(module, task->function);
+    if (address == NULL)
+        error_set(&error, CAIRN_ERROR_NOT_FOUND, 0,
+                  "the code of the job does not define the function '%.80s' for others",
+                  task->function);
+    return compiler->callbacks.end(task, address, &error);
+}
+
+/* Ends tasks whose code is published. The reference keeps the module from being retired with its
+ * first versions while others are not installed yet. If none of the code is used, the module is
+ * retired. */
+static void end_all(struct compiler *compiler, struct task *const *tasks, size_t count)
+{
+    cairn_module *module = compiler->published;
+    bool is_used = false;
+    for (size_t i = 0; i < count; i++)
+        is_used |= end_loaded(compiler, tasks[i], module);
+    if (!is_used)
+        cairn_module_retire(module);
+    cairn_module_release(module);
+}
+
+/* ---- Objects ---- */
+
+static enum cairn_status load_object(struct compiler *compiler, const struct task *task,
+                                     struct cairn_error *error)
+{
+    const struct engine_object object = {task->function, task->job.object, task->job.object_size};
+    cairn_module *module;
+    enum cairn_status status =
+        engine_load_object(compiler->runtime, &compiler->options, &scope, &object, &module, error);
+    if (status != CAIRN_OK)
+        return status;
+    cairn_module_retain(module);
+    status = modules_publish(module, &compiler->options.modules, error);
+    if (status != CAIRN_OK)
+        cairn_module_retire(module);
+    cairn_module_release(module);
+    return status;
+}
+
+static void run_object(struct compiler *compiler, struct task *task)
+{
+    struct cairn_error error = {0};
+    if (compiler->callbacks.is_wanted(task) && load_object(compiler, task, &error) == CAIRN_OK)
+        end_all(compiler, &task, 1);
+    else
+        compiler->callbacks.end(task, NULL, &error);
+}
+
+/* Loads the objects of tasks, and ends these. Returns the number of the others, which it moves to
+ * the front of the list. */
+static size_t run_objects(struct compiler *compiler, struct task **tasks, size_t count)
+{
+    size_t others = 0;
+    for (size_t i = 0; i < count; i++)
+        if (tasks[i]->job.object != NULL)
+            run_object(compiler, tasks[i]);
+        else
+            tasks[others++] = tasks[i];
+    return others;
+}
+
+/* ---- Compiling ---- */
 
 /* Compiles, loads and publishes a module, which it consumes. */
 static enum cairn_status load(struct compiler *compiler, LLVMModuleRef module,
@@ -274,22 +342,12 @@ static enum cairn_status load(struct compiler *compiler, LLVMModuleRef module,
     return status;
 }
 
-/* Ends tasks whose code is published. The reference keeps the module from being retired with its
- * first versions while others are not installed yet. If none of the code is used, the module is
- * retired. */
-static void end_all(struct compiler *compiler, struct task *const *tasks, size_t count)
+/* Ends tasks that were compiled together. */
+static void end_compiled(struct compiler *compiler, struct task *const *tasks, size_t count)
 {
-    const struct cairn_error none = {0};
-    cairn_module *module = compiler->published;
-    bool is_used = false;
     for (size_t i = 0; i < count; i++)
         compilation_note(compiler->runtime, tasks[i]->function, compiler->compilation_ns, "queue");
-    for (size_t i = 0; i < count; i++)
-        is_used |= compiler->callbacks.end(
-            tasks[i], cairn_module_find_symbol(module, tasks[i]->function), &none);
-    if (!is_used)
-        cairn_module_retire(module);
-    cairn_module_release(module);
+    end_all(compiler, tasks, count);
 }
 
 static void compile_alone(struct compiler *compiler, struct task *task)
@@ -299,7 +357,7 @@ static void compile_alone(struct compiler *compiler, struct task *task)
     if (module == NULL)
         return;
     if (load(compiler, module, &error) == CAIRN_OK)
-        end_all(compiler, &task, 1);
+        end_compiled(compiler, &task, 1);
     else
         compiler->callbacks.end(task, NULL, &error);
 }
@@ -314,7 +372,7 @@ static void compile_group(struct compiler *compiler, struct group *group)
     else if (group->count > 0)
         status = load(compiler, group->module, &error);
     if (status == CAIRN_OK)
-        end_all(compiler, group->tasks, group->count);
+        end_compiled(compiler, group->tasks, group->count);
     else if (group->count == 1)
         compiler->callbacks.end(group->tasks[0], NULL, &error);
     for (size_t i = 0; status != CAIRN_OK && group->count > 1 && i < group->count; i++)
@@ -322,9 +380,9 @@ static void compile_group(struct compiler *compiler, struct group *group)
     *group = (struct group){.tasks = group->tasks + group->count};
 }
 
-/* Tasks that end while they are built are not in a group. So the group's tasks are copied to the
- * front of the list that has been read already. */
-void compiler_run(struct compiler *compiler, struct task **tasks, size_t count)
+/* Compiles the modules of tasks. Tasks that end while they are built are not in a group. So the
+ * group's tasks are copied to the front of the list that has been read already. */
+static void run_modules(struct compiler *compiler, struct task **tasks, size_t count)
 {
     struct group group = {.tasks = tasks};
     compiler->context = LLVMContextCreate();
@@ -342,4 +400,15 @@ void compiler_run(struct compiler *compiler, struct task **tasks, size_t count)
     }
     compile_group(compiler, &group);
     LLVMContextDispose(compiler->context);
+}
+
+void compiler_run(struct compiler *compiler, struct task **tasks, size_t count)
+{
+    struct cairn_error error = {0};
+    count = run_objects(compiler, tasks, count);
+    if (count > 0 && compiler_prepare(compiler, &error) == CAIRN_OK)
+        run_modules(compiler, tasks, count);
+    else
+        for (size_t i = 0; i < count; i++)
+            compiler->callbacks.end(tasks[i], NULL, &error);
 }

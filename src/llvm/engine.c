@@ -224,16 +224,16 @@ void cairn_engine_destroy(cairn_engine *engine)
 
 /* What the loader calls while it links objects. */
 struct linking {
-    const cairn_engine *engine;
+    const struct cairn_engine_options *options;
     bool lacks_deoptimize; /* whether nothing defines what llvm.experimental.deoptimize calls */
 };
 
 static bool find_symbol(void *user, const char *name, uint64_t *address)
 {
-    const cairn_engine *engine = ((const struct linking *)user)->engine;
-    const struct cairn_load_options *host = &engine->options.load;
-    if (engine->options.deoptimize_target != NULL && strcmp(name, deoptimize) == 0) {
-        *address = (uintptr_t)engine->options.deoptimize_target;
+    const struct cairn_engine_options *options = ((const struct linking *)user)->options;
+    const struct cairn_load_options *host = &options->load;
+    if (options->deoptimize_target != NULL && strcmp(name, deoptimize) == 0) {
+        *address = (uintptr_t)options->deoptimize_target;
         return true;
     }
     return host->find_symbol != NULL && host->find_symbol(host->user, name, address);
@@ -242,7 +242,7 @@ static bool find_symbol(void *user, const char *name, uint64_t *address)
 static void note_undefined(void *user, const char *name)
 {
     struct linking *linking = user;
-    const struct cairn_load_options *host = &linking->engine->options.load;
+    const struct cairn_load_options *host = &linking->options->load;
     linking->lacks_deoptimize |= strcmp(name, deoptimize) == 0;
     if (host->note_undefined != NULL)
         host->note_undefined(host->user, name);
@@ -250,17 +250,24 @@ static void note_undefined(void *user, const char *name)
 
 /* ---- Finalising ---- */
 
+/* Returns the options for loading the engine's objects. */
+static struct cairn_load_options load_options(struct linking *linking)
+{
+    struct cairn_load_options options = linking->options->load;
+    options.find_symbol = find_symbol;
+    options.note_undefined = note_undefined;
+    options.user = linking;
+    options.pc_section_count = 0; /* the objects' manifests name them */
+    return options;
+}
+
 /* Compiles all modules, and adds their objects to the loader. */
 static enum cairn_status compile(const cairn_engine *engine, cairn_loader *loader,
                                  struct linking *linking, struct cairn_error *error)
 {
     const struct cairn_module_options *modules = &engine->options.modules;
     enum cairn_status status = CAIRN_OK;
-    struct cairn_load_options options = engine->options.load;
-    options.find_symbol = find_symbol;
-    options.note_undefined = note_undefined;
-    options.user = linking;
-    options.pc_section_count = 0; /* the objects' manifests name them */
+    struct cairn_load_options options = load_options(linking);
     for (size_t i = 0; i < engine->module_count && status == CAIRN_OK; i++) {
         LLVMMemoryBufferRef object;
         if (modules->pc_section_count > 0)
@@ -341,7 +348,7 @@ static enum cairn_status load(const cairn_engine *engine, cairn_module **module,
                               struct cairn_error *error)
 {
     cairn_loader *loader = NULL;
-    struct linking linking = {.engine = engine};
+    struct linking linking = {.options = &engine->options};
     uint64_t start = compilation_time();
     char name[MODULE_NAME_BYTES];
     name_module(engine, name);
@@ -356,6 +363,31 @@ static enum cairn_status load(const cairn_engine *engine, cairn_module **module,
         status = cairn_loader_finish(loader, module, error);
     if (status == CAIRN_OK && engine->scope.modules != NULL) /* queues record their functions */
         note_compilation(engine, start);
+    if (linking.lacks_deoptimize)
+        explain_deoptimize(error);
+    if (status != CAIRN_OK)
+        cairn_loader_destroy(loader);
+    return status;
+}
+
+enum cairn_status engine_load_object(cairn_runtime *runtime,
+                                     const struct cairn_engine_options *options, const void *scope,
+                                     const struct engine_object *object, cairn_module **module,
+                                     struct cairn_error *error)
+{
+    cairn_loader *loader = NULL;
+    struct linking linking = {.options = options};
+    char name[MODULE_NAME_BYTES];
+    snprintf(name, sizeof name, "%.80s: %.80s", options->modules.name, object->name);
+    struct cairn_load_options chosen = load_options(&linking);
+    chosen.name = object->name;
+    enum cairn_status status = cairn_loader_create(runtime, name, &loader, error);
+    if (status != CAIRN_OK)
+        return status;
+    cairn_loader_set_scope(loader, (struct cairn_scope){scope, NULL});
+    status = cairn_loader_add_object(loader, object->bytes, object->size, &chosen, error);
+    if (status == CAIRN_OK)
+        status = cairn_loader_finish(loader, module, error);
     if (linking.lacks_deoptimize)
         explain_deoptimize(error);
     if (status != CAIRN_OK)

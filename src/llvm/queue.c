@@ -21,7 +21,6 @@
 #include "base/memory.h"
 #include "llvm/batch.h"
 #include "llvm/engine.h"
-#include "llvm/heap.h"
 #include "llvm/process_end.h"
 
 #include <errno.h>
@@ -53,9 +52,8 @@ struct list {
 struct worker {
     cairn_queue *queue;
     pthread_t thread;
-    struct compiler *compiler; /* NULL until the thread has made it */
-    void *heap;                /* of heap_populate, from then on */
-    struct task **batch;       /* space for `batch_limit` */
+    struct compiler *compiler;
+    struct task **batch; /* space for `batch_limit` */
 };
 
 struct cairn_queue {
@@ -65,7 +63,6 @@ struct cairn_queue {
     uint32_t batch_limit;
     uint32_t job_limit; /* 0: none */
     size_t byte_limit;  /* 0: none */
-    struct cairn_engine_options engine;
     bool warms_up;
     uint32_t thread_count;
     uint32_t started_count; /* of threads */
@@ -143,26 +140,39 @@ static void free_job(const cairn_queue *queue, struct job *job)
     memory_free_string(&queue->allocator, job->task.function);
     memory_free(&queue->allocator, (void *)(uintptr_t)job->task.job.bitcode,
                 job->task.job.bitcode_size);
+    memory_free(&queue->allocator, (void *)(uintptr_t)job->task.job.object,
+                job->task.job.object_size);
     cairn_signature_destroy(job->task.signature);
     memory_free(&queue->allocator, job, sizeof *job);
+}
+
+/* Copies bytes. Returns false if memory runs out. `copy` and `copy_size` are unchanged if there are
+ * no bytes. */
+static bool copy_bytes(const cairn_queue *queue, const void *bytes, size_t size, const void **copy,
+                       size_t *copy_size)
+{
+    if (bytes == NULL)
+        return true;
+    void *copied = memory_new(&queue->allocator, size, 1);
+    if (copied == NULL)
+        return false;
+    *copy = memcpy(copied, bytes, size);
+    *copy_size = size;
+    return true;
 }
 
 /* Copies what the job points to. */
 static bool copy_parts(const cairn_queue *queue, struct job *job,
                        const struct cairn_queue_job *options)
 {
-    const struct cairn_allocator *allocator = &queue->allocator;
     struct cairn_queue_job *copy = &job->task.job;
     job->task.function =
-        memory_copy_string(allocator, options->function, strlen(options->function));
-    if (job->task.function == NULL || options->build != NULL)
-        return job->task.function != NULL;
-    void *bitcode = memory_new(allocator, options->bitcode_size, 1);
-    if (bitcode == NULL)
-        return false;
-    copy->bitcode = memcpy(bitcode, options->bitcode, options->bitcode_size);
-    copy->bitcode_size = options->bitcode_size;
-    return true;
+        memory_copy_string(&queue->allocator, options->function, strlen(options->function));
+    return job->task.function != NULL &&
+           copy_bytes(queue, options->bitcode, options->bitcode_size, &copy->bitcode,
+                      &copy->bitcode_size) &&
+           copy_bytes(queue, options->object, options->object_size, &copy->object,
+                      &copy->object_size);
 }
 
 static struct job *create_job(cairn_queue *queue, const struct cairn_queue_job *options)
@@ -172,8 +182,8 @@ static struct job *create_job(cairn_queue *queue, const struct cairn_queue_job *
         return NULL;
     job->queue = queue;
     job->task.job = *options;
-    job->task.job.bitcode = NULL;
-    job->task.job.bitcode_size = 0;
+    job->task.job.bitcode = job->task.job.object = NULL;
+    job->task.job.bitcode_size = job->task.job.object_size = 0;
     if (copy_parts(queue, job, options))
         return job;
     free_job(queue, job);
@@ -295,29 +305,6 @@ static size_t take_batch(struct worker *worker)
     return count;
 }
 
-/* Makes the compiler, unless there is one. LLVM takes milliseconds for that, so it is not done by
- * the thread that creates the queue. */
-static enum cairn_status obtain_compiler(struct worker *worker, struct cairn_error *error)
-{
-    static const struct compiler_callbacks callbacks = {is_wanted, end};
-    if (worker->compiler != NULL)
-        return CAIRN_OK;
-    const cairn_queue *queue = worker->queue;
-    if (worker->heap == NULL)
-        worker->heap = heap_populate();
-    return compiler_create(queue->runtime, &queue->engine, &callbacks, &worker->compiler, error);
-}
-
-static void compile(struct worker *worker, size_t count)
-{
-    struct cairn_error error = {0};
-    if (obtain_compiler(worker, &error) == CAIRN_OK)
-        compiler_run(worker->compiler, worker->batch, count);
-    else
-        for (size_t i = 0; i < count; i++)
-            end(worker->batch[i], NULL, &error);
-}
-
 /* The first job warms LLVM up, too, so that one that waits already is compiled at once. */
 static bool is_idle(cairn_queue *queue)
 {
@@ -331,7 +318,7 @@ static void warm_up(struct worker *worker)
 {
     struct cairn_error error;
     process_end_enter();
-    if (obtain_compiler(worker, &error) == CAIRN_OK && is_idle(worker->queue))
+    if (compiler_prepare(worker->compiler, &error) == CAIRN_OK && is_idle(worker->queue))
         compiler_warm_up(worker->compiler);
     process_end_leave();
     process_end_register();
@@ -344,7 +331,7 @@ static void *work(void *user)
         warm_up(worker);
     for (size_t count; (count = take_batch(worker)) > 0;) {
         process_end_enter();
-        compile(worker, count);
+        compiler_run(worker->compiler, worker->batch, count);
         process_end_leave();
         process_end_register();
     }
@@ -375,16 +362,25 @@ static size_t size_of(uint32_t thread_count)
     return sizeof(cairn_queue) + thread_count * sizeof(struct worker);
 }
 
-static enum cairn_status create_workers(cairn_queue *queue, struct cairn_error *error)
+static enum cairn_status create_worker(struct worker *worker, cairn_queue *queue,
+                                       const struct cairn_engine_options *options,
+                                       struct cairn_error *error)
+{
+    static const struct compiler_callbacks callbacks = {is_wanted, end};
+    worker->queue = queue;
+    worker->batch = memory_new(&queue->allocator, queue->batch_limit, sizeof *worker->batch);
+    if (worker->batch == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a batch of jobs");
+    return compiler_create(queue->runtime, options, &callbacks, &worker->compiler, error);
+}
+
+static enum cairn_status create_workers(cairn_queue *queue,
+                                        const struct cairn_engine_options *options,
+                                        struct cairn_error *error)
 {
     enum cairn_status status = CAIRN_OK;
-    for (uint32_t i = 0; i < queue->thread_count; i++) {
-        struct worker *worker = &queue->workers[i];
-        worker->queue = queue;
-        worker->batch = memory_new(&queue->allocator, queue->batch_limit, sizeof *worker->batch);
-        if (worker->batch == NULL)
-            return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a batch of jobs");
-    }
+    for (uint32_t i = 0; i < queue->thread_count && status == CAIRN_OK; i++)
+        status = create_worker(&queue->workers[i], queue, options, error);
     for (uint32_t i = 0; i < queue->thread_count && status == CAIRN_OK; i++)
         status = start(&queue->workers[i], error);
     return status;
@@ -418,7 +414,6 @@ enum cairn_status cairn_queue_create(cairn_runtime *runtime,
         created->batch_limit = BATCH_LIMIT_MAX;
     created->job_limit = options->job_limit;
     created->byte_limit = options->byte_limit;
-    created->engine = options->engine;
     created->warms_up = options->warms_up;
     created->result_count = options->result_count;
     created->thread_count = thread_count;
@@ -426,7 +421,7 @@ enum cairn_status cairn_queue_create(cairn_runtime *runtime,
     pthread_cond_init(&created->changed, NULL);
     pthread_cond_init(&created->ended, NULL);
     cairn_runtime_retain(runtime);
-    status = create_workers(created, error);
+    status = create_workers(created, &options->engine, error);
     if (status == CAIRN_OK)
         *queue = created;
     else
@@ -462,7 +457,6 @@ void cairn_queue_destroy(cairn_queue *queue)
         pthread_join(queue->workers[i].thread, NULL);
     for (uint32_t i = 0; i < queue->thread_count; i++) {
         compiler_destroy(queue->workers[i].compiler);
-        heap_release(queue->workers[i].heap);
         memory_free(&queue->allocator, queue->workers[i].batch,
                     queue->batch_limit * sizeof *queue->workers[i].batch);
     }
@@ -502,20 +496,33 @@ static enum cairn_status add_locked(cairn_queue *queue, struct job *job, struct 
     return CAIRN_OK;
 }
 
+/* Checks that a job has one of the three kinds of code, and its function's name. */
+static enum cairn_status check_job(const struct cairn_queue_job *job, struct cairn_error *error)
+{
+    int kinds = (job->build != NULL) + (job->bitcode != NULL) + (job->object != NULL);
+    if (job->function == NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "cairn_queue_add: `job->function` is NULL");
+    if (kinds != 1)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "the job for '%.80s' has %s of `build`, `bitcode` and `object`",
+                         job->function, kinds == 0 ? "none" : "more than one");
+    if ((job->bitcode != NULL && job->bitcode_size == 0) ||
+        (job->object != NULL && job->object_size == 0))
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "the job for '%.80s' has 0 bytes of code",
+                         job->function);
+    return CAIRN_OK;
+}
+
 enum cairn_status cairn_queue_add(cairn_queue *queue, const struct cairn_queue_job *job,
                                   uint64_t *ticket, struct cairn_error *error)
 {
-    bool has_no_code =
-        job != NULL && job->build == NULL && (job->bitcode == NULL || job->bitcode_size == 0);
-    if (queue == NULL || job == NULL || has_no_code || job->function == NULL)
+    if (queue == NULL || job == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "cairn_queue_add: `%s` is NULL",
-                         queue == NULL ? "queue"
-                         : job == NULL ? "job"
-                         : has_no_code ? "job->build"
-                                       : "job->function");
-    if (job->build != NULL && job->bitcode != NULL)
-        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
-                         "the job for '%.80s' has bitcode, and also `build`", job->function);
+                         queue == NULL ? "queue" : "job");
+    enum cairn_status status = check_job(job, error);
+    if (status != CAIRN_OK)
+        return status;
     if (queue->process != getpid())
         return error_set(error, CAIRN_ERROR_STATE, 0,
                          "the queue's threads are in the parent process: create another queue");
@@ -524,7 +531,7 @@ enum cairn_status cairn_queue_add(cairn_queue *queue, const struct cairn_queue_j
     if (added == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a job");
     pthread_mutex_lock(&queue->lock);
-    enum cairn_status status = add_locked(queue, added, error);
+    status = add_locked(queue, added, error);
     /* With the lock held: the job's `done` may read it as soon as a thread has taken the job. */
     if (status == CAIRN_OK && ticket != NULL)
         *ticket = added->ticket;
