@@ -1,7 +1,8 @@
 /*
  * cairn-bench-cache: the time to load 1,000 functions from a code cache, beside the time to compile
  * them at -O2, as one object and as one object for each function; the time of a queue for a job of
- * a batch, beside one that is compiled alone; and the time from the creation of a queue to the end
+ * a batch, beside one that is compiled alone; the time to add, raise and cancel a job among 10,000
+ * that wait, beside 100; and the time from the creation of a queue to the end
  * of its first job, in processes that have not used LLVM.
  *
  * Each function has a loop, a call, branches and a patch point with live values, about 40
@@ -300,6 +301,65 @@ static void measure_queues(void)
                 });
 }
 
+/* ---- Jobs that wait ---- */
+
+static _Atomic bool build_waits;
+
+/* Keeps the queue's thread, so that other jobs wait. */
+static LLVMModuleRef build_later(LLVMContextRef context, void *user, struct cairn_error *error)
+{
+    while (build_waits)
+        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+    return build(context, user, error);
+}
+
+/* Adds, raises and cancels `count` jobs that wait. Returns nanoseconds for each. */
+static double measure_waiting_jobs(uint64_t count)
+{
+    struct cairn_error error;
+    cairn_runtime *runtime;
+    cairn_queue *queue;
+    uint64_t first = 0, ticket;
+    const struct cairn_queue_job job = {.build = build_later, .function = "f0"};
+    build_waits = true;
+    if (cairn_runtime_create(NULL, &runtime, &error) != CAIRN_OK ||
+        cairn_queue_create(runtime, NULL, &queue, &error) != CAIRN_OK ||
+        cairn_queue_add(queue, &job, &first, &error) != CAIRN_OK)
+        fail(error.message);
+    while (cairn_queue_raise(queue, first, 0))
+        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+    double begun = bench_now();
+    for (uint64_t i = 0; i < count; i++)
+        if (cairn_queue_add(queue, &job, &ticket, &error) != CAIRN_OK)
+            fail(error.message);
+    for (uint64_t i = 1; i <= count; i++)
+        cairn_queue_raise(queue, first + i, (int32_t)(i % 100));
+    for (uint64_t i = count; i > 0; i--)
+        cairn_queue_cancel(queue, first + i);
+    double took = bench_now() - begun;
+    build_waits = false;
+    cairn_queue_destroy(queue);
+    cairn_runtime_destroy(runtime);
+    return took / (double)count;
+}
+
+static void measure_waiting(void)
+{
+    enum { FEW = 100, MANY = 10000 };
+    double few[ROUNDS], many[ROUNDS];
+    for (int round = 0; round < ROUNDS; round++) {
+        few[round] = measure_waiting_jobs(FEW);
+        many[round] = measure_waiting_jobs(MANY);
+    }
+    bench_print(&options, &(struct bench_figure){
+                              .name = "queue.waiting_job_of_10000",
+                              .value = bench_percentile(many, ROUNDS, 0.5),
+                              .unit = "ns",
+                              .peer = "of 100",
+                              .peer_value = bench_percentile(few, ROUNDS, 0.5),
+                          });
+}
+
 /* ---- Starting ---- */
 
 /* What a process measures that uses LLVM for the first time, in nanoseconds. */
@@ -402,6 +462,7 @@ int main(void)
     measure("cache.one_object_of_1000", 1);
     measure("cache.1000_objects", FUNCTIONS);
     measure_queues();
+    measure_waiting();
     bench_end(&options);
     return 0;
 }

@@ -177,7 +177,7 @@ static int run(const char *path)
     int result = compute(6);
     printf("%s: compute(6) is %d, and the site saw %d\n",
            is_cached ? "loaded from the cache" : "compiled", result, noted);
-    cairn_module_retire(cairn_runtime_find_module(runtime, (uintptr_t)address));
+    cairn_function_retire(runtime, address);
     cairn_runtime_destroy(runtime);
     return result == 42 && noted == 6 ? 0 : 1;
 }

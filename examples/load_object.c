@@ -72,6 +72,25 @@ static bool find_symbol(void *user, const char *name, uint64_t *address)
     return strcmp(name, "factor") == 0;
 }
 
+/* Loads and publishes an object. A loader that has failed can only be destroyed. */
+static cairn_module *load(const char *name, const void *bytes, size_t size,
+                          const struct cairn_load_options *options)
+{
+    struct cairn_error error;
+    cairn_loader *loader;
+    cairn_module *module;
+    if (cairn_loader_create(runtime, name, &loader, &error) != CAIRN_OK)
+        fail(error.message);
+    if (cairn_loader_add_object(loader, bytes, size, options, &error) != CAIRN_OK ||
+        cairn_loader_finish(loader, &module, &error) != CAIRN_OK) {
+        cairn_loader_destroy(loader);
+        fail(error.message);
+    }
+    if (cairn_module_publish(module, &error) != CAIRN_OK)
+        fail(error.message);
+    return module;
+}
+
 int main(int argument_count, char **arguments)
 {
     static char bytes[1 << 20];
@@ -81,17 +100,12 @@ int main(int argument_count, char **arguments)
     const char *file = argument_count > 2 ? arguments[1] : compile();
     const char *name = argument_count > 2 ? arguments[2] : "compute";
     size_t size = read_file(file, bytes, sizeof bytes);
-    cairn_loader *loader;
-    cairn_module *module;
     struct cairn_error error;
     if (argument_count <= 2)
         unlink(file);
-    if (cairn_runtime_create(NULL, &runtime, &error) != CAIRN_OK ||
-        cairn_loader_create(runtime, name, &loader, &error) != CAIRN_OK ||
-        cairn_loader_add_object(loader, bytes, size, &options, &error) != CAIRN_OK ||
-        cairn_loader_finish(loader, &module, &error) != CAIRN_OK ||
-        cairn_module_publish(module, &error) != CAIRN_OK)
+    if (cairn_runtime_create(NULL, &runtime, &error) != CAIRN_OK)
         fail(error.message);
+    const cairn_module *module = load(name, bytes, size, &options);
     int (*function)(int) = (int (*)(int))(uintptr_t)cairn_module_find_symbol(module, name);
     if (function == NULL)
         fail("the object does not define the function");

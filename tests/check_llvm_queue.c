@@ -6,6 +6,7 @@
  */
 #include "allocator_support.h"
 #include "llvm_engine_support.h"
+#include "llvm/jobs.h"
 
 #include <cairn/entry.h>
 #include <llvm-c/BitWriter.h>
@@ -32,7 +33,10 @@ struct item {
     const char *text; /* IR instead; %d becomes the value */
     bool fails;       /* `build` returns an error */
     bool gives_up;    /* `build` returns NULL without one */
+    int32_t priority;
+    uint32_t frame_limit;
     _Atomic unsigned built;
+    unsigned order; /* in which it was built last */
     _Atomic unsigned done;
     _Atomic unsigned cancelled;
     struct cairn_error error;
@@ -42,6 +46,7 @@ struct item {
 static struct item items[FUNCTIONS];
 static cairn_signature *signature; /* i64 (i64) */
 static cairn_queue *queue;
+static _Atomic unsigned build_count;
 
 /* Builds wait while this is closed. */
 static struct {
@@ -84,6 +89,7 @@ static LLVMModuleRef build(LLVMContextRef own, void *user, struct cairn_error *e
     char text[1024];
     pass_gate();
     item->built++;
+    item->order = ++build_count;
     if (item->fails) {
         error->status = CAIRN_ERROR_RANGE;
         snprintf(error->message, sizeof error->message, "item %d fails", item->value);
@@ -158,6 +164,8 @@ static struct cairn_queue_job job_of(struct item *item, char *name)
         .function = name,
         .entry = item->entry,
         .version = {.retires = true},
+        .priority = item->priority,
+        .frame_limit = item->frame_limit,
         .bytes = 100,
     };
 }
@@ -483,6 +491,300 @@ START_TEST(bitcode_that_llvm_cannot_read_is_an_error_of_the_job)
     assert_says(&error, "more than one of `build`, `bitcode` and `object`");
     LLVMDisposeMemoryBuffer(buffer);
     destroy_queue();
+}
+END_TEST
+
+/* ---- Priorities ---- */
+
+static void expect_order(const int *expected, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        wait_for(&items[expected[i]], 1);
+    for (unsigned i = 1; i < count; i++)
+        ck_assert_uint_lt(items[expected[i - 1]].order, items[expected[i]].order);
+}
+
+/* Lets jobs wait: items 1 to `count`, whose tickets it returns. */
+static void let_wait(unsigned count, uint64_t *tickets)
+{
+    set_gate(true);
+    add_item(&items[0]);
+    wait_for_builder();
+    for (unsigned i = 1; i <= count; i++)
+        tickets[i] = add_item(&items[i]);
+}
+
+START_TEST(jobs_with_a_higher_priority_are_begun_first)
+{
+    uint64_t tickets[8];
+    create_queue(NULL);
+    for (int i = 1; i <= 7; i++)
+        items[i].priority = (int[]){0, 0, 5, -1, 5, 0, INT32_MAX, INT32_MIN}[i];
+    let_wait(7, tickets);
+    set_gate(false);
+    expect_order((int[]){0, 6, 2, 4, 1, 5, 3, 7}, 8);
+    destroy_queue();
+}
+END_TEST
+
+START_TEST(a_job_that_waits_can_be_raised)
+{
+    uint64_t tickets[6];
+    create_queue(NULL);
+    items[4].priority = 2;
+    let_wait(5, tickets);
+    ck_assert(cairn_queue_raise(queue, tickets[3], 7));
+    ck_assert(cairn_queue_raise(queue, tickets[5], 2));
+    ck_assert(cairn_queue_raise(queue, tickets[4], 1)); /* never lower */
+    ck_assert(cairn_queue_raise(queue, tickets[1], 0));
+    ck_assert(!cairn_queue_raise(queue, tickets[1] - 1, 9)); /* it has been begun */
+    ck_assert(!cairn_queue_raise(queue, tickets[5] + 1, 9));
+    ck_assert(!cairn_queue_raise(NULL, 1, 9));
+    set_gate(false);
+    expect_order((int[]){0, 3, 4, 5, 1, 2}, 6);
+    ck_assert(!cairn_queue_raise(queue, tickets[5], 9));
+    destroy_queue();
+}
+END_TEST
+
+START_TEST(a_batch_has_jobs_of_one_priority)
+{
+    uint64_t tickets[10];
+    create_queue(NULL);
+    for (int i = 1; i <= 9; i++)
+        items[i].priority = i / 4;
+    let_wait(9, tickets);
+    set_gate(false);
+    for (int i = 0; i <= 9; i++)
+        wait_for(&items[i], 1);
+    ck_assert_uint_eq(statistics().module_count, 4);
+    destroy_queue();
+}
+END_TEST
+
+enum { PLACES = 500, CHANGES = 20000 };
+
+/* Returns the job that should be first, which is found by looking at all. */
+static struct job_place *first_of(struct job_place *places)
+{
+    struct job_place *first = NULL;
+    for (int i = 0; i < PLACES; i++) {
+        struct job_place *next = &places[i];
+        if (next->position == 0)
+            continue;
+        bool is_before =
+            first == NULL || (next->is_later != first->is_later   ? first->is_later
+                              : next->priority != first->priority ? next->priority > first->priority
+                                                                  : next->ticket < first->ticket);
+        first = is_before ? next : first;
+    }
+    return first;
+}
+
+static size_t count_like(const struct job_place *places, const struct job_place *first)
+{
+    size_t count = 0;
+    for (int i = 0; i < PLACES; i++)
+        count += places[i].position != 0 && jobs_are_equal(&places[i], first);
+    return count;
+}
+
+/* Adds, lets wait, raises, takes or removes a job. */
+static void change_place(struct jobs *jobs, struct job_place *place, uint64_t random, uint64_t step)
+{
+    if (place->ticket == 0) {
+        *place = (struct job_place){
+            .ticket = step, .priority = (int32_t)(random >> 40) % 5, .is_later = random >> 63};
+        ck_assert(jobs_add(jobs, place));
+        jobs_wait(jobs, place);
+    } else if (place->position == 0) {
+        jobs_remove(jobs, place);
+        ck_assert_ptr_null(jobs_find(jobs, place->ticket));
+        place->ticket = 0;
+    } else if (random >> 62 == 0) {
+        jobs_raise(jobs, place, place->priority + (int32_t)(random >> 50) % 4);
+    } else {
+        jobs_take(jobs, place);
+    }
+}
+
+START_TEST(jobs_are_found_and_ordered_at_random)
+{
+    static struct job_place places[PLACES];
+    struct jobs jobs = {.allocator = memory_allocator(NULL)};
+    uint64_t random = support_seed_or(5);
+    for (uint64_t step = 1; step <= CHANGES; step++) {
+        random = random * 6364136223846793005U + 1442695040888963407U;
+        struct job_place *place = &places[(random >> 33) % PLACES];
+        change_place(&jobs, place, random, step);
+        ck_assert(place->ticket == 0 || jobs_find(&jobs, place->ticket) == place);
+        struct job_place *first = jobs_first(&jobs);
+        ck_assert_ptr_eq(first, first_of(places));
+        if (first != NULL) {
+            ck_assert_uint_eq(jobs_count_first(&jobs, PLACES), count_like(places, first));
+            ck_assert_uint_le(jobs_count_first(&jobs, 3), 3);
+        }
+    }
+    jobs_release(&jobs);
+}
+END_TEST
+
+/* ---- Limits of frames ---- */
+
+/* A function with a record and a frame of more than the given bytes, or not a constant size. */
+#define WITH_FRAME(COUNT)                                                                          \
+    "declare void @llvm.experimental.stackmap(i64, i32, ...)\n"                                    \
+    "define i64 @f.%d(i64 %%x) {\n"                                                                \
+    "  %%a = alloca i8, i64 " COUNT "\n"                                                           \
+    "  call void (i64, i32, ...) @llvm.experimental.stackmap(i64 %d, i32 0, ptr %%a)\n"            \
+    "  ret i64 1\n"                                                                                \
+    "}\n"
+
+START_TEST(a_function_with_a_large_frame_is_refused)
+{
+    create_queue(NULL);
+    items[1].text = items[2].text = items[3].text = WITH_FRAME("4096");
+    items[4].text = WITH_FRAME("%%x");
+    items[1].frame_limit = items[4].frame_limit = items[5].frame_limit = 1000;
+    items[2].frame_limit = 8000;
+    add_batch(5);
+    expect_failed(&items[1], CAIRN_ERROR_RANGE, "frame_limit is 1000");
+    ck_assert_uint_gt(items[1].error.offset, 4096);
+    expect_failed(&items[4], CAIRN_ERROR_RANGE, "no constant size");
+    items[2].value = items[3].value = 1;
+    for (int i = 2; i <= 3; i++)
+        expect_installed(&items[i]);
+    expect_installed(&items[5]); /* it has no records */
+    destroy_queue();
+}
+END_TEST
+
+START_TEST(a_module_of_refused_functions_is_retired)
+{
+    create_queue(NULL);
+    items[0].text = WITH_FRAME("4096");
+    items[0].frame_limit = 1000;
+    add_item(&items[0]);
+    wait_for(&items[0], 1);
+    cairn_queue_destroy(queue);
+    ck_assert_uint_eq(statistics().module_count, 0);
+    destroy_items();
+}
+END_TEST
+
+/* ---- Retiring functions ---- */
+
+enum { RETIRED = 12 };
+
+/* Adds jobs that are compiled together: by number, with an entry that retires them, with one that
+ * does not, and without. */
+static void add_functions(unsigned count)
+{
+    set_gate(true);
+    add_item(&items[0]);
+    wait_for_builder();
+    for (unsigned i = 1; i <= count; i++) {
+        char name[32];
+        struct cairn_queue_job job = job_of(&items[i], name);
+        job.version.retires = i % 3 == 0;
+        if (i % 3 == 1)
+            job.entry = NULL;
+        ck_assert_ok(cairn_queue_add(queue, &job, NULL, NULL));
+    }
+    set_gate(false);
+    for (unsigned i = 0; i <= count; i++)
+        wait_for(&items[i], 1);
+}
+
+/* Ends the use of a function as its host would. */
+static void retire_item(const struct item *item)
+{
+    const struct cairn_entry_version first = {.code = (const void *)(uintptr_t)interpret,
+                                              .signature = signature};
+    unsigned kind = (unsigned)item->value % 3;
+    if (kind != 1)
+        ck_assert_ok(cairn_entry_install(item->entry, &first, CAIRN_SYNC, NULL));
+    if (kind != 0)
+        cairn_function_retire(runtime, item->address);
+}
+
+/* Numbers 1 to RETIRED in a random order. */
+static void shuffle(unsigned *order, uint64_t random)
+{
+    for (unsigned i = 0; i < RETIRED; i++) {
+        random = random * 6364136223846793005U + 1442695040888963407U;
+        unsigned j = (unsigned)(random >> 33) % (i + 1);
+        order[i] = order[j];
+        order[j] = i + 1;
+    }
+}
+
+static _Atomic bool functions_are_called;
+static _Atomic unsigned wrong_results;
+
+/* Calls the last function that will be retired. */
+static void *call_last(void *user)
+{
+    const struct item *item = user;
+    while (functions_are_called)
+        wrong_results += ((function *)(uintptr_t)item->address)(1) != item->value;
+    return NULL;
+}
+
+/* Retires all functions but the last one, while a thread executes that. */
+static void retire_in_order(const unsigned *order)
+{
+    pthread_t caller;
+    struct item *last = &items[order[RETIRED - 1]];
+    functions_are_called = true;
+    wrong_results = 0;
+    pthread_create(&caller, NULL, call_last, last);
+    for (unsigned i = 0; i + 1 < RETIRED; i++) {
+        retire_item(&items[order[i]]);
+        cairn_runtime_quiesce(runtime);
+        for (unsigned j = i + 1; j < RETIRED; j++)
+            ck_assert_ptr_nonnull(
+                cairn_runtime_find_module(runtime, (uintptr_t)items[order[j]].address));
+    }
+    functions_are_called = false;
+    pthread_join(caller, NULL);
+    ck_assert_uint_eq(wrong_results, 0);
+    retire_item(last);
+    ck_assert_ptr_null(cairn_runtime_find_module(runtime, (uintptr_t)last->address));
+}
+
+START_TEST(a_batch_is_retired_with_its_last_function)
+{
+    unsigned order[RETIRED];
+    create_queue(NULL);
+    add_functions(RETIRED);
+    cairn_queue_destroy(queue);
+    ck_assert_uint_eq(statistics().module_count, 2);
+    shuffle(order, support_seed_or(7) + (unsigned)_i);
+    retire_in_order(order);
+    cairn_runtime_quiesce(runtime);
+    ck_assert_uint_eq(statistics().module_count, 1);
+    ck_assert_uint_eq(statistics().retired_count, 0);
+    destroy_items();
+}
+END_TEST
+
+START_TEST(a_function_of_a_retired_module_can_be_retired)
+{
+    create_queue(NULL);
+    add_functions(2);
+    cairn_queue_destroy(queue);
+    cairn_module *module = cairn_runtime_find_module(runtime, (uintptr_t)items[1].address);
+    cairn_module_retire(module);
+    retire_item(&items[1]);
+    retire_item(&items[2]);
+    cairn_runtime_quiesce(runtime);
+    ck_assert_uint_eq(statistics().retired_count, 0);
+    cairn_function_retire(runtime, NULL);
+    cairn_function_retire(NULL, items[1].address);
+    cairn_function_retire(runtime, items[1].address);
+    cairn_function_retire(runtime, (const void *)(uintptr_t)interpret);
+    destroy_items();
 }
 END_TEST
 
@@ -995,6 +1297,14 @@ static void add_tests(TCase *tests)
     tcase_add_test(tests, jobs_have_the_errors_of_options_that_only_llvm_can_check);
     tcase_add_test(tests, jobs_may_be_bitcode);
     tcase_add_test(tests, bitcode_that_llvm_cannot_read_is_an_error_of_the_job);
+    tcase_add_test(tests, jobs_with_a_higher_priority_are_begun_first);
+    tcase_add_test(tests, a_job_that_waits_can_be_raised);
+    tcase_add_test(tests, a_batch_has_jobs_of_one_priority);
+    tcase_add_test(tests, jobs_are_found_and_ordered_at_random);
+    tcase_add_test(tests, a_function_with_a_large_frame_is_refused);
+    tcase_add_test(tests, a_module_of_refused_functions_is_retired);
+    tcase_add_loop_test(tests, a_batch_is_retired_with_its_last_function, 0, 8);
+    tcase_add_test(tests, a_function_of_a_retired_module_can_be_retired);
     tcase_add_test(tests, jobs_may_be_objects);
     tcase_add_test(tests, objects_may_wait_with_other_jobs);
     tcase_add_test(tests, an_object_that_cannot_be_loaded_is_an_error_of_the_job);

@@ -39,8 +39,8 @@ bool emit_begin(cairn_runtime *runtime, const struct emit_input *input);
 /* Waits for the code. */
 void emit_wait(void);
 
-/* Takes the code, which is NULL after an error, which was printed. Returns false if it is not
- * compiled yet. */
+/* Takes the code, which is NULL after an error, which was printed, or if it has a large native
+ * frame. Returns false if it is not compiled yet. */
 bool emit_take(const void **code);
 
 void emit_end(void);

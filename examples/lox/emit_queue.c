@@ -12,6 +12,8 @@
 #include <llvm-c/BitWriter.h>
 #include <stdio.h>
 
+enum { NATIVE_FRAME_MAX = 3000 }; /* bytes; see STACK_BYTES in main.c */
+
 /* The passes are those that remove guards, loads and boxes that are not needed. */
 static const char passes[] = "early-cse<memssa>,simplifycfg,loop-mssa(licm),gvn,simplifycfg";
 
@@ -37,7 +39,8 @@ static void add_job(cairn_runtime *runtime, const char *name, LLVMModuleRef modu
     const struct cairn_queue_job added = {.bitcode = LLVMGetBufferStart(bitcode),
                                           .bitcode_size = LLVMGetBufferSize(bitcode),
                                           .keeps_result = true,
-                                          .function = name};
+                                          .function = name,
+                                          .frame_limit = NATIVE_FRAME_MAX};
     if (state.queue == NULL)
         check(cairn_queue_create(runtime, &options, &state.queue, &error), &error);
     check(cairn_queue_add(state.queue, &added, &state.ticket, &error), &error);
@@ -66,7 +69,7 @@ bool emit_take(const void **code)
         !cairn_queue_take(state.queue, &result, &error))
         return false;
     *code = result.address;
-    if (*code == NULL)
+    if (*code == NULL && error.status != CAIRN_ERROR_RANGE) /* too large a frame */
         fprintf(stderr, "lox: %s\n", result.error->message);
     return true;
 }

@@ -23,8 +23,7 @@
 enum {
     HOT_INVOCATIONS = 8000, /* more calls than a hot loop makes, into which they are inlined */
     HOT_LOOPS = 200,
-    SPECULATIONS_MAX = 24,   /* that fail; after them, code is general */
-    NATIVE_FRAME_MAX = 3000, /* bytes; see STACK_BYTES in main.c */
+    SPECULATIONS_MAX = 24, /* that fail; after them, code is general */
 };
 
 static struct {
@@ -132,13 +131,6 @@ void jit_redefined(struct vm *vm, uint32_t global)
         check(cairn_assumption_break(jit.assumptions[global], CAIRN_SYNC, &error), &error);
 }
 
-static bool has_large_frame(const void *code)
-{
-    struct cairn_function found;
-    return !cairn_runtime_find_function(jit.runtime, (uintptr_t)code, &found) ||
-           (found.record_count > 0 && found.stack_size > NATIVE_FRAME_MAX);
-}
-
 static void refuse(struct function *function, struct entry *entry)
 {
     entry->is_refused = true;
@@ -217,7 +209,7 @@ static struct entry *entry_at(struct function *function, uint32_t start)
 
 static void retire(compiled_code *code)
 {
-    cairn_module_retire(cairn_runtime_find_module(jit.runtime, (uintptr_t)code));
+    cairn_function_retire(jit.runtime, (const void *)(uintptr_t)code);
     jit.has_retired = true;
 }
 
@@ -257,10 +249,6 @@ static void install(const void *address)
     struct compiled *compiled = function->compiled;
     struct entry *entry = entry_at(function, job.start);
     compiled_code *code = (compiled_code *)(uintptr_t)address;
-    if (code != NULL && has_large_frame(address)) {
-        retire(code);
-        code = NULL;
-    }
     if (code == NULL && compiled->is_large)
         refuse(function, entry);
     compiled->is_large |= code == NULL;

@@ -102,6 +102,17 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_entry_install(
  *  call this. */
 CAIRN_API void cairn_entry_destroy(cairn_entry *entry);
 
+/**
+ * Retires a function that no entry retires, by its address: one that a queue has compiled
+ * (cairn/llvm.h), or the only function of its module. A queue compiles several functions as one
+ * module, which has a reference for each of them. This removes the function's reference, so it must
+ * be called once. The module is retired (cairn_module_retire) when it has no references. Until then
+ * lookups find the function. NULL, and code that is not in a module, are allowed.
+ *
+ * Threads: thread-safe, but signal handlers must not call this: it takes a lock.
+ */
+CAIRN_API void cairn_function_retire(cairn_runtime *runtime, const void *code);
+
 #ifdef __cplusplus
 }
 #endif

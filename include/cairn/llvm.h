@@ -668,7 +668,8 @@ CAIRN_API cairn_site *cairn_engine_site(cairn_engine *engine, uint64_t id,
  * A queue has threads, each with an engine. A job is a function to compile: the queue calls the
  * host to build its module, compiles, loads and publishes it, and installs the function as the
  * version of an entry (cairn/entry.h). A job may also be bitcode, or an object that was compiled
- * before. Jobs are begun in the order in which they were added.
+ * before. Jobs are begun in the order of their priorities, and equal ones in the order in which
+ * they were added.
  *
  * A forked child has no threads of the queue.
  *
@@ -702,7 +703,8 @@ struct cairn_queue_result {
     bool is_cancelled;
     /** The function's address, if it is published; otherwise NULL. With an address,
      *  CAIRN_ERROR_SYSTEM is an error of cairn_entry_install: the host installs the function again.
-     */
+     *  Other functions may have been compiled with it, in one module. So the host retires it with
+     *  cairn_function_retire, unless an entry does (`retires`). */
     void *address;
 };
 
@@ -737,6 +739,14 @@ struct cairn_queue_job {
      *  function's type (cairn_signature_of_function), if that is possible. */
     struct cairn_entry_version version;
     enum cairn_strength strength; /**< for cairn_entry_install */
+    /** Jobs with a larger priority are begun first. Only jobs of the same priority are compiled
+     *  together, so an urgent job is not delayed by others. */
+    int32_t priority;
+    /** Most bytes of the function's frame (`stack_size` in cairn/table.h); 0: no limit. A function
+     *  with a larger one, or one without a constant size, is neither installed nor kept; the status
+     *  is RANGE, and `error->offset` its size. The size of a function without records is not known,
+     *  and not limited. */
+    uint32_t frame_limit;
     size_t bytes; /**< what the job counts towards `byte_limit`: the host's estimate */
 };
 
@@ -767,9 +777,14 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_queue_add(cairn_queue *queue,
 /**
  * Cancels a job. Returns true if it will not be installed: it waited, and `done` has been called
  * when this function returns; or it is being compiled, and `done` will be called. Returns false if
- * it has been installed, is being installed, has failed, or does not exist. Takes O(jobs) time.
+ * it has been installed, is being installed, has failed, or does not exist.
  */
 CAIRN_API bool cairn_queue_cancel(cairn_queue *queue, uint64_t ticket);
+
+/** Raises the priority of a job that waits, for example because its function has become hot. A
+ * lower priority than the job's changes nothing. Returns whether the job waits: false if it has
+ * been begun or does not exist. Takes O(log n) time for n waiting jobs. */
+CAIRN_API bool cairn_queue_raise(cairn_queue *queue, uint64_t ticket, int32_t priority);
 
 /** Waits until a job has ended: `done` has returned, and a result that is kept can be taken. Does
  *  not wait if there is no such job.

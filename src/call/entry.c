@@ -372,3 +372,14 @@ void cairn_entry_destroy(cairn_entry *entry)
     module_unuse(entry->installed.module, entry->installed.version.retires);
     code_stub_retire(&entry->slotted.stub);
 }
+
+void cairn_function_retire(cairn_runtime *runtime, const void *code)
+{
+    if (runtime == NULL || code == NULL)
+        return;
+    runtime_lock(runtime);
+    cairn_module *module = runtime_find_frame_module(runtime, code_address(code));
+    if (module != NULL)
+        module_retire_use(module);
+    runtime_unlock(runtime);
+}

@@ -2,10 +2,8 @@
  * Queues: jobs, the threads that compile them, limits and cancellation.
  *
  * Invariants, under the queue's lock:
- *  - A job is in `waiting`, or in `running` until its `done` has returned, or in `kept` until its
- *    result is taken.
- *  - `bytes` is the sum over the jobs that wait or are compiled, `waiting_count` the length of the
- *    first list.
+ *  - A job is in `jobs` until its `done` has returned, then in `kept` until its result is taken.
+ *  - `bytes` is the sum over the jobs that wait or are compiled.
  *  - A running job is cancelled only before `is_ending` is set. So a job is either cancelled or
  *    installed.
  * The lock is never held while the host, LLVM or other functions of Cairn are called, except
@@ -21,12 +19,14 @@
 #include "base/memory.h"
 #include "llvm/batch.h"
 #include "llvm/engine.h"
+#include "llvm/jobs.h"
 #include "llvm/process_end.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -34,19 +34,13 @@ enum { BATCH_LIMIT_DEFAULT = 32, BATCH_LIMIT_MAX = 1 << 16 };
 
 struct job {
     struct task task; /* must be first */
+    struct job_place place;
     cairn_queue *queue;
-    struct job *next;
-    struct job *previous;
-    uint64_t ticket;
+    struct job *next; /* in `kept` */
     bool is_cancelled;
     bool is_ending;
     struct cairn_error error; /* of a kept result */
     void *address;            /* the same */
-};
-
-struct list {
-    struct job *first;
-    struct job *last;
 };
 
 struct worker {
@@ -69,11 +63,10 @@ struct cairn_queue {
 
     pthread_mutex_t lock;
     pthread_cond_t changed; /* a job was added, or the queue is being destroyed */
-    pthread_cond_t ended;   /* a job has left `running` */
-    struct list waiting;    /* oldest first */
-    struct list running;
-    struct list kept; /* oldest first */
-    uint32_t waiting_count;
+    pthread_cond_t ended;   /* a job has left `jobs` */
+    struct jobs jobs;
+    struct job *kept; /* oldest first */
+    struct job **kept_end;
     uint32_t *result_count; /* the host's; or NULL */
     size_t bytes;
     uint64_t last_ticket;
@@ -82,52 +75,43 @@ struct cairn_queue {
     struct worker workers[];
 };
 
-/* ---- Lists, with the lock held ---- */
+/* ---- With the lock held ---- */
 
-static void append(struct list *list, struct job *job)
+static struct job *job_at(struct job_place *place)
+{
+    return place == NULL ? NULL
+                         : (struct job *)(void *)((char *)place - offsetof(struct job, place));
+}
+
+static struct job *find(const cairn_queue *queue, uint64_t ticket)
+{
+    return job_at(jobs_find(&queue->jobs, ticket));
+}
+
+static bool waits(const struct job *job) { return job->place.position != 0; }
+
+static void keep(cairn_queue *queue, struct job *job)
 {
     job->next = NULL;
-    job->previous = list->last;
-    if (list->last != NULL)
-        list->last->next = job;
-    else
-        list->first = job;
-    list->last = job;
+    *queue->kept_end = job;
+    queue->kept_end = &job->next;
 }
 
-static void remove_from(struct list *list, struct job *job)
+static struct job *take_kept(cairn_queue *queue)
 {
-    if (job->previous != NULL)
-        job->previous->next = job->next;
-    else
-        list->first = job->next;
-    if (job->next != NULL)
-        job->next->previous = job->previous;
-    else
-        list->last = job->previous;
-}
-
-static struct job *find(const struct list *list, uint64_t ticket)
-{
-    struct job *job = list->first;
-    while (job != NULL && job->ticket != ticket)
-        job = job->next;
+    struct job *job = queue->kept;
+    if (job == NULL)
+        return NULL;
+    queue->kept = job->next;
+    if (queue->kept == NULL)
+        queue->kept_end = &queue->kept;
     return job;
 }
 
-/* Moves a job to those that are running. */
-static struct job *take_waiting(cairn_queue *queue, struct job *job)
-{
-    remove_from(&queue->waiting, job);
-    queue->waiting_count--;
-    append(&queue->running, job);
-    return job;
-}
-
-/* Moves a cancelled job to those that are running, until its `done` has returned. */
+/* Cancels a job that waits. Until its `done` has returned, it is still a job of the queue. */
 static void cancel_waiting(cairn_queue *queue, struct job *job)
 {
-    take_waiting(queue, job);
+    jobs_take(&queue->jobs, &job->place);
     queue->bytes -= job->task.job.bytes;
     job->is_ending = true;
     job->is_cancelled = true;
@@ -193,7 +177,7 @@ static struct job *create_job(cairn_queue *queue, const struct cairn_queue_job *
 static struct cairn_queue_result result_of(const struct job *job, const struct cairn_error *error)
 {
     return (struct cairn_queue_result){
-        .ticket = job->ticket,
+        .ticket = job->place.ticket,
         .user = job->task.job.user,
         .error = error,
         .is_cancelled = job->is_cancelled,
@@ -214,9 +198,9 @@ static void finish(struct job *job)
     cairn_queue *queue = job->queue;
     bool is_kept = job->task.job.keeps_result;
     pthread_mutex_lock(&queue->lock);
-    remove_from(&queue->running, job);
+    jobs_remove(&queue->jobs, &job->place);
     if (is_kept) {
-        append(&queue->kept, job);
+        keep(queue, job);
         count_results(queue, 1);
     }
     pthread_cond_broadcast(&queue->ended);
@@ -262,6 +246,36 @@ static enum cairn_status install(const struct job *job, const void *code, struct
     return cairn_entry_install(options->entry, &version, options->strength, error);
 }
 
+/* Refuses code with a larger frame than the job allows, if its records tell the size. */
+static enum cairn_status check_frame(const struct job *job, const void *code,
+                                     struct cairn_error *error)
+{
+    struct cairn_function function;
+    const uint64_t limit = job->task.job.frame_limit;
+    if (limit == 0 ||
+        !cairn_runtime_find_function(job->queue->runtime, (uintptr_t)code, &function) ||
+        function.record_count == 0 || function.stack_size <= limit)
+        return CAIRN_OK;
+    if (function.stack_size == CAIRN_STACK_SIZE_DYNAMIC)
+        return error_set(error, CAIRN_ERROR_RANGE, 0,
+                         "the frame of '%.80s' has no constant size, and frame_limit is %llu",
+                         job->task.function, (unsigned long long)limit);
+    return error_set(error, CAIRN_ERROR_RANGE, function.stack_size,
+                     "the frame of '%.80s' has %llu bytes, and frame_limit is %llu",
+                     job->task.function, (unsigned long long)function.stack_size,
+                     (unsigned long long)limit);
+}
+
+/* Adds the host's reference to the module of a function that no entry retires. The thread has a
+ * reference, so the module is in memory. */
+static void retain_for_host(const struct job *job, const void *code)
+{
+    cairn_module *module = cairn_runtime_find_module(job->queue->runtime, (uintptr_t)code);
+    bool is_retired_by_entry = job->task.job.entry != NULL && job->task.job.version.retires;
+    if (module != NULL && !is_retired_by_entry)
+        cairn_module_retain(module);
+}
+
 /* Ends a running job, by installing it unless it was cancelled. */
 static bool end(struct task *task, void *address, const struct cairn_error *error)
 {
@@ -273,7 +287,9 @@ static bool end(struct task *task, void *address, const struct cairn_error *erro
     job->is_cancelled |= address == NULL && failure.status == CAIRN_OK;
     bool is_cancelled = job->is_cancelled;
     pthread_mutex_unlock(&queue->lock);
-    if (address != NULL && !is_cancelled && task->job.entry != NULL)
+    if (address != NULL && !is_cancelled)
+        failure.status = check_frame(job, address, &failure);
+    if (address != NULL && !is_cancelled && failure.status == CAIRN_OK && task->job.entry != NULL)
         failure.status = install(job, address, &failure);
     pthread_mutex_lock(&queue->lock);
     queue->bytes -= task->job.bytes;
@@ -281,6 +297,8 @@ static bool end(struct task *task, void *address, const struct cairn_error *erro
     /* With SYSTEM, the version may be installed. */
     bool is_used = address != NULL && !is_cancelled &&
                    (failure.status == CAIRN_OK || failure.status == CAIRN_ERROR_SYSTEM);
+    if (is_used)
+        retain_for_host(job, address);
     /* The host's callback may wait for the thread that ends the process. */
     process_end_leave();
     report(job, is_used ? address : NULL, &failure);
@@ -288,18 +306,22 @@ static bool end(struct task *task, void *address, const struct cairn_error *erro
     return is_used;
 }
 
-/* Takes the jobs of a batch: this thread's share of what waits. Returns 0 if the queue is closed.
- */
+/* Takes the jobs of a batch: this thread's share of what waits with the highest priority. Returns 0
+ * if the queue is closed. */
 static size_t take_batch(struct worker *worker)
 {
     cairn_queue *queue = worker->queue;
     size_t count = 0;
     pthread_mutex_lock(&queue->lock);
-    while (queue->waiting.first == NULL && !queue->is_closed)
+    while (queue->jobs.waiting_count == 0 && !queue->is_closed)
         pthread_cond_wait(&queue->changed, &queue->lock);
-    size_t share = (queue->waiting_count + queue->thread_count - 1) / queue->thread_count;
-    while (queue->waiting.first != NULL && count < share && count < queue->batch_limit) {
-        worker->batch[count++] = &take_waiting(queue, queue->waiting.first)->task;
+    size_t limit = (size_t)queue->batch_limit * queue->thread_count;
+    size_t equal = jobs_count_first(&queue->jobs, limit);
+    size_t share = (equal + queue->thread_count - 1) / queue->thread_count;
+    while (count < share) {
+        struct job_place *place = jobs_first(&queue->jobs);
+        jobs_take(&queue->jobs, place);
+        worker->batch[count++] = &job_at(place)->task;
     }
     pthread_mutex_unlock(&queue->lock);
     return count;
@@ -309,7 +331,7 @@ static size_t take_batch(struct worker *worker)
 static bool is_idle(cairn_queue *queue)
 {
     pthread_mutex_lock(&queue->lock);
-    bool is_idle = queue->waiting.first == NULL && !queue->is_closed;
+    bool is_idle = queue->jobs.waiting_count == 0 && !queue->is_closed;
     pthread_mutex_unlock(&queue->lock);
     return is_idle;
 }
@@ -407,6 +429,8 @@ enum cairn_status cairn_queue_create(cairn_runtime *runtime,
     if (created == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a queue");
     created->allocator = *allocator;
+    created->jobs.allocator = *allocator;
+    created->kept_end = &created->kept;
     created->runtime = runtime;
     created->process = getpid();
     created->batch_limit = options->batch_limit == 0 ? BATCH_LIMIT_DEFAULT : options->batch_limit;
@@ -436,7 +460,7 @@ static void cancel_all(cairn_queue *queue)
         pthread_mutex_lock(&queue->lock);
         queue->is_closed = true;
         pthread_cond_broadcast(&queue->changed);
-        struct job *job = queue->waiting.first;
+        struct job *job = job_at(jobs_first(&queue->jobs));
         if (job != NULL)
             cancel_waiting(queue, job);
         pthread_mutex_unlock(&queue->lock);
@@ -460,8 +484,9 @@ void cairn_queue_destroy(cairn_queue *queue)
         memory_free(&queue->allocator, queue->workers[i].batch,
                     queue->batch_limit * sizeof *queue->workers[i].batch);
     }
-    for (struct job *job; (job = queue->kept.first) != NULL; free_job(queue, job))
-        remove_from(&queue->kept, job);
+    for (struct job *job; (job = take_kept(queue)) != NULL;)
+        free_job(queue, job);
+    jobs_release(&queue->jobs);
     pthread_cond_destroy(&queue->ended);
     pthread_cond_destroy(&queue->changed);
     pthread_mutex_destroy(&queue->lock);
@@ -479,18 +504,21 @@ static enum cairn_status add_locked(cairn_queue *queue, struct job *job, struct 
     size_t bytes = job->task.job.bytes;
     if (queue->is_closed)
         return error_set(error, CAIRN_ERROR_STATE, 0, "the queue is being destroyed");
-    if (queue->job_limit != 0 && queue->waiting_count >= queue->job_limit)
-        return error_set(error, CAIRN_ERROR_FULL, queue->waiting_count,
-                         "%u jobs wait, and job_limit is %u", queue->waiting_count,
+    if (queue->job_limit != 0 && queue->jobs.waiting_count >= queue->job_limit)
+        return error_set(error, CAIRN_ERROR_FULL, queue->jobs.waiting_count,
+                         "%zu jobs wait, and job_limit is %u", queue->jobs.waiting_count,
                          queue->job_limit);
     if (queue->byte_limit != 0 &&
         (bytes > queue->byte_limit || queue->bytes > queue->byte_limit - bytes))
         return error_set(error, CAIRN_ERROR_FULL, bytes,
                          "the queue's jobs have %zu bytes, this one has %zu, and byte_limit is %zu",
                          queue->bytes, bytes, queue->byte_limit);
-    job->ticket = ++queue->last_ticket;
-    append(&queue->waiting, job);
-    queue->waiting_count++;
+    job->place.ticket = queue->last_ticket + 1;
+    job->place.priority = job->task.job.priority;
+    if (!jobs_add(&queue->jobs, &job->place))
+        return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a job");
+    queue->last_ticket++;
+    jobs_wait(&queue->jobs, &job->place);
     queue->bytes += bytes;
     pthread_cond_signal(&queue->changed);
     return CAIRN_OK;
@@ -534,7 +562,7 @@ enum cairn_status cairn_queue_add(cairn_queue *queue, const struct cairn_queue_j
     status = add_locked(queue, added, error);
     /* With the lock held: the job's `done` may read it as soon as a thread has taken the job. */
     if (status == CAIRN_OK && ticket != NULL)
-        *ticket = added->ticket;
+        *ticket = added->place.ticket;
     pthread_mutex_unlock(&queue->lock);
     if (status != CAIRN_OK)
         free_job(queue, added);
@@ -546,17 +574,30 @@ bool cairn_queue_cancel(cairn_queue *queue, uint64_t ticket)
     if (queue == NULL || queue->process != getpid())
         return false;
     pthread_mutex_lock(&queue->lock);
-    struct job *waits = find(&queue->waiting, ticket);
-    struct job *runs = find(&queue->running, ticket);
-    if (waits != NULL)
-        cancel_waiting(queue, waits);
-    bool is_cancelled = waits != NULL || (runs != NULL && !runs->is_ending);
-    if (waits == NULL && is_cancelled)
-        runs->is_cancelled = true;
+    struct job *job = find(queue, ticket);
+    bool waited = job != NULL && waits(job);
+    bool is_cancelled = job != NULL && !job->is_ending;
+    if (waited)
+        cancel_waiting(queue, job);
+    else if (is_cancelled)
+        job->is_cancelled = true;
     pthread_mutex_unlock(&queue->lock);
-    if (waits != NULL)
-        report(waits, NULL, NULL);
+    if (waited)
+        report(job, NULL, NULL);
     return is_cancelled;
+}
+
+bool cairn_queue_raise(cairn_queue *queue, uint64_t ticket, int32_t priority)
+{
+    if (queue == NULL || queue->process != getpid())
+        return false;
+    pthread_mutex_lock(&queue->lock);
+    struct job *job = find(queue, ticket);
+    bool waited = job != NULL && waits(job);
+    if (waited && priority > job->place.priority)
+        jobs_raise(&queue->jobs, &job->place, priority);
+    pthread_mutex_unlock(&queue->lock);
+    return waited;
 }
 
 /* ---- Results ---- */
@@ -566,7 +607,7 @@ void cairn_queue_wait(cairn_queue *queue, uint64_t ticket)
     if (queue == NULL || queue->process != getpid())
         return;
     pthread_mutex_lock(&queue->lock);
-    while (find(&queue->waiting, ticket) != NULL || find(&queue->running, ticket) != NULL)
+    while (find(queue, ticket) != NULL)
         pthread_cond_wait(&queue->ended, &queue->lock);
     pthread_mutex_unlock(&queue->lock);
 }
@@ -577,11 +618,9 @@ bool cairn_queue_take(cairn_queue *queue, struct cairn_queue_result *result,
     if (queue == NULL || result == NULL || error == NULL || queue->process != getpid())
         return false;
     pthread_mutex_lock(&queue->lock);
-    struct job *job = queue->kept.first;
-    if (job != NULL) {
-        remove_from(&queue->kept, job);
+    struct job *job = take_kept(queue);
+    if (job != NULL)
         count_results(queue, UINT32_MAX);
-    }
     pthread_mutex_unlock(&queue->lock);
     if (job == NULL)
         return false;

@@ -315,11 +315,8 @@ void cairn_module_retain(cairn_module *module)
     runtime_unlock(module->runtime);
 }
 
-void module_unuse(cairn_module *module, bool retires)
+static void unuse_locked(cairn_module *module, bool retires)
 {
-    if (module == NULL)
-        return;
-    runtime_lock(module->runtime);
     module->retires_unused |= retires;
     assert(module->shares > 0);
     module->shares--;
@@ -329,7 +326,23 @@ void module_unuse(cairn_module *module, bool retires)
     }
     if (module->shares == 0 && module->retires_unused)
         retire_locked(module);
+}
+
+void module_unuse(cairn_module *module, bool retires)
+{
+    if (module == NULL)
+        return;
+    runtime_lock(module->runtime);
+    unuse_locked(module, retires);
     runtime_unlock(module->runtime);
+}
+
+void module_retire_use(cairn_module *module)
+{
+    if (module->shares == 0)
+        retire_locked(module);
+    else
+        unuse_locked(module, true);
 }
 
 void cairn_module_release(cairn_module *module) { module_unuse(module, false); }

@@ -110,6 +110,10 @@ CAIRN_MUST_CHECK enum cairn_status module_use(cairn_module *module, struct cairn
  * NULL is allowed. */
 void module_unuse(cairn_module *module, bool retires);
 
+/* Does the same, and retires the module if it has no references. Called with the runtime's lock
+ * held. */
+void module_retire_use(cairn_module *module);
+
 /* Selects retired modules in which no frame has been seen (base/grace.h). */
 bool module_is_unused(const struct grace_entry *entry, uint64_t token);
 
