@@ -617,6 +617,15 @@ struct cairn_engine_options {
 
 typedef struct cairn_engine cairn_engine;
 
+/** The versions of a function: a quick one that is compiled in little time, and a full one. */
+enum cairn_tier { CAIRN_TIER_FULL = 0, CAIRN_TIER_QUICK = 1 };
+
+/** Returns options for compiling versions of a tier: the optimisation level, FastISel and passes.
+ *  Everything else is 0. PRESET-FIGURES
+ *
+ *  Threads: thread-safe and async-signal-safe. */
+CAIRN_API struct cairn_engine_options cairn_engine_preset(enum cairn_tier tier);
+
 /**
  * Creates an engine that loads into the code memory of `runtime`, and adds `module` to it. If
  * `runtime` is NULL, the engine has its own runtime. `options` NULL means all zero. Initialises
@@ -679,6 +688,9 @@ struct cairn_queue_options {
     /** Of the threads' engines. What it points to must be valid as long as the queue. Its callbacks
      *  are called by all threads of the queue. */
     struct cairn_engine_options engine;
+    /** The same for quick versions, for hosts that need other passes. NULL: those of `engine` with
+     *  the level, FastISel and passes of cairn_engine_preset. */
+    const struct cairn_engine_options *quick;
     uint32_t thread_count; /**< 0 means 1 */
     uint32_t batch_limit;  /**< most jobs that are compiled together, at most 65,536; 0 means 32 */
     uint32_t job_limit;    /**< most jobs that wait; 0: no limit */
@@ -701,6 +713,8 @@ struct cairn_queue_result {
     /** The job was cancelled, or its `build` has returned NULL without an error; the status is
      *  CAIRN_ERROR_STATE. */
     bool is_cancelled;
+    /** Which version it is. A job has one result with CAIRN_TIER_FULL, its last. */
+    enum cairn_tier tier;
     /** The function's address, if it is published; otherwise NULL. With an address,
      *  CAIRN_ERROR_SYSTEM is an error of cairn_entry_install: the host installs the function again.
      *  Other functions may have been compiled with it, in one module. So the host retires it with
@@ -726,9 +740,10 @@ struct cairn_queue_job {
      *  function has no type, so an entry with a type requires `version.signature`. */
     const void *object;
     size_t object_size;
-    /** Called once, when the job has ended or was cancelled, by a thread of the queue or the thread
-     *  that cancels or destroys, with no lock held. It must not call cairn_queue_destroy. Until
-     *  then, `entry` and `user` must be valid. May be NULL. */
+    /** Called for each result: when a quick version is ready, and once when the job has ended or
+     * was cancelled, by a thread of the queue or the thread that cancels or destroys, with no lock
+     * held. It must not call cairn_queue_destroy. Until the last one, `entry` and `user` must be
+     * valid. May be NULL. */
     void (*done)(const struct cairn_queue_result *result, void *user);
     /** Whether the result then waits for cairn_queue_take. */
     bool keeps_result;
@@ -739,6 +754,17 @@ struct cairn_queue_job {
      *  function's type (cairn_signature_of_function), if that is possible. */
     struct cairn_entry_version version;
     enum cairn_strength strength; /**< for cairn_entry_install */
+    /** The function is compiled twice, from the same bitcode or by two calls of `build`: a quick
+     *  version is compiled, installed and reported first. The full version, which replaces it,
+     * waits until no job waits for its first version. If the quick version cannot be compiled, its
+     * result is an error, and the full one follows. */
+    bool has_tiers;
+    /** For jobs with tiers: an assumption of guards (cairn_build_guard) at which threads leave
+     * loops of the quick version. The queue breaks it when it has installed the full version;
+     * without an `entry`, the host does. The full version has no such guards, so they must rely on
+     * nothing else. Must be valid until the job has ended. NULL: threads stay in the quick version.
+     */
+    cairn_assumption *until_full;
     /** Jobs with a larger priority are begun first. Only jobs of the same priority are compiled
      *  together, so an urgent job is not delayed by others. */
     int32_t priority;
@@ -777,7 +803,8 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_queue_add(cairn_queue *queue,
 /**
  * Cancels a job. Returns true if it will not be installed: it waited, and `done` has been called
  * when this function returns; or it is being compiled, and `done` will be called. Returns false if
- * it has been installed, is being installed, has failed, or does not exist.
+ * it has been installed, is being installed, has failed, or does not exist. For a job with tiers,
+ * this is about the full version: an installed quick version stays.
  */
 CAIRN_API bool cairn_queue_cancel(cairn_queue *queue, uint64_t ticket);
 

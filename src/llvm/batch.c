@@ -16,6 +16,7 @@
 #include "base/adapter.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "llvm/bindings.h"
 #include "llvm/compilation.h"
 #include "llvm/compile.h"
 #include "llvm/engine.h"
@@ -147,6 +148,7 @@ static enum cairn_status check_function(const struct compiler *compiler, struct 
     if (LLVMGetLinkage(function) != LLVMExternalLinkage)
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
                          "the function '%.80s' of a job has no external linkage", task->function);
+    /* A task may be built again. */
     if (task->signature != NULL || task->job.version.signature != NULL)
         return CAIRN_OK;
     enum cairn_status status = cairn_signature_of_function(
@@ -188,6 +190,8 @@ static LLVMModuleRef build(const struct compiler *compiler, struct task *task)
         error = reported;
     if (module != NULL && error.status == CAIRN_OK)
         error.status = check_function(compiler, task, module, &error);
+    if (module != NULL && error.status == CAIRN_OK && task->drops_guards)
+        error.status = bindings_drop_guards(module, task->job.until_full, &error);
     if (module != NULL && error.status == CAIRN_OK)
         return module;
     if (module != NULL)

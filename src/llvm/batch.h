@@ -17,6 +17,7 @@ struct compiler;
 struct task {
     struct cairn_queue_job job; /* `bitcode` and `object` are copies */
     char *function;             /* its name */
+    bool drops_guards;          /* of `until_full` */
     cairn_signature *signature; /* of its type; NULL: none, or the module was not built */
 };
 

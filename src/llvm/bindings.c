@@ -411,6 +411,74 @@ static enum cairn_status read_all(LLVMModuleRef *modules, size_t count, struct b
     return status == CAIRN_OK ? unite(list, error) : status;
 }
 
+/* ---- Dropping guards ---- */
+
+/* Whether the binding is to the assumption, and perhaps to others. */
+static bool is_bound_to(const struct binding *binding, const cairn_assumption *assumption)
+{
+    const uint64_t wanted = (uintptr_t)assumption;
+    uint64_t word;
+    if (binding->kind != BOUND_TO_ASSUMPTIONS)
+        return false;
+    for (unsigned at = sizeof word; at < binding->size; at += (unsigned)sizeof word) {
+        memcpy(&word, binding->contents + at, sizeof word);
+        if (word == wanted)
+            return true;
+    }
+    return false;
+}
+
+/* Reduces the list to the bindings to the assumption, sorted by ID. */
+static enum cairn_status choose(struct binding_list *list, const cairn_assumption *assumption,
+                                struct cairn_error *error)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        const struct binding *next = &list->items[i];
+        if (!is_bound_to(next, assumption))
+            continue;
+        if (next->size > 2 * sizeof(uint64_t))
+            return error_set(error, CAIRN_ERROR_ARGUMENT, next->id,
+                             "guard %llu of '%.*s' relies on until_full and on another assumption",
+                             (unsigned long long)next->id, (int)next->function_length,
+                             next->function);
+        list->items[kept++] = *next;
+    }
+    list->count = kept;
+    if (kept > 0)
+        qsort(list->items, kept, sizeof *list->items, compare_ids);
+    return CAIRN_OK;
+}
+
+/* Whether the instruction is a patch point whose ID is in the list. */
+static bool is_listed(LLVMValueRef instruction, const struct binding_list *list)
+{
+    struct binding wanted = {.id = 0};
+    return ir_is_intrinsic(ir_called_function(instruction), "llvm.experimental.patchpoint.") &&
+           read_number(LLVMGetOperand(instruction, 0), &wanted.id) &&
+           bsearch(&wanted, list->items, list->count, sizeof wanted, compare_ids) != NULL;
+}
+
+enum cairn_status bindings_drop_guards(LLVMModuleRef module, const cairn_assumption *assumption,
+                                       struct cairn_error *error)
+{
+    struct binding_list list;
+    enum cairn_status status = read_one(module, &list, error);
+    if (status != CAIRN_OK || list.capacity == 0)
+        return status;
+    status = choose(&list, assumption, error);
+    LLVMValueRef instruction =
+        status != CAIRN_OK || list.count == 0 ? NULL : ir_next_in_module(module, NULL);
+    while (instruction != NULL) {
+        LLVMValueRef next = ir_next_in_module(module, instruction);
+        if (is_listed(instruction, &list))
+            LLVMInstructionEraseFromParent(instruction);
+        instruction = next;
+    }
+    release(&list);
+    return status;
+}
+
 /* ---- Binding ---- */
 
 static enum cairn_status bind_cache(cairn_site *site, const struct binding *binding,

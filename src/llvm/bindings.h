@@ -38,6 +38,12 @@ CAIRN_MUST_CHECK enum cairn_status bindings_check_free(LLVMModuleRef module, uin
  * (metadata of another form), MEMORY. */
 CAIRN_MUST_CHECK enum cairn_status bindings_refuse(LLVMModuleRef module, struct cairn_error *error);
 
+/* Removes the patch points of guards that rely on the assumption alone. Takes O(instructions × log
+ * bindings) time. Errors: ARGUMENT (a guard relies on others, too), CORRUPT, MEMORY. */
+CAIRN_MUST_CHECK enum cairn_status bindings_drop_guards(LLVMModuleRef module,
+                                                        const cairn_assumption *assumption,
+                                                        struct cairn_error *error);
+
 #define BINDINGS_SECTION ".cairn.bindings"
 
 /* Adds the module's bindings to its object. Errors: CORRUPT, MEMORY, UNSUPPORTED (an object that is

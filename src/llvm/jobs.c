@@ -85,6 +85,8 @@ static bool is_before(const struct job_place *one, const struct job_place *other
         return other->is_later;
     if (one->priority != other->priority)
         return one->priority > other->priority;
+    if (one->is_quick != other->is_quick)
+        return one->is_quick;
     return one->ticket < other->ticket;
 }
 
@@ -151,7 +153,8 @@ struct job_place *jobs_first(const struct jobs *jobs)
 
 bool jobs_are_equal(const struct job_place *one, const struct job_place *other)
 {
-    return one->is_later == other->is_later && one->priority == other->priority;
+    return one->is_later == other->is_later && one->priority == other->priority &&
+           one->is_quick == other->is_quick;
 }
 
 /* Counts the jobs at the position and below it. Equal ones have equal parents. */

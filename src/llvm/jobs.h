@@ -19,6 +19,7 @@ struct job_place {
     uint64_t ticket;
     int32_t priority;       /* larger first */
     bool is_later;          /* after all jobs without this */
+    bool is_quick;          /* before others of the same priority */
     size_t position;        /* in the heap plus 1; 0: it does not wait */
     struct job_place *next; /* in the table */
 };
@@ -54,7 +55,7 @@ void jobs_raise(struct jobs *jobs, struct job_place *job, int32_t priority);
  */
 struct job_place *jobs_first(const struct jobs *jobs);
 
-/* Whether both jobs have the same priority. */
+/* Whether both jobs have the same priority, and are quick or not. */
 bool jobs_are_equal(const struct job_place *one, const struct job_place *other);
 
 /* Returns the number of jobs that have the priority of the first one, at most `limit`, in as many

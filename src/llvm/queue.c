@@ -2,8 +2,9 @@
  * Queues: jobs, the threads that compile them, limits and cancellation.
  *
  * Invariants, under the queue's lock:
- *  - A job is in `jobs` until its `done` has returned, then in `kept` until its result is taken.
+ *  - A job is in `jobs` until its last `done` has returned.
  *  - `bytes` is the sum over the jobs that wait or are compiled.
+ *  - A job with two versions waits for the full one when `done` has returned for the quick one.
  *  - A running job is cancelled only before `is_ending` is set. So a job is either cancelled or
  *    installed.
  * The lock is never held while the host, LLVM or other functions of Cairn are called, except
@@ -30,23 +31,29 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BATCH_LIMIT_DEFAULT = 32, BATCH_LIMIT_MAX = 1 << 16 };
+enum { BATCH_LIMIT_DEFAULT = 32, BATCH_LIMIT_MAX = 1 << 16, TIERS = 2 };
 
 struct job {
     struct task task; /* must be first */
     struct job_place place;
     cairn_queue *queue;
-    struct job *next; /* in `kept` */
+    enum cairn_tier tier;        /* of the version that it waits for */
+    struct kept *results[TIERS]; /* memory for results that will be kept */
     bool is_cancelled;
     bool is_ending;
-    struct cairn_error error; /* of a kept result */
-    void *address;            /* the same */
+};
+
+/* A result that waits for cairn_queue_take. */
+struct kept {
+    struct kept *next;
+    struct cairn_queue_result result;
+    struct cairn_error error;
 };
 
 struct worker {
     cairn_queue *queue;
     pthread_t thread;
-    struct compiler *compiler;
+    struct compiler *compilers[TIERS];
     struct task **batch; /* space for `batch_limit` */
 };
 
@@ -65,8 +72,8 @@ struct cairn_queue {
     pthread_cond_t changed; /* a job was added, or the queue is being destroyed */
     pthread_cond_t ended;   /* a job has left `jobs` */
     struct jobs jobs;
-    struct job *kept; /* oldest first */
-    struct job **kept_end;
+    struct kept *kept; /* oldest first */
+    struct kept **kept_end;
     uint32_t *result_count; /* the host's; or NULL */
     size_t bytes;
     uint64_t last_ticket;
@@ -90,22 +97,31 @@ static struct job *find(const cairn_queue *queue, uint64_t ticket)
 
 static bool waits(const struct job *job) { return job->place.position != 0; }
 
-static void keep(cairn_queue *queue, struct job *job)
+static void keep(cairn_queue *queue, struct kept *kept)
 {
-    job->next = NULL;
-    *queue->kept_end = job;
-    queue->kept_end = &job->next;
+    *queue->kept_end = kept;
+    queue->kept_end = &kept->next;
 }
 
-static struct job *take_kept(cairn_queue *queue)
+static struct kept *take_kept(cairn_queue *queue)
 {
-    struct job *job = queue->kept;
-    if (job == NULL)
+    struct kept *kept = queue->kept;
+    if (kept == NULL)
         return NULL;
-    queue->kept = job->next;
+    queue->kept = kept->next;
     if (queue->kept == NULL)
         queue->kept_end = &queue->kept;
-    return job;
+    return kept;
+}
+
+/* Lets a job wait for the version of its tier. */
+static void let_wait(cairn_queue *queue, struct job *job)
+{
+    job->place.is_quick = job->tier == CAIRN_TIER_QUICK;
+    job->place.is_later = job->tier == CAIRN_TIER_FULL && job->task.job.has_tiers;
+    job->task.drops_guards = job->place.is_later && job->task.job.until_full != NULL;
+    jobs_wait(&queue->jobs, &job->place);
+    pthread_cond_signal(&queue->changed);
 }
 
 /* Cancels a job that waits. Until its `done` has returned, it is still a job of the queue. */
@@ -127,6 +143,8 @@ static void free_job(const cairn_queue *queue, struct job *job)
     memory_free(&queue->allocator, (void *)(uintptr_t)job->task.job.object,
                 job->task.job.object_size);
     cairn_signature_destroy(job->task.signature);
+    for (int i = 0; i < TIERS; i++)
+        memory_free(&queue->allocator, job->results[i], sizeof *job->results[i]);
     memory_free(&queue->allocator, job, sizeof *job);
 }
 
@@ -159,6 +177,18 @@ static bool copy_parts(const cairn_queue *queue, struct job *job,
                       &copy->object_size);
 }
 
+/* Allocates the results that will be kept. */
+static bool create_results(const cairn_queue *queue, struct job *job)
+{
+    int count = !job->task.job.keeps_result ? 0 : job->task.job.has_tiers ? TIERS : 1;
+    for (int i = 0; i < count; i++) {
+        job->results[i] = memory_new(&queue->allocator, 1, sizeof *job->results[i]);
+        if (job->results[i] == NULL)
+            return false;
+    }
+    return true;
+}
+
 static struct job *create_job(cairn_queue *queue, const struct cairn_queue_job *options)
 {
     struct job *job = memory_new(&queue->allocator, 1, sizeof *job);
@@ -168,21 +198,11 @@ static struct job *create_job(cairn_queue *queue, const struct cairn_queue_job *
     job->task.job = *options;
     job->task.job.bitcode = job->task.job.object = NULL;
     job->task.job.bitcode_size = job->task.job.object_size = 0;
-    if (copy_parts(queue, job, options))
+    job->tier = options->has_tiers ? CAIRN_TIER_QUICK : CAIRN_TIER_FULL;
+    if (copy_parts(queue, job, options) && create_results(queue, job))
         return job;
     free_job(queue, job);
     return NULL;
-}
-
-static struct cairn_queue_result result_of(const struct job *job, const struct cairn_error *error)
-{
-    return (struct cairn_queue_result){
-        .ticket = job->place.ticket,
-        .user = job->task.job.user,
-        .error = error,
-        .is_cancelled = job->is_cancelled,
-        .address = job->address,
-    };
 }
 
 /* Changes the number of results that the host sees. Several queues may have one variable. */
@@ -192,36 +212,73 @@ static void count_results(const cairn_queue *queue, uint32_t change)
         __atomic_fetch_add(queue->result_count, change, __ATOMIC_RELEASE);
 }
 
-/* Removes a running job of which the host knows how it has ended, or keeps its result. */
-static void finish(struct job *job)
+/* Keeps the result of a job's tier for the host. */
+static void keep_result(struct job *job, const struct cairn_queue_result *result)
 {
     cairn_queue *queue = job->queue;
-    bool is_kept = job->task.job.keeps_result;
+    struct kept *kept = job->results[job->tier];
+    job->results[job->tier] = NULL;
+    kept->result = *result;
+    kept->error = *result->error;
     pthread_mutex_lock(&queue->lock);
-    jobs_remove(&queue->jobs, &job->place);
-    if (is_kept) {
-        keep(queue, job);
-        count_results(queue, 1);
-    }
-    pthread_cond_broadcast(&queue->ended);
+    keep(queue, kept);
+    count_results(queue, 1);
     pthread_mutex_unlock(&queue->lock);
-    if (!is_kept)
-        free_job(queue, job);
 }
 
-/* Reports how a job that is running has ended, and ends it. */
-static void report(struct job *job, void *address, const struct cairn_error *error)
+/* Tells the host of a version. */
+static void report(struct job *job, void *address, const struct cairn_error *error,
+                   bool is_cancelled)
 {
-    if (error != NULL)
-        job->error = *error;
-    if (job->is_cancelled)
-        error_set(&job->error, CAIRN_ERROR_STATE, 0, "the job for '%.80s' was cancelled",
-                  job->task.function);
-    job->address = address;
-    const struct cairn_queue_result result = result_of(job, &job->error);
+    const struct cairn_queue_result result = {
+        .ticket = job->place.ticket,
+        .user = job->task.job.user,
+        .error = error,
+        .is_cancelled = is_cancelled,
+        .tier = job->tier,
+        .address = address,
+    };
     if (job->task.job.done != NULL)
         job->task.job.done(&result, job->task.job.user);
-    finish(job);
+    if (job->task.job.keeps_result)
+        keep_result(job, &result);
+}
+
+/* Reports how a job has ended, and frees it. */
+static void finish(struct job *job, void *address, const struct cairn_error *error)
+{
+    cairn_queue *queue = job->queue;
+    struct cairn_error cancelled;
+    if (job->is_cancelled) {
+        error_set(&cancelled, CAIRN_ERROR_STATE, 0, "the job for '%.80s' was cancelled",
+                  job->task.function);
+        error = &cancelled;
+    }
+    job->tier = CAIRN_TIER_FULL;
+    report(job, address, error, job->is_cancelled);
+    pthread_mutex_lock(&queue->lock);
+    jobs_remove(&queue->jobs, &job->place);
+    pthread_cond_broadcast(&queue->ended);
+    pthread_mutex_unlock(&queue->lock);
+    free_job(queue, job);
+}
+
+/* Reports a quick version, and lets the job wait for the full one. */
+static void go_on(struct job *job, void *address, const struct cairn_error *error)
+{
+    cairn_queue *queue = job->queue;
+    report(job, address, error, false);
+    pthread_mutex_lock(&queue->lock);
+    job->tier = CAIRN_TIER_FULL;
+    job->is_cancelled |= queue->is_closed;
+    bool is_cancelled = job->is_cancelled;
+    if (is_cancelled)
+        queue->bytes -= job->task.job.bytes;
+    else
+        let_wait(queue, job);
+    pthread_mutex_unlock(&queue->lock);
+    if (is_cancelled)
+        finish(job, NULL, NULL);
 }
 
 /* ---- Running jobs ---- */
@@ -276,32 +333,51 @@ static void retain_for_host(const struct job *job, const void *code)
         cairn_module_retain(module);
 }
 
-/* Ends a running job, by installing it unless it was cancelled. */
+/* Installs a version, unless its frame is too large. Threads leave the quick version only after the
+ * full one was installed. */
+static enum cairn_status use(const struct job *job, const void *code, struct cairn_error *error)
+{
+    const struct cairn_queue_job *options = &job->task.job;
+    enum cairn_status status = check_frame(job, code, error);
+    if (status != CAIRN_OK || options->entry == NULL)
+        return status;
+    status = install(job, code, error);
+    if (status == CAIRN_OK && job->task.drops_guards)
+        return cairn_assumption_break(options->until_full, options->strength, error);
+    return status;
+}
+
+/* Notes that a version of a running job is about to end. Returns whether it is the last one. */
+static bool begin_end(struct job *job, bool gives_up)
+{
+    cairn_queue *queue = job->queue;
+    pthread_mutex_lock(&queue->lock);
+    job->is_cancelled |= gives_up;
+    job->is_ending = job->is_cancelled || job->tier == CAIRN_TIER_FULL;
+    bool is_last = job->is_ending;
+    if (is_last)
+        queue->bytes -= job->task.job.bytes;
+    pthread_mutex_unlock(&queue->lock);
+    return is_last;
+}
+
+/* Ends a version of a running job, by installing it unless the job was cancelled. */
 static bool end(struct task *task, void *address, const struct cairn_error *error)
 {
     struct job *job = (struct job *)(void *)task;
-    cairn_queue *queue = job->queue;
     struct cairn_error failure = *error;
-    pthread_mutex_lock(&queue->lock);
-    job->is_ending = true;
-    job->is_cancelled |= address == NULL && failure.status == CAIRN_OK;
-    bool is_cancelled = job->is_cancelled;
-    pthread_mutex_unlock(&queue->lock);
-    if (address != NULL && !is_cancelled)
-        failure.status = check_frame(job, address, &failure);
-    if (address != NULL && !is_cancelled && failure.status == CAIRN_OK && task->job.entry != NULL)
-        failure.status = install(job, address, &failure);
-    pthread_mutex_lock(&queue->lock);
-    queue->bytes -= task->job.bytes;
-    pthread_mutex_unlock(&queue->lock);
+    bool is_last = begin_end(job, address == NULL && failure.status == CAIRN_OK);
+    bool is_wanted = address != NULL && !(is_last && job->is_cancelled);
+    if (is_wanted)
+        failure.status = use(job, address, &failure);
     /* With SYSTEM, the version may be installed. */
-    bool is_used = address != NULL && !is_cancelled &&
-                   (failure.status == CAIRN_OK || failure.status == CAIRN_ERROR_SYSTEM);
+    bool is_used =
+        is_wanted && (failure.status == CAIRN_OK || failure.status == CAIRN_ERROR_SYSTEM);
     if (is_used)
         retain_for_host(job, address);
     /* The host's callback may wait for the thread that ends the process. */
     process_end_leave();
-    report(job, is_used ? address : NULL, &failure);
+    (is_last ? finish : go_on)(job, is_used ? address : NULL, &failure);
     process_end_enter();
     return is_used;
 }
@@ -340,8 +416,9 @@ static void warm_up(struct worker *worker)
 {
     struct cairn_error error;
     process_end_enter();
-    if (compiler_prepare(worker->compiler, &error) == CAIRN_OK && is_idle(worker->queue))
-        compiler_warm_up(worker->compiler);
+    struct compiler *compiler = worker->compilers[CAIRN_TIER_FULL];
+    if (compiler_prepare(compiler, &error) == CAIRN_OK && is_idle(worker->queue))
+        compiler_warm_up(compiler);
     process_end_leave();
     process_end_register();
 }
@@ -353,7 +430,8 @@ static void *work(void *user)
         warm_up(worker);
     for (size_t count; (count = take_batch(worker)) > 0;) {
         process_end_enter();
-        compiler_run(worker->compiler, worker->batch, count);
+        const struct job *first = (const struct job *)(const void *)worker->batch[0];
+        compiler_run(worker->compilers[first->tier], worker->batch, count);
         process_end_leave();
         process_end_register();
     }
@@ -361,6 +439,20 @@ static void *work(void *user)
 }
 
 /* ---- Creating and destroying ---- */
+
+/* Sets the options of both engines. */
+static void choose_engines(const struct cairn_queue_options *options,
+                           struct cairn_engine_options engines[TIERS])
+{
+    const struct cairn_engine_options preset = cairn_engine_preset(CAIRN_TIER_QUICK);
+    engines[CAIRN_TIER_FULL] = options->engine;
+    engines[CAIRN_TIER_QUICK] = options->quick != NULL ? *options->quick : options->engine;
+    if (options->quick != NULL)
+        return;
+    engines[CAIRN_TIER_QUICK].optimisation_level = preset.optimisation_level;
+    engines[CAIRN_TIER_QUICK].enable_fast_isel = preset.enable_fast_isel;
+    engines[CAIRN_TIER_QUICK].passes = preset.passes;
+}
 
 /* Starts a thread that blocks the signals that the host handles in its own threads. */
 static enum cairn_status start(struct worker *worker, struct cairn_error *error)
@@ -393,7 +485,11 @@ static enum cairn_status create_worker(struct worker *worker, cairn_queue *queue
     worker->batch = memory_new(&queue->allocator, queue->batch_limit, sizeof *worker->batch);
     if (worker->batch == NULL)
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a batch of jobs");
-    return compiler_create(queue->runtime, options, &callbacks, &worker->compiler, error);
+    enum cairn_status status = CAIRN_OK;
+    for (int i = 0; i < TIERS && status == CAIRN_OK; i++)
+        status =
+            compiler_create(queue->runtime, &options[i], &callbacks, &worker->compilers[i], error);
+    return status;
 }
 
 static enum cairn_status create_workers(cairn_queue *queue,
@@ -418,7 +514,11 @@ enum cairn_status cairn_queue_create(cairn_runtime *runtime,
                          runtime == NULL ? "runtime" : "queue");
     if (options == NULL)
         options = &defaults;
-    enum cairn_status status = engine_check_options(&options->engine, error);
+    struct cairn_engine_options engines[TIERS];
+    choose_engines(options, engines);
+    enum cairn_status status = CAIRN_OK;
+    for (int i = 0; i < TIERS && status == CAIRN_OK; i++)
+        status = engine_check_options(&engines[i], error);
     if (status != CAIRN_OK)
         return status;
     process_end_watch_thread();
@@ -445,7 +545,7 @@ enum cairn_status cairn_queue_create(cairn_runtime *runtime,
     pthread_cond_init(&created->changed, NULL);
     pthread_cond_init(&created->ended, NULL);
     cairn_runtime_retain(runtime);
-    status = create_workers(created, &options->engine, error);
+    status = create_workers(created, engines, error);
     if (status == CAIRN_OK)
         *queue = created;
     else
@@ -466,7 +566,7 @@ static void cancel_all(cairn_queue *queue)
         pthread_mutex_unlock(&queue->lock);
         if (job == NULL)
             return;
-        report(job, NULL, NULL);
+        finish(job, NULL, NULL);
     }
 }
 
@@ -480,12 +580,13 @@ void cairn_queue_destroy(cairn_queue *queue)
     for (uint32_t i = 0; i < queue->started_count; i++)
         pthread_join(queue->workers[i].thread, NULL);
     for (uint32_t i = 0; i < queue->thread_count; i++) {
-        compiler_destroy(queue->workers[i].compiler);
+        for (int j = 0; j < TIERS; j++)
+            compiler_destroy(queue->workers[i].compilers[j]);
         memory_free(&queue->allocator, queue->workers[i].batch,
                     queue->batch_limit * sizeof *queue->workers[i].batch);
     }
-    for (struct job *job; (job = take_kept(queue)) != NULL;)
-        free_job(queue, job);
+    for (struct kept *kept; (kept = take_kept(queue)) != NULL;)
+        memory_free(&queue->allocator, kept, sizeof *kept);
     jobs_release(&queue->jobs);
     pthread_cond_destroy(&queue->ended);
     pthread_cond_destroy(&queue->changed);
@@ -518,9 +619,8 @@ static enum cairn_status add_locked(cairn_queue *queue, struct job *job, struct 
     if (!jobs_add(&queue->jobs, &job->place))
         return error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory for a job");
     queue->last_ticket++;
-    jobs_wait(&queue->jobs, &job->place);
     queue->bytes += bytes;
-    pthread_cond_signal(&queue->changed);
+    let_wait(queue, job);
     return CAIRN_OK;
 }
 
@@ -539,6 +639,12 @@ static enum cairn_status check_job(const struct cairn_queue_job *job, struct cai
         (job->object != NULL && job->object_size == 0))
         return error_set(error, CAIRN_ERROR_ARGUMENT, 0, "the job for '%.80s' has 0 bytes of code",
                          job->function);
+    if (job->has_tiers && job->object != NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "the job for '%.80s' is an object, which has one version", job->function);
+    if (job->until_full != NULL && !job->has_tiers)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, 0,
+                         "the job for '%.80s' has until_full, and one version", job->function);
     return CAIRN_OK;
 }
 
@@ -583,7 +689,7 @@ bool cairn_queue_cancel(cairn_queue *queue, uint64_t ticket)
         job->is_cancelled = true;
     pthread_mutex_unlock(&queue->lock);
     if (waited)
-        report(job, NULL, NULL);
+        finish(job, NULL, NULL);
     return is_cancelled;
 }
 
@@ -618,14 +724,15 @@ bool cairn_queue_take(cairn_queue *queue, struct cairn_queue_result *result,
     if (queue == NULL || result == NULL || error == NULL || queue->process != getpid())
         return false;
     pthread_mutex_lock(&queue->lock);
-    struct job *job = take_kept(queue);
-    if (job != NULL)
+    struct kept *kept = take_kept(queue);
+    if (kept != NULL)
         count_results(queue, UINT32_MAX);
     pthread_mutex_unlock(&queue->lock);
-    if (job == NULL)
+    if (kept == NULL)
         return false;
-    *error = job->error;
-    *result = result_of(job, error);
-    free_job(queue, job);
+    *error = kept->error;
+    *result = kept->result;
+    result->error = error;
+    memory_free(&queue->allocator, kept, sizeof *kept);
     return true;
 }
