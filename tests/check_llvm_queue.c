@@ -788,6 +788,219 @@ START_TEST(a_function_of_a_retired_module_can_be_retired)
 }
 END_TEST
 
+/* ---- Two tiers ---- */
+
+/* Adds a job with two versions, of which the results are kept and counted. */
+static uint64_t add_tiers(struct item *item, cairn_assumption *until_full)
+{
+    char name[32];
+    uint64_t ticket;
+    struct cairn_queue_job job = job_of(item, name);
+    job.has_tiers = true;
+    job.until_full = until_full;
+    job.keeps_result = true;
+    ck_assert_ok(cairn_queue_add(queue, &job, &ticket, NULL));
+    return ticket;
+}
+
+START_TEST(a_full_version_follows_a_quick_one)
+{
+    struct cairn_queue_result result;
+    struct cairn_error error;
+    const void *quick;
+    create_queue(NULL);
+    uint64_t ticket = add_tiers(&items[3], NULL);
+    cairn_queue_wait(queue, ticket);
+    ck_assert_uint_eq(items[3].done, 2);
+    ck_assert_uint_eq(items[3].built, 2);
+    expect_installed(&items[3]);
+    ck_assert(cairn_queue_take(queue, &result, &error));
+    ck_assert_int_eq(result.tier, CAIRN_TIER_QUICK);
+    ck_assert_int_eq(error.status, CAIRN_OK);
+    ck_assert_uint_eq(result.ticket, ticket);
+    quick = result.address;
+    ck_assert(cairn_queue_take(queue, &result, &error));
+    ck_assert_int_eq(result.tier, CAIRN_TIER_FULL);
+    ck_assert_uint_eq(result.ticket, ticket);
+    ck_assert_ptr_ne(result.address, quick);
+    ck_assert(!cairn_queue_take(queue, &result, &error));
+    cairn_queue_destroy(queue);
+    ck_assert_uint_eq(statistics().module_count, 1); /* the quick one is retired */
+    destroy_items();
+}
+END_TEST
+
+START_TEST(full_versions_wait_for_quick_ones)
+{
+    create_queue(NULL);
+    items[1].priority = 9;
+    set_gate(true);
+    add_item(&items[0]);
+    wait_for_builder();
+    add_tiers(&items[1], NULL);
+    add_tiers(&items[2], NULL);
+    add_item(&items[3]);
+    set_gate(false);
+    wait_for(&items[1], 2);
+    wait_for(&items[2], 2);
+    /* When it was built last, the others had been built once. */
+    ck_assert_uint_gt(items[1].order, items[3].order);
+    ck_assert_uint_gt(items[2].order, items[1].order);
+    ck_assert_uint_eq(build_count - items[3].order, 2);
+    destroy_queue();
+}
+END_TEST
+
+static void cancel_when_quick(const struct cairn_queue_result *result, void *user)
+{
+    note(result, user);
+    if (result->tier == CAIRN_TIER_QUICK)
+        ck_assert(cairn_queue_cancel(queue, result->ticket));
+}
+
+/* In the callback of the quick version, or while it waits for the full one. */
+START_TEST(the_full_version_can_be_cancelled)
+{
+    char name[32];
+    uint64_t ticket;
+    create_queue(NULL);
+    set_gate(true);
+    add_item(&items[0]);
+    wait_for_builder();
+    struct cairn_queue_job job = job_of(&items[1], name);
+    job.has_tiers = true;
+    if (_i == 0)
+        job.done = cancel_when_quick;
+    ck_assert_ok(cairn_queue_add(queue, &job, &ticket, NULL));
+    set_gate(false);
+    wait_for(&items[1], 1);
+    bool is_cancelled = _i == 0 || cairn_queue_cancel(queue, ticket);
+    cairn_queue_wait(queue, ticket);
+    ck_assert_uint_eq(items[1].done, 2);
+    ck_assert_uint_eq(items[1].cancelled, is_cancelled);
+    ck_assert_int_eq(items[1].error.status, is_cancelled ? CAIRN_ERROR_STATE : CAIRN_OK);
+    ck_assert_int_eq(call_item(&items[1]), 1); /* the quick version stays */
+    if (_i == 0)
+        ck_assert_uint_eq(items[1].built, 1);
+    ck_assert(!cairn_queue_cancel(queue, ticket));
+    destroy_queue();
+}
+END_TEST
+
+START_TEST(a_job_that_is_cancelled_before_its_quick_version_has_one_result)
+{
+    uint64_t tickets[2];
+    create_queue(NULL);
+    let_wait(1, tickets);
+    uint64_t ticket = add_tiers(&items[2], NULL);
+    ck_assert(cairn_queue_cancel(queue, ticket));
+    expect_failed(&items[2], CAIRN_ERROR_STATE, "was cancelled");
+    set_gate(false);
+    wait_for(&items[1], 1);
+    destroy_queue();
+}
+END_TEST
+
+START_TEST(the_full_version_follows_a_quick_one_that_failed)
+{
+    const struct cairn_engine_options quick = {.passes = "no-such-pass"};
+    const struct cairn_queue_options options = {.quick = &quick};
+    struct cairn_queue_result result;
+    struct cairn_error error;
+    create_queue(&options);
+    cairn_queue_wait(queue, add_tiers(&items[1], NULL));
+    expect_installed(&items[1]);
+    ck_assert_uint_eq(items[1].built, 1);
+    ck_assert(cairn_queue_take(queue, &result, &error));
+    ck_assert_int_eq(error.status, CAIRN_ERROR_ARGUMENT);
+    ck_assert_int_eq(result.tier, CAIRN_TIER_QUICK);
+    destroy_queue();
+}
+END_TEST
+
+static void leave(struct cairn_exit_call *call, void *user)
+{
+    (void)call;
+    (void)user;
+}
+
+static struct {
+    cairn_exit *exit;
+    cairn_assumption *assumptions[2];
+    uint32_t count; /* of the guard */
+} guarded;
+
+/* Builds a function with a guard. */
+static LLVMModuleRef build_guarded(LLVMContextRef own, void *user, struct cairn_error *error)
+{
+    const struct cairn_guard guard = {.id = 77,
+                                      .exit = guarded.exit,
+                                      .assumptions = guarded.assumptions,
+                                      .assumption_count = guarded.count};
+    LLVMModuleRef module = build(own, user, error);
+    LLVMBuilderRef builder = LLVMCreateBuilderInContext(own);
+    LLVMValueRef function = LLVMGetFirstFunction(module);
+    LLVMPositionBuilderBefore(builder, LLVMGetFirstInstruction(LLVMGetEntryBasicBlock(function)));
+    ck_assert_ptr_nonnull(cairn_build_guard(builder, NULL, &guard, NULL));
+    LLVMDisposeBuilder(builder);
+    return module;
+}
+
+/* With a guard that relies on nothing else, or on another assumption, too. */
+START_TEST(guards_that_wait_for_the_full_version_are_not_in_it)
+{
+    char name[32];
+    uint64_t ticket;
+    create_queue(NULL);
+    ck_assert_ok(cairn_exit_create(runtime, leave, NULL, &guarded.exit, NULL));
+    for (int i = 0; i < 2; i++)
+        ck_assert_ok(cairn_assumption_create(runtime, &guarded.assumptions[i], NULL));
+    guarded.count = (uint32_t)_i + 1;
+    struct cairn_queue_job job = job_of(&items[1], name);
+    job.build = build_guarded;
+    job.has_tiers = true;
+    job.until_full = guarded.assumptions[0];
+    ck_assert_ok(cairn_queue_add(queue, &job, &ticket, NULL));
+    cairn_queue_wait(queue, ticket);
+    ck_assert_uint_eq(items[1].done, 2);
+    if (_i == 0) {
+        expect_installed(&items[1]);
+        ck_assert_uint_eq(count_records(77), 0);
+    } else {
+        ck_assert_int_eq(items[1].error.status, CAIRN_ERROR_ARGUMENT);
+        assert_says(&items[1].error, "guard 77 of 'f.1' relies on until_full and on another");
+        ck_assert_uint_eq(count_records(77), 1);
+    }
+    cairn_queue_destroy(queue);
+    for (int i = 0; i < 2; i++)
+        cairn_assumption_destroy(guarded.assumptions[i]);
+    destroy_items();
+    cairn_exit_destroy(guarded.exit);
+}
+END_TEST
+
+START_TEST(wrong_tiers_are_refused)
+{
+    char name[32];
+    struct cairn_error error = {0};
+    create_queue(NULL);
+    ck_assert_ok(cairn_assumption_create(runtime, &guarded.assumptions[0], NULL));
+    struct cairn_queue_job job = job_of(&items[1], name);
+    job.until_full = guarded.assumptions[0];
+    ck_assert_int_eq(cairn_queue_add(queue, &job, NULL, &error), CAIRN_ERROR_ARGUMENT);
+    assert_says(&error, "has until_full, and one version");
+    job.until_full = NULL;
+    job.has_tiers = true;
+    job.build = NULL;
+    job.object = name;
+    job.object_size = sizeof name;
+    ck_assert_int_eq(cairn_queue_add(queue, &job, NULL, &error), CAIRN_ERROR_ARGUMENT);
+    assert_says(&error, "is an object");
+    cairn_assumption_destroy(guarded.assumptions[0]);
+    destroy_queue();
+}
+END_TEST
+
 /* ---- Objects ---- */
 
 static LLVMTargetMachineRef create_machine(void)
@@ -1124,7 +1337,7 @@ static void count_end(const struct cairn_queue_result *result, void *user)
     race.wrong += status != (result->is_cancelled ? CAIRN_ERROR_STATE
                              : item->fails        ? CAIRN_ERROR_RANGE
                                                   : CAIRN_OK);
-    race.ended++;
+    race.ended += result->tier == CAIRN_TIER_FULL;
 }
 
 static void *add_at_random(void *seed)
@@ -1136,6 +1349,8 @@ static void *add_at_random(void *seed)
         random = random * 6364136223846793005U + 1442695040888963407U;
         struct cairn_queue_job job = job_of(&items[random >> 58], name);
         job.done = count_end;
+        job.has_tiers = (random >> 50) % 2 == 0;
+        job.priority = (int32_t)(random >> 46) % 3;
         enum cairn_status status = cairn_queue_add(queue, &job, &ticket, NULL);
         race.accepted += status == CAIRN_OK;
         race.wrong += status != CAIRN_OK && status != CAIRN_ERROR_FULL;
@@ -1305,6 +1520,13 @@ static void add_tests(TCase *tests)
     tcase_add_test(tests, a_module_of_refused_functions_is_retired);
     tcase_add_loop_test(tests, a_batch_is_retired_with_its_last_function, 0, 8);
     tcase_add_test(tests, a_function_of_a_retired_module_can_be_retired);
+    tcase_add_test(tests, a_full_version_follows_a_quick_one);
+    tcase_add_test(tests, full_versions_wait_for_quick_ones);
+    tcase_add_loop_test(tests, the_full_version_can_be_cancelled, 0, 2);
+    tcase_add_test(tests, a_job_that_is_cancelled_before_its_quick_version_has_one_result);
+    tcase_add_test(tests, the_full_version_follows_a_quick_one_that_failed);
+    tcase_add_loop_test(tests, guards_that_wait_for_the_full_version_are_not_in_it, 0, 2);
+    tcase_add_test(tests, wrong_tiers_are_refused);
     tcase_add_test(tests, jobs_may_be_objects);
     tcase_add_test(tests, objects_may_wait_with_other_jobs);
     tcase_add_test(tests, an_object_that_cannot_be_loaded_is_an_error_of_the_job);
