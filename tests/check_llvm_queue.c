@@ -933,14 +933,18 @@ static struct {
 /* Builds a function with a guard. */
 static LLVMModuleRef build_guarded(LLVMContextRef own, void *user, struct cairn_error *error)
 {
-    const struct cairn_guard guard = {.id = 77,
-                                      .exit = guarded.exit,
-                                      .assumptions = guarded.assumptions,
-                                      .assumption_count = guarded.count};
     LLVMModuleRef module = build(own, user, error);
     LLVMBuilderRef builder = LLVMCreateBuilderInContext(own);
-    LLVMValueRef function = LLVMGetFirstFunction(module);
-    LLVMPositionBuilderBefore(builder, LLVMGetFirstInstruction(LLVMGetEntryBasicBlock(function)));
+    LLVMValueRef built = LLVMGetFirstFunction(module);
+    LLVMValueRef argument = LLVMGetParam(built, 0);
+    const struct cairn_encoded_frame frame = {.locals = &argument, .local_count = 1};
+    const struct cairn_guard guard = {.id = 77,
+                                      .exit = guarded.exit,
+                                      .frames = &frame,
+                                      .frame_count = 1,
+                                      .assumptions = guarded.assumptions,
+                                      .assumption_count = guarded.count};
+    LLVMPositionBuilderBefore(builder, LLVMGetFirstInstruction(LLVMGetEntryBasicBlock(built)));
     ck_assert_ptr_nonnull(cairn_build_guard(builder, NULL, &guard, NULL));
     LLVMDisposeBuilder(builder);
     return module;
