@@ -147,7 +147,10 @@ static enum cairn_status create_parts(cairn_engine *engine, LLVMModuleRef module
 struct cairn_engine_options cairn_engine_preset(enum cairn_tier tier)
 {
     if (tier == CAIRN_TIER_QUICK)
-        return (struct cairn_engine_options){.optimisation_level = 1, .enable_fast_isel = true};
+        return (struct cairn_engine_options){
+            .optimisation_level = 1,
+            .enable_fast_isel = true,
+            .passes = "function(sroa,early-cse,instcombine,simplifycfg)"};
     return (struct cairn_engine_options){.optimisation_level = 2, .passes = "default<O2>"};
 }
 
