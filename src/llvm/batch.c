@@ -20,6 +20,7 @@
 #include "llvm/compilation.h"
 #include "llvm/compile.h"
 #include "llvm/engine.h"
+#include "llvm/heap.h"
 #include "llvm/modules.h"
 #include "llvm/warm_up.h"
 
@@ -34,6 +35,7 @@ struct compiler {
     struct cairn_engine_options options;
     struct cairn_module_options host; /* only its callbacks are used */
     cairn_engine *engine;             /* NULL until a task needs it */
+    void *heap;                       /* of heap_populate, from then on */
     cairn_module *published;          /* by the last finalisation, with a reference; NULL: none */
     LLVMContextRef context;           /* of the batch */
     uint64_t compilation_ns;          /* of the last finalisation */
@@ -96,6 +98,8 @@ enum cairn_status compiler_prepare(struct compiler *compiler, struct cairn_error
 {
     if (compiler->engine != NULL)
         return CAIRN_OK;
+    if (compiler->heap == NULL)
+        compiler->heap = heap_populate();
     LLVMContextRef context = LLVMContextCreate();
     LLVMModuleRef empty = LLVMModuleCreateWithNameInContext("empty", context);
     enum cairn_status status =
@@ -127,6 +131,7 @@ void compiler_destroy(struct compiler *compiler)
         return;
     struct cairn_allocator allocator = compiler->allocator;
     cairn_engine_destroy(compiler->engine);
+    heap_release(compiler->heap);
     memory_free(&allocator, compiler, sizeof *compiler);
 }
 
