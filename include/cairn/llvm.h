@@ -112,6 +112,23 @@ CAIRN_API uint32_t cairn_patchpoint_minimum_bytes(LLVMModuleRef module, bool has
  *  or a counter. 0 if the architecture has no inline caches. */
 CAIRN_API uint32_t cairn_patchpoint_inline_bytes(LLVMModuleRef module);
 
+/**
+ * Builds a load of a name's value: a 64-bit constant that is known only where the module's object
+ * is loaded, such as an address or a tagged value. The loader asks the host for it (`find_names` in
+ * struct cairn_load_options), so the object can be stored (cairn_embed_manifest), and loaded with
+ * other values. Engines load names, too; memory managers and ORC do not. The code takes one load
+ * from memory near it, which LLVM may move out of loops, and assumes nothing of the value. As a
+ * value of a frame state, it takes no register.
+ *
+ * `type` is i64 or a pointer. The bytes are copied. Equal names of a module are one name.
+ *
+ * Returns the load, or NULL; then no instruction was built. Errors: ARGUMENT (a name of no bytes or
+ * of more than CAIRN_NAME_BYTES_MAX, the type, or the builder's position), UNSUPPORTED (an object
+ * format other than ELF), CONFLICT (another name has the same 64-bit hash).
+ */
+CAIRN_API LLVMValueRef cairn_build_name(LLVMBuilderRef builder, const struct cairn_name *name,
+                                        LLVMTypeRef type, struct cairn_error *error);
+
 /* ---- Frame states ---- */
 
 /** An interpreter's frame at a site, in terms of the compiled function's values. */

@@ -37,6 +37,14 @@
 extern "C" {
 #endif
 
+/** A symbolic constant: bytes of the host's own, such as {kind, number of a function, slot}. */
+struct cairn_name {
+    const void *bytes;
+    size_t size; /**< 1 to CAIRN_NAME_BYTES_MAX */
+};
+
+enum { CAIRN_NAME_BYTES_MAX = 255 };
+
 /** Options for loading an object. All zero is the default. What the pointers lead to, except the
  *  name, must remain valid until the loader has finished or is destroyed. */
 struct cairn_load_options {
@@ -46,6 +54,12 @@ struct cairn_load_options {
      *  `*address`: of a function, what a function pointer holds. Returns false if the host has no
      *  such symbol. Called by cairn_loader_finish. May be NULL. */
     bool (*find_symbol)(void *user, const char *name, uint64_t *address);
+    /** Finds the values of the names that the object has (cairn_build_name), whose bytes are those
+     *  of the compiler, and writes them to `values`. Returns `count`, or the number of the first
+     *  name that has no value; then the object is not loaded. Called once for each object with
+     *  names, by cairn_loader_finish, before anything is loaded. NULL: no name has a value. */
+    size_t (*find_names)(void *user, const struct cairn_name *names, size_t count,
+                         uint64_t *values);
     /** Called by cairn_loader_finish with the name of each symbol that was not found. May be
      *  NULL. */
     void (*note_undefined)(void *user, const char *name);
@@ -86,7 +100,8 @@ struct cairn_load_options {
  * are named); RANGE (also an alignment of more than a page), MEMORY, STATE.
  *
  * Errors that cairn_loader_finish then returns, in addition to its own:
- * NOT_FOUND: there are undefined symbols.
+ * NOT_FOUND: there are undefined symbols, or names that `find_names` has no value for.
+ * CONFLICT: two names have the same ID, or definitions the same symbol.
  * RANGE: a relocation's value does not fit; the code model does not allow such distances.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_loader_add_object(

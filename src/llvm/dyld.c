@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "format/manifest.h"
+#include "format/names.h"
 #include "llvm/bindings.h"
 #include "llvm/compile.h"
 #include "llvm/modules.h"
@@ -113,6 +114,17 @@ static uint8_t *allocate_bindings(struct dyld_load *load, size_t size)
     return (uint8_t *)section->words;
 }
 
+/* Nobody would give the names their values. */
+static uint8_t *refuse_names(struct dyld_load *load, size_t size)
+{
+    struct cairn_error error;
+    error_set(&error, CAIRN_ERROR_UNSUPPORTED, 0,
+              "the module has names (cairn_build_name), which engines and cairn_loader_add_object "
+              "load");
+    dyld_keep_error(load, &error);
+    return allocate_scratch(load, size);
+}
+
 /* Allocates a PC section. LLVM 16 takes the options of a PC section as a part of its name
  * ("section!C"). It does not compress numbers, and pads each to its size in memory: a number of 3
  * bytes takes 4, a number of 5 to 7 bytes takes 8. Later versions remove the options from the name,
@@ -161,6 +173,8 @@ uint8_t *dyld_allocate_data(struct dyld_load *load, size_t size, unsigned alignm
         {MANIFEST_SECTION, CAIRN_SECTION_MANIFEST},
     };
     size_t length = strcspn(section_name, "!");
+    if (strcmp(section_name, NAMES_SECTION) == 0)
+        return refuse_names(load, size);
     if (strcmp(section_name, BINDINGS_SECTION) == 0)
         return allocate_bindings(load, size);
     enum cairn_section_kind kind = is_read_only ? CAIRN_SECTION_READ_ONLY_DATA : CAIRN_SECTION_DATA;

@@ -249,6 +249,18 @@ static bool find_symbol(void *user, const char *name, uint64_t *address)
     return host->find_symbol != NULL && host->find_symbol(host->user, name, address);
 }
 
+static size_t find_names(void *user, const struct cairn_name *names, size_t count, uint64_t *values)
+{
+    const struct cairn_load_options *host = &((const struct linking *)user)->options->load;
+    return host->find_names(host->user, names, count, values);
+}
+
+static void note_features(void *user, const char *needed, const char *available)
+{
+    const struct cairn_load_options *host = &((const struct linking *)user)->options->load;
+    host->note_features(host->user, needed, available);
+}
+
 static void note_undefined(void *user, const char *name)
 {
     struct linking *linking = user;
@@ -266,6 +278,10 @@ static struct cairn_load_options load_options(struct linking *linking)
     struct cairn_load_options options = linking->options->load;
     options.find_symbol = find_symbol;
     options.note_undefined = note_undefined;
+    if (options.find_names != NULL)
+        options.find_names = find_names;
+    if (options.note_features != NULL)
+        options.note_features = note_features;
     options.user = linking;
     options.pc_section_count = 0; /* the objects' manifests name them */
     return options;

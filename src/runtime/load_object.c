@@ -4,8 +4,10 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "code/write_key.h"
+#include "format/names.h"
 #include "object/kept_object.h"
 #include "object/link.h"
+#include "runtime/linked_names.h"
 #include "runtime/linked_objects.h"
 #include "runtime/load_manifest.h"
 #include "runtime/loader.h"
@@ -87,7 +89,7 @@ static bool is_pc_section(void *user, const char *name)
 {
     size_t length;
     struct cairn_pcsection_schema schema;
-    return find_pc_section(user, name, &length, &schema);
+    return strcmp(name, NAMES_SECTION) != 0 && find_pc_section(user, name, &length, &schema);
 }
 
 static enum cairn_status reserve_pc_section(const struct request *request, const char *name,
@@ -184,6 +186,14 @@ static void note_undefined(void *user, const char *name)
     write_key_close(key, rights);
 }
 
+/* Asks the host for the values of an object's names. */
+static size_t find_names(void *user, const struct cairn_name *names, size_t count, uint64_t *values)
+{
+    const struct cairn_load_options *options = &((const struct request *)user)->options;
+    return options->find_names == NULL ? 0
+                                       : options->find_names(options->user, names, count, values);
+}
+
 /* ---- Adding ---- */
 
 void loader_objects_destroy(const struct cairn_allocator *allocator, struct loader_objects *objects)
@@ -270,15 +280,31 @@ enum cairn_status cairn_loader_add_object(cairn_loader *loader, const void *byte
     return status;
 }
 
+/* Links the objects in the loader's memory, with the values of their names. */
+static enum cairn_status finish_link(cairn_loader *loader, struct object_link *link,
+                                     struct cairn_error *error)
+{
+    struct linked_names names;
+    enum cairn_status status =
+        linked_names_find(link, find_names, &names, &loader->linked.names, error);
+    if (status == CAIRN_OK) {
+        int rights = write_key_open(write_key(loader));
+        status = object_link_finish(link, error);
+        if (status == CAIRN_OK)
+            linked_names_write(link, &names);
+        write_key_close(write_key(loader), rights);
+    }
+    linked_names_release(&names, &loader->runtime->allocator);
+    return status;
+}
+
 /* Links the objects, and keeps what the module needs of them. */
 static enum cairn_status link_objects(cairn_loader *loader, struct object_link *link,
                                       struct cairn_error *error)
 {
     cairn_runtime *runtime = loader->runtime;
     struct loader_linked *linked = &loader->linked;
-    int rights = write_key_open(write_key(loader));
-    enum cairn_status status = object_link_finish(link, error);
-    write_key_close(write_key(loader), rights);
+    enum cairn_status status = finish_link(loader, link, error);
     if (status == CAIRN_OK && linked->has_no_memory)
         status = error_set(error, CAIRN_ERROR_MEMORY, 0, "no memory to note the modules in use");
     if (status == CAIRN_OK)

@@ -14,6 +14,7 @@
 #include "record/declarations.h"
 #include "record/fault_table.h"
 #include "record/table.h"
+#include "runtime/linked_names.h"
 #include "runtime/load_manifest.h"
 #include "runtime/module.h"
 #include "runtime/runtime.h"
@@ -60,6 +61,7 @@ void cairn_loader_destroy(cairn_loader *loader)
     loader_objects_destroy(allocator, loader->objects);
     module_symbols_destroy(loader->linked.symbols, allocator);
     kept_objects_free(loader->linked.kept, allocator);
+    module_names_free(loader->linked.names, allocator);
     attachment_list_release(&loader->linked.attached, allocator);
     cairn_declarations_destroy(loader->declarations);
     code_block_destroy(loader->block);
@@ -357,7 +359,7 @@ static enum cairn_status keep_extras(cairn_module *module, const struct module_e
                                      struct cairn_error *error)
 {
     if (extras->pcs == NULL && extras->faults == NULL && extras->attachments == NULL &&
-        extras->scope.key == NULL && extras->kept == NULL)
+        extras->scope.key == NULL && extras->kept == NULL && extras->names == NULL)
         return CAIRN_OK;
     module->extras = memory_new(&module->runtime->allocator, 1, sizeof *extras);
     if (module->extras == NULL)
@@ -380,6 +382,7 @@ static cairn_module *take_module(cairn_loader *loader)
     loader->declarations = NULL;
     loader->linked.symbols = NULL;
     loader->linked.kept = NULL;
+    loader->linked.names = NULL;
     cairn_loader_destroy(loader);
     return module;
 }
@@ -410,7 +413,9 @@ enum cairn_status cairn_loader_finish(cairn_loader *loader, cairn_module **modul
         return status;
     note_level(loader);
     cairn_module *built = loader->module;
-    struct module_extras extras = {.scope = loader->linked.scope, .kept = loader->linked.kept};
+    struct module_extras extras = {.scope = loader->linked.scope,
+                                   .kept = loader->linked.kept,
+                                   .names = loader->linked.names};
     status = build_module(loader, built, &extras, error);
     if (status == CAIRN_OK)
         status = attachments_create(&loader->linked.attached, loader->runtime, &extras.attachments,

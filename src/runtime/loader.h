@@ -13,6 +13,7 @@
 
 /* The objects that a loader has been given, until it links them. */
 struct loader_objects;
+struct module_names;
 
 /* What the objects add to the module, in addition to its memory. */
 struct loader_linked {
@@ -21,6 +22,7 @@ struct loader_linked {
     struct attachment_list attached;
     bool has_no_memory; /* to keep a reference to a module */
     struct kept_object *kept;
+    struct module_names *names;
 };
 
 /* A section that is read when the loader finishes. */

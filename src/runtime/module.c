@@ -14,6 +14,7 @@
 #include "record/table.h"
 #include "runtime/assumption.h"
 #include "runtime/events.h"
+#include "runtime/linked_names.h"
 #include "runtime/module_index.h"
 
 #include <assert.h>
@@ -175,6 +176,7 @@ void module_destroy(cairn_module *module)
     if (extras != NULL) {
         attachments_destroy(extras->attachments, runtime);
         kept_objects_free(extras->kept, &runtime->allocator);
+        module_names_free(extras->names, &runtime->allocator);
     }
     memory_free(&runtime->allocator, extras, sizeof *extras);
 }

@@ -28,6 +28,7 @@
 enum module_state { MODULE_LOADED, MODULE_PUBLISHED, MODULE_RETIRED };
 
 struct kept_object;
+struct module_names;
 
 /* What few modules have. */
 struct module_extras {
@@ -39,6 +40,7 @@ struct module_extras {
     cairn_module *scope_next;
     cairn_module *scope_previous;
     struct kept_object *kept; /* for watchers that need them; otherwise NULL */
+    struct module_names *names; /* NULL if it has none */
 };
 
 /* A module is in the memory of its block (code_block_user), and valid as long as it. There may be a
