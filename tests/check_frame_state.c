@@ -564,10 +564,10 @@ END_TEST
 START_TEST(counts_with_more_bits_are_refused)
 {
     put_two_frames();
-    locations[1] = constant(UINT64_C(1) << 32 | 2);
+    locations[1] = constant(UINT64_C(1) << 33 | 2);
     constants[1] = constants[count];
     locations[1].offset = 1;
-    expect_corrupt("live value 1 of record 5 is a word of 4294967298, and not the number");
+    expect_corrupt("live value 1 of record 5 is a word of 8589934594, and not the number");
 }
 END_TEST
 
@@ -605,7 +605,7 @@ static const uint64_t bad_slots[] = {
     3 | 8 << 2,                     /* bytes of which half are past the end */
     1 | 6 << 2 | UINT64_C(9) << 30, /* a vector of 72 bytes */
     1 | 1 << 2 | 7 << 6 | UINT64_C(65) << 30,
-    1 | 6 << 2 | UINT64_C(1) << 37, /* a bit outside of the fields */
+    1 | 6 << 2 | UINT64_C(1) << 38, /* a bit outside of the fields */
     1 | 6 << 2 | UINT64_C(1) << 63,
 };
 
@@ -628,6 +628,20 @@ START_TEST(a_stored_value_that_is_not_in_the_frame_is_refused)
         expect_corrupt("live value 6 of record 5, where a frame state's value is stored, is ");
         ck_assert_uint_eq(error.offset, 6);
     }
+}
+END_TEST
+
+START_TEST(names_that_the_module_does_not_have_are_refused)
+{
+    put_slot(reference(VALUE, CAIRN_INTEGER(64), 0) | UINT64_C(1) << 37);
+    expect_corrupt("live value 6 of record 5 is a name of 0, and not one of its module");
+    put_slot(reference(VALUE, CAIRN_INTEGER(32), 0) | UINT64_C(1) << 37);
+    expect_corrupt("and not of a type that a name has");
+    put_two_frames();
+    locations[1] = constant(UINT64_C(1) << 32 | 2);
+    constants[1] = constants[count];
+    locations[1].offset = 1;
+    expect_corrupt("live value 2 of record 5 is a name of ");
 }
 END_TEST
 
@@ -928,6 +942,7 @@ int main(void)
     tcase_add_test(damaged, counts_of_more_slots_than_there_are_are_refused);
     tcase_add_loop_test(damaged, slots_that_say_nothing_are_refused, 0,
                         (int)(sizeof bad_slots / sizeof *bad_slots));
+    tcase_add_test(damaged, names_that_the_module_does_not_have_are_refused);
     tcase_add_test(damaged, a_value_that_the_frame_does_not_have_is_refused_alone);
     suite_add_tcase(suite, damaged);
     TCase *random = tcase_create("random");

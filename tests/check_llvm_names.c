@@ -294,6 +294,145 @@ START_TEST(objects_of_one_loader_have_their_own_names)
 }
 END_TEST
 
+/* ---- Names in frame states ---- */
+
+enum { GUARD = 9, POSITION = 77 };
+
+/* What the handler of the exit has read. */
+static struct {
+    unsigned calls;
+    enum cairn_status status;
+    struct cairn_interpreter_frame frame;
+    uint64_t raw[3];
+    uint64_t locals[3];
+} left;
+
+static bool begin_frame(const struct cairn_interpreter_frame *frame, uint32_t number,
+                        struct cairn_frame_slots *slots, void *user)
+{
+    (void)user;
+    ck_assert_uint_eq(number, 0);
+    left.frame = *frame;
+    slots->locals = left.raw;
+    return true;
+}
+
+static void leave(struct cairn_exit_call *exit, void *user)
+{
+    const struct cairn_frame_writer writer = {.begin = begin_frame};
+    const struct cairn_value result = cairn_value_of_integer(64, -1);
+    struct cairn_frame_state state;
+    struct cairn_interpreter_frame frame;
+    struct cairn_value value;
+    (void)user;
+    left.calls++;
+    left.status = cairn_frame_state_read(&exit->frame, exit->record, 0, &state, &error);
+    if (left.status == CAIRN_OK) {
+        ck_assert_ok(cairn_frame_state_write(&state, &writer, &error));
+        ck_assert_ok(cairn_frame_state_frame(&state, 0, &frame, &error));
+        ck_assert_uint_eq(frame.function, left.frame.function);
+        for (uint32_t i = 0; i < 3; i++) {
+            ck_assert_ok(cairn_frame_state_value(&state, &frame, i, &value, &error));
+            left.locals[i] = cairn_value_bits(&value);
+        }
+    }
+    ck_assert_ok(cairn_exit_return(exit, &result, 1, &error));
+}
+
+/* Builds a guard that leaves if the parameter is 0, in a frame with names for its function and two
+ * of its locals. */
+static void build_guard(const struct ir *ir, const struct cairn_guard *options)
+{
+    LLVMValueRef parameter = LLVMGetParam(ir->function, 0);
+    LLVMValueRef zero = LLVMConstNull(ir->word);
+    LLVMTypeRef pointer = LLVMPointerType(LLVMInt8TypeInContext(context), 0);
+    LLVMValueRef locals[] = {build_name(ir, 'v', 2, ir->word), parameter,
+                             build_name(ir, 'v', 3, pointer)};
+    const struct cairn_encoded_frame frame = {
+        .function_name = build_name(ir, 'f', 1, ir->word),
+        .position = POSITION,
+        .locals = locals,
+        .local_count = 3,
+    };
+    struct cairn_guard guard = *options;
+    guard.id = GUARD;
+    guard.frames = &frame;
+    guard.frame_count = 1;
+    LLVMValueRef condition = LLVMBuildICmp(ir->builder, LLVMIntNE, parameter, zero, "");
+    LLVMValueRef site = cairn_build_guard(
+        ir->builder, guard.assumption_count == 0 ? condition : NULL, &guard, &error);
+    ck_assert_msg(site != NULL, "%s", error.message);
+}
+
+static LLVMModuleRef build_guarded(const struct cairn_guard *options)
+{
+    struct ir ir = begin("guarded");
+    build_guard(&ir, options);
+    return end(&ir, LLVMGetParam(ir.function, 0));
+}
+
+static void set_values(void)
+{
+    reset_host();
+    memset(&left, 0, sizeof left);
+    host.values[1] = 1111;
+    host.values[2] = UINT64_C(0xFFFA000000000007);
+    host.values[3] = 0;
+}
+
+static void assert_left(void)
+{
+    ck_assert_msg(left.status == CAIRN_OK, "%s", error.message);
+    ck_assert_uint_eq(left.calls, 1);
+    ck_assert_uint_eq(left.frame.function, host.values[1]);
+    ck_assert_uint_eq(left.frame.position, POSITION);
+    ck_assert_uint_eq(left.locals[0], host.values[2]);
+    ck_assert_uint_eq(left.locals[1], 0);
+    ck_assert_uint_eq(left.locals[2], host.values[3]);
+    ck_assert_mem_eq(left.raw, left.locals, sizeof left.raw);
+}
+
+START_TEST(frame_states_have_names_for_functions_and_slots)
+{
+    cairn_exit *exit;
+    set_values();
+    ck_assert_ok(cairn_exit_create(runtime, leave, NULL, &exit, &error));
+    const struct cairn_guard guard = {.exit = exit};
+    for (unsigned level = 0; level <= 2; level += 2) {
+        memset(&left, 0, sizeof left);
+        const struct cairn_engine_options options = {.optimisation_level = level, .load = answers};
+        cairn_engine *engine = NULL;
+        enum cairn_status status =
+            cairn_engine_create(runtime, build_guarded(&guard), &options, &engine, &error);
+        ck_assert_msg(status == CAIRN_OK, "%s", error.message);
+        ck_assert_ok(cairn_engine_compile(engine, &error));
+        ck_assert_int_eq(get(engine, "guarded")(5), 5);
+        ck_assert_int_eq(get(engine, "guarded")(0), -1);
+        assert_left();
+        cairn_engine_destroy(engine);
+    }
+    cairn_exit_destroy(exit);
+}
+END_TEST
+
+START_TEST(all_functions_of_a_state_have_names_or_none)
+{
+    uint32_t count;
+    struct ir ir = begin("f");
+    LLVMValueRef name = build_name(&ir, 'f', 1, ir.word);
+    struct cairn_encoded_frame frames[] = {{.function_name = name}, {.function = 1}};
+    assert_reports(cairn_frame_state_encode(context, frames, 2, NULL, 0, &count, &error),
+                   CAIRN_ERROR_ARGUMENT, "the function of frame 1 has no name");
+    frames[1].function_name = LLVMGetParam(ir.function, 0);
+    assert_reports(cairn_frame_state_encode(context, frames, 2, NULL, 0, &count, &error),
+                   CAIRN_ERROR_ARGUMENT, "the function of frame 1 has no name");
+    frames[0].function_name = NULL;
+    assert_reports(cairn_frame_state_encode(context, frames, 2, NULL, 0, &count, &error),
+                   CAIRN_ERROR_ARGUMENT, "frame 1");
+    LLVMDisposeModule(end(&ir, name));
+}
+END_TEST
+
 /* ---- Refused ---- */
 
 static size_t code_in_use(void)
@@ -419,6 +558,8 @@ static void add_tests(TCase *tests)
     tcase_add_test(tests, equal_names_of_a_module_are_one_name);
     tcase_add_test(tests, equal_names_of_linked_modules_are_one_name);
     tcase_add_test(tests, objects_of_one_loader_have_their_own_names);
+    tcase_add_test(tests, frame_states_have_names_for_functions_and_slots);
+    tcase_add_test(tests, all_functions_of_a_state_have_names_or_none);
     tcase_add_test(tests, a_name_without_a_value_is_named_and_nothing_is_loaded);
     tcase_add_test(tests, printable_names_are_shown_as_text);
     tcase_add_test(tests, invalid_names_and_types_are_refused);

@@ -135,10 +135,13 @@ CAIRN_API LLVMValueRef cairn_build_name(LLVMBuilderRef builder, const struct cai
 struct cairn_encoded_frame {
     /** The host's: numbers, or addresses that are known at compile time. */
     uint64_t function;
+    /** Instead of `function`: a name that cairn_build_name has built. The interpreter's frame then
+     *  has the value that the loader was told. All frames of a state have one, or none. */
+    LLVMValueRef function_name;
     uint64_t position;
     uint32_t flags;
-    /** Values of any scalar or vector type, or constants. NULL or an undefined value means a dead
-     *  local, which the interpreter writes before it reads it. */
+    /** Values of any scalar or vector type, constants, or names (cairn_build_name). NULL or an
+     * undefined value means a dead local, which the interpreter writes before it reads it. */
     LLVMValueRef *locals;
     uint32_t local_count;
     LLVMValueRef *stack; /**< the operand stack from its lowest entry on; like `locals` */

@@ -13,6 +13,7 @@ enum {
     FRAME_STATE_COUNT_MAX = 0xFFFF, /* maximum number of frames, values, locals, or stack entries */
     FRAME_STATE_COUNT_BITS = 16,
     FRAME_STATE_FLAGS_SHIFT = 32,
+    FRAME_STATE_NAMED_SHIFT = 32, /* in the counts of the state: functions are IDs of names */
     FRAME_STATE_VERSION_MASK = 0xFF
 };
 
@@ -35,7 +36,8 @@ enum {
     SLOT_VALUE_BITS = 16,
     SLOT_ELEMENTS_SHIFT = 30,
     SLOT_ELEMENTS_BITS = 7,
-    SLOT_BITS = 37 /* total number of bits, except for small numbers */
+    SLOT_NAME_SHIFT = 37, /* of a slot of kind VALUE: the value is the ID of a name */
+    SLOT_BITS = 38        /* total number of bits, except for small numbers */
 };
 
 #endif

@@ -12,6 +12,8 @@
 #include "base/error.h"
 #include "frame/frame.h"
 #include "record/record_values.h"
+#include "runtime/linked_names.h"
+#include "runtime/module.h"
 #include "value/representation.h"
 
 #include <cairn/frame_state.h>
@@ -31,6 +33,7 @@ struct check {
     struct cairn_frame_state state;
     uint32_t next;   /* location of the next word */
     bool has_places; /* whether check_places has something to check */
+    bool is_named;
     struct cairn_error *error;
 };
 
@@ -93,6 +96,21 @@ static uint32_t field(uint64_t word, unsigned shift, unsigned bits)
     return (uint32_t)(word >> shift & ((UINT64_C(1) << bits) - 1));
 }
 
+/* ---- Names ---- */
+
+static bool find_name(struct cairn_record record, uint64_t id, uint64_t *value)
+{
+    const cairn_module *module = record_module(record);
+    return module != NULL && module->extras != NULL &&
+           module_names_find(module->extras->names, id, value);
+}
+
+/* Whether the functions of a state's frames are names. */
+static bool has_named_functions(const struct record_values *values, uint32_t first_word)
+{
+    return (word_at(values, first_word + 1) >> FRAME_STATE_NAMED_SHIFT & 1) != 0;
+}
+
 /* ---- Slots ---- */
 
 struct slot {
@@ -100,6 +118,7 @@ struct slot {
     struct cairn_type type;
     int64_t number; /* the value of a small number */
     uint32_t value; /* index of the value, of its address, or of the first value with its bytes */
+    bool is_name;   /* the value is the ID of a name */
 };
 
 /* ORDER cairn_type_kind. The number of bits of kinds with a fixed size. */
@@ -130,6 +149,7 @@ static struct slot unpack_slot(uint64_t word)
         return slot;
     }
     slot.value = field(word, SLOT_VALUE_SHIFT, SLOT_VALUE_BITS);
+    slot.is_name = (word >> SLOT_NAME_SHIFT & 1) != 0;
     type->element_count = field(word, SLOT_ELEMENTS_SHIFT, SLOT_ELEMENTS_BITS);
     return slot;
 }
@@ -157,7 +177,10 @@ static enum cairn_status check_slot(struct check *check, uint64_t word)
         return refuse(check, location, "a slot", word, "without bits above its fields");
     bool is_bytes = slot.kind == FRAME_STATE_BYTES;
     uint32_t count = is_bytes ? byte_words(slot.type) : 1;
-    check->has_places |= is_bytes || slot.kind == FRAME_STATE_STORED;
+    if (slot.is_name &&
+        (slot.kind != FRAME_STATE_VALUE || cairn_type_size(slot.type) != WORD_BYTES))
+        return refuse(check, location, "a slot", word, "of a type that a name has");
+    check->has_places |= is_bytes || slot.is_name || slot.kind == FRAME_STATE_STORED;
     if (slot.value + count > check->state.value_count)
         return refuse(check, location, "a slot", word, "one of the state's values");
     return CAIRN_OK;
@@ -187,7 +210,8 @@ static enum cairn_status check_header(struct check *check)
         return status;
     check->state.frame_count = field(word, 0, FRAME_STATE_COUNT_BITS);
     check->state.value_count = field(word, FRAME_STATE_COUNT_BITS, FRAME_STATE_COUNT_BITS);
-    if (check->state.frame_count == 0 || word >> 2 * FRAME_STATE_COUNT_BITS != 0)
+    check->is_named = (word >> FRAME_STATE_NAMED_SHIFT & 1) != 0;
+    if (check->state.frame_count == 0 || word >> (FRAME_STATE_NAMED_SHIFT + 1) != 0)
         return refuse(check, check->next - 1, "a word", word,
                       "the number of a frame state's frames and values");
     return CAIRN_OK;
@@ -196,7 +220,10 @@ static enum cairn_status check_header(struct check *check)
 static enum cairn_status check_frame(struct check *check)
 {
     uint64_t word = 0;
+    uint64_t value;
     enum cairn_status status = take_word(check, "function", &word);
+    if (status == CAIRN_OK && check->is_named && !find_name(check->record, word, &value))
+        return refuse(check, check->next - 1, "a name", word, "one of its module");
     if (status == CAIRN_OK)
         status = take_word(check, "position", &word);
     if (status == CAIRN_OK)
@@ -243,6 +270,17 @@ static enum cairn_status check_constants(const struct check *check, uint32_t fir
     return CAIRN_OK;
 }
 
+static enum cairn_status check_name(const struct check *check, uint32_t location)
+{
+    uint64_t value;
+    struct cairn_location found = record_values_location(&check->values, location);
+    if (!is_constant(found))
+        return say_variable(check, location, "name", found.kind);
+    if (!find_name(check->record, found.constant, &value))
+        return refuse(check, location, "a name", found.constant, "one of its module");
+    return CAIRN_OK;
+}
+
 static enum cairn_status check_address(const struct check *check, uint32_t location)
 {
     struct cairn_location found = record_values_location(&check->values, location);
@@ -254,8 +292,8 @@ static enum cairn_status check_address(const struct check *check, uint32_t locat
                      number_of(check, location), id_of(check), location_kind_name(found.kind));
 }
 
-/* Checks the slots from location `first` to `end`: bytes are constants, and stored values are in
- * the frame. The places of the values must be known. */
+/* Checks the slots from location `first` to `end`: bytes and names are constants, the module has
+ * the names, and stored values are in the frame. The places of the values must be known. */
 static enum cairn_status check_places(const struct check *check, uint32_t first, uint32_t end)
 {
     enum cairn_status status = CAIRN_OK;
@@ -265,6 +303,8 @@ static enum cairn_status check_places(const struct check *check, uint32_t first,
         uint32_t value = check->state.first_value + slot.value;
         if (slot.kind == FRAME_STATE_BYTES)
             status = check_constants(check, value, byte_words(slot.type));
+        else if (slot.is_name)
+            status = check_name(check, value);
         else if (slot.kind == FRAME_STATE_STORED && word != 0)
             status = check_address(check, value);
     }
@@ -332,6 +372,15 @@ enum cairn_status cairn_frame_state_read(const struct cairn_frame *frame,
 
 /* ---- Frames ---- */
 
+/* Replaces the name of a frame's function by its value. */
+static void resolve_function(const struct cairn_frame_state *state,
+                             const struct record_values *values,
+                             struct cairn_interpreter_frame *frame)
+{
+    if (has_named_functions(values, state->first_word))
+        find_name(state->record, frame->function, &frame->function);
+}
+
 enum cairn_status cairn_frame_state_frame(const struct cairn_frame_state *state, uint32_t index,
                                           struct cairn_interpreter_frame *found,
                                           struct cairn_error *error)
@@ -345,6 +394,7 @@ enum cairn_status cairn_frame_state_frame(const struct cairn_frame_state *state,
     struct cairn_interpreter_frame frame = frame_at(&values, location);
     for (uint32_t i = 0; i < index; i++)
         frame = frame_at(&values, end_of(&frame));
+    resolve_function(state, &values, &frame);
     *found = frame;
     return CAIRN_OK;
 }
@@ -391,7 +441,7 @@ static enum cairn_status read_slot(const struct cairn_frame_state *state, uint32
 {
     const struct record_values values = record_values_of(state->record);
     struct slot slot = unpack_slot(word_at(&values, location));
-    struct cairn_location place;
+    struct cairn_location place = {.kind = CAIRN_LOCATION_CONSTANT_INDEX, .size = WORD_BYTES};
     switch (slot.kind) {
     case FRAME_STATE_STORED:
         if (slot.type.kind != CAIRN_TYPE_VOID)
@@ -401,12 +451,14 @@ static enum cairn_status read_slot(const struct cairn_frame_state *state, uint32
     case FRAME_STATE_BYTES:
         return read_bytes(&values, state->first_value + slot.value, slot.type, value, error);
     case FRAME_STATE_NUMBER:
-        place = (struct cairn_location){.kind = CAIRN_LOCATION_CONSTANT_INDEX,
-                                        .size = WORD_BYTES,
-                                        .constant = (uint64_t)slot.number};
+        place.constant = (uint64_t)slot.number;
         break;
     case FRAME_STATE_VALUE:
-        place = record_values_location(&values, state->first_value + slot.value);
+        if (slot.is_name)
+            find_name(state->record, word_at(&values, state->first_value + slot.value),
+                      &place.constant);
+        else
+            place = record_values_location(&values, state->first_value + slot.value);
         break;
     }
     return cairn_frame_at_location(state->frame, place, slot.type, value, error);
@@ -505,6 +557,7 @@ enum cairn_status cairn_frame_state_write(const struct cairn_frame_state *state,
             .error = error,
         };
         location = end_of(&filling.frame);
+        resolve_function(state, &values, &filling.frame);
         if (!writer->begin(&filling.frame, i, &filling.slots, writer->user))
             return error_set(error, CAIRN_ERROR_STATE, i,
                              "the host refused interpreter frame %u of %u", i, state->frame_count);

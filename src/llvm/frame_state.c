@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "llvm/build.h"
 #include "llvm/ir.h"
+#include "llvm/name.h"
 #include "llvm/types.h"
 
 #include <cairn/frame_state.h>
@@ -135,6 +136,18 @@ uint64_t frame_state_reference(enum frame_state_slot_kind kind, struct cairn_typ
 {
     return pack_type(kind, type) | (uint64_t)value << SLOT_VALUE_SHIFT |
            (uint64_t)type.element_count << SLOT_ELEMENTS_SHIFT;
+}
+
+/* Puts a name: its ID is a constant, and its type has 64 bits. */
+static enum cairn_status put_name(struct encoder *encoder, struct cairn_type type, uint64_t id)
+{
+    uint32_t place = 0;
+    LLVMValueRef value = number(encoder, id);
+    enum cairn_status status = put_values(encoder, &value, 1, &place);
+    if (status == CAIRN_OK)
+        put_word(encoder, pack_type(FRAME_STATE_VALUE, type) | (uint64_t)place << SLOT_VALUE_SHIFT |
+                              UINT64_C(1) << SLOT_NAME_SHIFT);
+    return status;
 }
 
 /* ---- Constants ---- */
@@ -272,6 +285,7 @@ static enum cairn_status put_constant(struct encoder *encoder, struct cairn_type
 static enum cairn_status put_slot(struct encoder *encoder, LLVMValueRef value)
 {
     struct constant constant;
+    uint64_t id;
     uint32_t place = 0;
     uint32_t parameter_end = 1U << SLOT_PARAMETER_BITS;
     if (value == NULL || LLVMIsUndef(value)) {
@@ -289,6 +303,8 @@ static enum cairn_status put_slot(struct encoder *encoder, LLVMValueRef value)
             encoder->part, encoder->index, encoder->frame,
             ir_print_type(LLVMTypeOf(value), text, sizeof text), (unsigned)CAIRN_VALUE_BYTES_MAX);
     }
+    if (name_of_value(value, &id))
+        return put_name(encoder, type, id);
     if (read_constant(encoder, value, type, &constant))
         return put_constant(encoder, type, &constant);
     enum cairn_status status = put_values(encoder, &value, 1, &place);
@@ -313,12 +329,16 @@ static enum cairn_status put_frames(struct encoder *encoder,
                                     const struct cairn_encoded_frame *frames, uint32_t count)
 {
     enum cairn_status status = CAIRN_OK;
+    uint64_t named = frames[0].function_name != NULL;
     put_word(encoder, CAIRN_FRAME_STATE_MAGIC | CAIRN_FRAME_STATE_VERSION);
     put_word(encoder, 0); /* replaced by the counts below */
     for (uint32_t i = 0; i < count && status == CAIRN_OK; i++) {
         const struct cairn_encoded_frame *frame = &frames[i];
+        uint64_t function = frame->function;
+        if (named != 0)
+            name_of_value(frame->function_name, &function);
         encoder->frame = i;
-        put_word(encoder, frame->function);
+        put_word(encoder, function);
         put_word(encoder, frame->position);
         put_word(encoder, (uint64_t)frame->flags << FRAME_STATE_FLAGS_SHIFT |
                               (uint64_t)frame->stack_count << FRAME_STATE_COUNT_BITS |
@@ -328,8 +348,16 @@ static enum cairn_status put_frames(struct encoder *encoder,
             status = put_slots(encoder, "stack entry", frame->stack, frame->stack_count);
     }
     encoder->words[1] =
-        number(encoder, (uint64_t)encoder->value_count << FRAME_STATE_COUNT_BITS | count);
+        number(encoder, named << FRAME_STATE_NAMED_SHIFT |
+                            (uint64_t)encoder->value_count << FRAME_STATE_COUNT_BITS | count);
     return status;
+}
+
+static bool has_valid_function(const struct cairn_encoded_frame *frame, bool is_named)
+{
+    uint64_t id;
+    return is_named ? frame->function_name != NULL && name_of_value(frame->function_name, &id)
+                    : frame->function_name == NULL;
 }
 
 static enum cairn_status check_frames(const struct cairn_encoded_frame *frames, uint32_t count,
@@ -345,6 +373,12 @@ static enum cairn_status check_frames(const struct cairn_encoded_frame *frames, 
             return error_set(error, CAIRN_ERROR_ARGUMENT, i, "frame %u has %u %s, but no array", i,
                              has_locals ? frame->stack_count : frame->local_count,
                              has_locals ? "stack entries" : "locals");
+        if (!has_valid_function(frame, frames[0].function_name != NULL))
+            return error_set(
+                error, CAIRN_ERROR_ARGUMENT, i,
+                "the function of frame %u has no name of cairn_build_name, and that of "
+                "another frame has one",
+                i);
     }
     return CAIRN_OK;
 }
