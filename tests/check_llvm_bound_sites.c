@@ -548,7 +548,8 @@ START_TEST(an_object_that_is_kept_has_no_bound_sites)
     ck_assert_int_eq(cairn_embed_manifest(module, &options, &error), CAIRN_ERROR_UNSUPPORTED);
     ck_assert_str_eq(error.message,
                      "site 5 of 'f' was built with an inline cache of this process, and an object "
-                     "that is kept cannot have that");
+                     "that is kept cannot have that: give it a name (`cache_name` of its struct "
+                     "cairn_patchpoint)");
     LLVMDisposeTargetMachine(machine);
     LLVMDisposeMessage(triple);
     LLVMDisposeModule(module);

@@ -433,6 +433,175 @@ START_TEST(all_functions_of_a_state_have_names_or_none)
 }
 END_TEST
 
+/* ---- Names in what sites are bound to ---- */
+
+/* Compiles and publishes the module in an engine, or loads its object. Disposes of the module. */
+static void *load_function(LLVMModuleRef module, bool is_stored, const char *name)
+{
+    if (is_stored) {
+        LLVMMemoryBufferRef object = emit(module);
+        void *found = cairn_module_find_symbol(load_valid(object), name);
+        LLVMDisposeMemoryBuffer(object);
+        return found;
+    }
+    static cairn_engine *engine; /* of this test */
+    const struct cairn_engine_options options = {.optimisation_level = 2, .load = answers};
+    enum cairn_status status = cairn_engine_create(runtime, module, &options, &engine, &error);
+    ck_assert_msg(status == CAIRN_OK, "%s", error.message);
+    status = cairn_engine_compile(engine, &error);
+    ck_assert_msg(status == CAIRN_OK, "%s", error.message);
+    return cairn_engine_function(engine, name, &error);
+}
+
+static int64_t call_at(void *found, int64_t argument)
+{
+    ck_assert_ptr_nonnull(found);
+    return ((function *)(uintptr_t)found)(argument);
+}
+
+static const struct key exit_key = {'e', 4};
+static const struct key cache_key = {'c', 5};
+static const struct key assumption_key = {'a', 6};
+
+START_TEST(a_guard_leaves_by_a_named_exit)
+{
+    cairn_exit *exit;
+    const struct cairn_name name = name_of(&exit_key);
+    const struct cairn_guard guard = {.exit_name = &name};
+    set_values();
+    ck_assert_ok(cairn_exit_create(runtime, leave, NULL, &exit, &error));
+    host.values[4] = (uintptr_t)cairn_exit_target(exit);
+    void *found = load_function(build_guarded(&guard), _i != 0, "guarded");
+    ck_assert_int_eq(call_at(found, 5), 5);
+    ck_assert_int_eq(call_at(found, 0), -1);
+    assert_left();
+    ck_assert_uint_eq(host.calls, 1);
+    ck_assert_uint_eq(host.asked, 4);
+    cairn_exit_destroy(exit);
+}
+END_TEST
+
+START_TEST(a_guard_leaves_when_a_named_assumption_is_broken)
+{
+    cairn_exit *exit;
+    cairn_assumption *assumption;
+    const struct cairn_name name = name_of(&exit_key);
+    const struct cairn_name assumptions = name_of(&assumption_key);
+    const struct cairn_guard guard = {
+        .exit_name = &name, .assumption_names = &assumptions, .assumption_count = 1};
+    set_values();
+    ck_assert_ok(cairn_exit_create(runtime, leave, NULL, &exit, &error));
+    ck_assert_ok(cairn_assumption_create(runtime, &assumption, &error));
+    host.values[4] = (uintptr_t)cairn_exit_target(exit);
+    host.values[6] = (uintptr_t)assumption;
+    void *found = load_function(build_guarded(&guard), _i != 0, "guarded");
+    ck_assert_int_eq(call_at(found, 0), 0);
+    ck_assert_uint_eq(left.calls, 0);
+    ck_assert_ok(cairn_assumption_break(assumption, CAIRN_SYNC, &error));
+    ck_assert_int_eq(call_at(found, 0), -1);
+    assert_left();
+    cairn_assumption_destroy(assumption);
+    cairn_exit_destroy(exit);
+}
+END_TEST
+
+static unsigned misses;
+
+static void missed(struct cairn_ic_miss *miss, void *user)
+{
+    const struct cairn_value value = cairn_value_of_integer(64, 42);
+    const struct cairn_ic_case found = {
+        .guard = {.width = 8, .key = 7}, .action = CAIRN_IC_CONSTANT, .constant = 42};
+    ck_assert_ptr_eq(user, &misses);
+    misses++;
+    ck_assert_ok(cairn_ic_return(miss, &value, NULL));
+    ck_assert_ok(cairn_ic_add(miss->ic, &found, CAIRN_RELAXED, NULL));
+}
+
+/* A function that reads a property of the object at its argument. */
+static LLVMModuleRef build_read(void)
+{
+    const struct cairn_name name = name_of(&cache_key);
+    struct ir ir = begin("read");
+    LLVMValueRef object = LLVMGetParam(ir.function, 0);
+    const struct cairn_patchpoint site = {
+        .id = 11,
+        .byte_count = cairn_patchpoint_minimum_bytes(ir.module, false),
+        .result_type = ir.word,
+        .calling_convention = CAIRN_CALLING_CONVENTION_ANYREG,
+        .arguments = &object,
+        .argument_count = 1,
+        .cache_name = &name,
+    };
+    LLVMValueRef result = cairn_build_patchpoint(ir.builder, &site, &error);
+    ck_assert_msg(result != NULL, "%s", error.message);
+    return end(&ir, result);
+}
+
+START_TEST(a_site_has_a_named_cache)
+{
+    static const int64_t object = 7;
+    const struct cairn_ic_options options = {.handler = missed, .user = &misses};
+    set_values();
+    misses = 0;
+    host.values[5] = (uintptr_t)&options;
+    void *found = load_function(build_read(), _i != 0, "read");
+    for (int i = 0; i < 3; i++)
+        ck_assert_int_eq(call_at(found, (intptr_t)&object), 42);
+    ck_assert_uint_eq(misses, 1);
+}
+END_TEST
+
+START_TEST(a_value_of_zero_cannot_be_bound)
+{
+    cairn_module *module;
+    set_values();
+    LLVMMemoryBufferRef object = emit(build_read());
+    assert_reports(load(object, &answers, &module), CAIRN_ERROR_ARGUMENT,
+                   "site 11 of 'read' cannot have an inline cache: the value of its name is 0");
+    LLVMDisposeMemoryBuffer(object);
+}
+END_TEST
+
+START_TEST(one_id_has_one_binding)
+{
+    const struct cairn_name name = name_of(&exit_key);
+    const struct cairn_name other = name_of(&cache_key);
+    cairn_module *module;
+    set_values();
+    host.values[4] = 1;
+    host.values[5] = 2;
+    struct ir ir = begin("twice");
+    build_guard(&ir, &(struct cairn_guard){.exit_name = &name});
+    build_guard(&ir, &(struct cairn_guard){.exit_name = &other});
+    LLVMMemoryBufferRef object = emit(end(&ir, LLVMGetParam(ir.function, 0)));
+    assert_reports(load(object, &answers, &module), CAIRN_ERROR_CONFLICT,
+                   "site 9 is bound by two different names");
+    LLVMDisposeMemoryBuffer(object);
+}
+END_TEST
+
+START_TEST(guards_name_both_their_exit_and_their_assumptions)
+{
+    const struct cairn_name name = name_of(&exit_key);
+    cairn_exit *exit;
+    struct ir ir = begin("f");
+    const struct cairn_encoded_frame frame = {.function = 1};
+    ck_assert_ok(cairn_exit_create(runtime, leave, NULL, &exit, &error));
+    struct cairn_guard guard = {
+        .exit_name = &name, .exit = exit, .frames = &frame, .frame_count = 1};
+    ck_assert_ptr_null(cairn_build_guard(ir.builder, NULL, &guard, &error));
+    assert_reports(error.status, CAIRN_ERROR_ARGUMENT, "has both an exit and the name of one");
+    guard.exit_name = NULL;
+    guard.assumption_names = &name;
+    guard.assumption_count = 1;
+    ck_assert_ptr_null(cairn_build_guard(ir.builder, NULL, &guard, &error));
+    assert_reports(error.status, CAIRN_ERROR_ARGUMENT, "names for only one");
+    LLVMDisposeModule(end(&ir, LLVMGetParam(ir.function, 0)));
+    cairn_exit_destroy(exit);
+}
+END_TEST
+
 /* ---- Refused ---- */
 
 static size_t code_in_use(void)
@@ -560,6 +729,12 @@ static void add_tests(TCase *tests)
     tcase_add_test(tests, objects_of_one_loader_have_their_own_names);
     tcase_add_test(tests, frame_states_have_names_for_functions_and_slots);
     tcase_add_test(tests, all_functions_of_a_state_have_names_or_none);
+    tcase_add_loop_test(tests, a_guard_leaves_by_a_named_exit, 0, 2);
+    tcase_add_loop_test(tests, a_guard_leaves_when_a_named_assumption_is_broken, 0, 2);
+    tcase_add_loop_test(tests, a_site_has_a_named_cache, 0, 2);
+    tcase_add_test(tests, a_value_of_zero_cannot_be_bound);
+    tcase_add_test(tests, one_id_has_one_binding);
+    tcase_add_test(tests, guards_name_both_their_exit_and_their_assumptions);
     tcase_add_test(tests, a_name_without_a_value_is_named_and_nothing_is_loaded);
     tcase_add_test(tests, printable_names_are_shown_as_text);
     tcase_add_test(tests, invalid_names_and_types_are_refused);

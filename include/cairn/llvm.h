@@ -81,6 +81,9 @@ struct cairn_patchpoint {
      *  before it publishes the module: also for copies that LLVM has made by inlining or unrolling.
      *  Copied. NULL: none. See cairn-llvm(7). */
     const struct cairn_ic_options *cache;
+    /** Instead of `cache`: a name (cairn_build_name), whose value is the address of the options,
+     *  which are copied when the object is loaded. NULL: none. */
+    const struct cairn_name *cache_name;
 };
 
 /** The maximum size of a patch point. LLVM would fill more bytes with no-ops. */
@@ -190,6 +193,11 @@ struct cairn_guard {
      *  (cairn/assumption.h). NULL if there is a condition. */
     cairn_assumption *const *assumptions;
     uint32_t assumption_count;
+    /** Instead of `exit` and `assumptions`: names (cairn_build_name) whose values are the address
+     *  that cairn_exit_target returns, and addresses of assumptions. There are `assumption_count`
+     *  names of assumptions, or none. */
+    const struct cairn_name *exit_name;
+    const struct cairn_name *assumption_names;
 };
 
 /**

@@ -3,15 +3,18 @@
  *
  * An element of the named metadata has four operands: the ID, the kind, the name of the function
  * that the site was built in, and the contents, bytes in a string. Those of a cache are its
- * options; those of assumptions are 64-bit addresses: the target, then the assumptions.
+ * options; those of assumptions are 64-bit addresses: the target, then the assumptions; those of
+ * the other kinds are IDs of names (format/bound_sites.h).
  *
  * SPDX-License-Identifier: MIT
  */
 #include "llvm/bindings.h"
 
 #include "base/error.h"
+#include "format/names.h"
 #include "llvm/embed_section.h"
 #include "llvm/ir.h"
+#include "llvm/name.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,12 +22,39 @@
 
 static const char metadata_name[] = "cairn.bindings";
 
-enum kind { BOUND_TO_CACHE, BOUND_TO_ASSUMPTIONS };
+/* The kinds from NAMED on are those of format/bound_sites.h. */
+enum kind {
+    BOUND_TO_CACHE,
+    BOUND_TO_ASSUMPTIONS,
+    NAMED,
+    NAMED_CACHE = NAMED + BOUND_SITE_CACHE,
+    NAMED_CALL = NAMED + BOUND_SITE_CALL,
+    NAMED_ASSUMPTIONS = NAMED + BOUND_SITE_ASSUMPTIONS
+};
 enum { OPERAND_ID, OPERAND_KIND, OPERAND_FUNCTION, OPERAND_CONTENTS, OPERANDS };
 
 /* ORDER kind */
-static const char *const kind_names[] = {"an inline cache", "assumptions"};
-static const char *const others[] = {"another one", "other ones"};
+static const char *const kind_names[] = {
+    "an inline cache",       "assumptions",     "",
+    "a name's inline cache", "a name's target", "names of assumptions"};
+static const char *const others[] = {"another one", "other ones",  "",
+                                     "another one", "another one", "other ones"};
+/* What a stored object may have instead. */
+static const char *const instead[] = {"`cache_name` of its struct cairn_patchpoint",
+                                      "`exit_name` and `assumption_names` of its struct "
+                                      "cairn_guard"};
+
+/* The strings are in the LLVM module, and do not end with a zero byte. */
+struct binding {
+    uint64_t id;
+    enum kind kind;
+    const char *function;
+    unsigned function_length;
+    const char *contents;
+    unsigned size;
+};
+
+static bool is_named(const struct binding *binding) { return binding->kind > NAMED; }
 
 /* ---- Adding ---- */
 
@@ -83,17 +113,28 @@ enum cairn_status bindings_add_assumptions(LLVMValueRef function, uint64_t id, c
     return CAIRN_OK;
 }
 
-/* ---- Reading ---- */
+enum cairn_status bindings_add_named(LLVMValueRef function, uint64_t id, enum bound_site_kind kind,
+                                     const struct cairn_name *const *names, size_t count,
+                                     struct cairn_error *error)
+{
+    LLVMModuleRef module = LLVMGetGlobalParent(function);
+    struct cairn_allocator allocator = memory_allocator(NULL);
+    enum cairn_status status = CAIRN_OK;
+    uint64_t *ids = memory_new(&allocator, count, sizeof *ids);
+    if (ids == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, id, "no memory for %zu names", count);
+    for (size_t i = 0; i < count && status == CAIRN_OK; i++) {
+        status = name_add(module, names[i], error);
+        if (status == CAIRN_OK)
+            ids[i] = name_id(names[i]->bytes, names[i]->size);
+    }
+    if (status == CAIRN_OK)
+        add(function, id, (enum kind)(NAMED + kind), ids, count * sizeof *ids);
+    memory_free(&allocator, ids, count * sizeof *ids);
+    return status;
+}
 
-/* The strings are in the LLVM module, and do not end with a zero byte. */
-struct binding {
-    uint64_t id;
-    enum kind kind;
-    const char *function;
-    unsigned function_length;
-    const char *contents;
-    unsigned size;
-};
+/* ---- Reading ---- */
 
 struct binding_list {
     struct cairn_allocator allocator;
@@ -121,6 +162,10 @@ static bool has_valid_size(const struct binding *binding)
 {
     if (binding->kind == BOUND_TO_CACHE)
         return binding->size == sizeof(struct cairn_ic_options);
+    if (is_named(binding))
+        return binding->size % sizeof(uint64_t) == 0 &&
+               bound_site_has_count((enum bound_site_kind)(binding->kind - NAMED),
+                                    binding->size / sizeof(uint64_t));
     return binding->size >= 2 * sizeof(uint64_t) && binding->size % sizeof(uint64_t) == 0;
 }
 
@@ -134,7 +179,7 @@ static bool read_element(LLVMValueRef element, struct binding *binding)
         return false;
     LLVMGetMDNodeOperands(element, operands);
     if (!read_number(operands[OPERAND_ID], &binding->id) ||
-        !read_number(operands[OPERAND_KIND], &kind) || kind > BOUND_TO_ASSUMPTIONS ||
+        !read_number(operands[OPERAND_KIND], &kind) || kind > NAMED_ASSUMPTIONS || kind == NAMED ||
         !read_string(operands[OPERAND_FUNCTION], &binding->function, &binding->function_length) ||
         !read_string(operands[OPERAND_CONTENTS], &binding->contents, &binding->size))
         return false;
@@ -219,15 +264,57 @@ enum cairn_status bindings_refuse(LLVMModuleRef module, struct cairn_error *erro
 {
     struct binding_list list;
     enum cairn_status status = read_one(module, &list, error);
-    if (status != CAIRN_OK || list.count == 0)
-        return status;
-    const struct binding first = list.items[0];
+    for (size_t i = 0; i < list.count && status == CAIRN_OK; i++) {
+        const struct binding *next = &list.items[i];
+        if (!is_named(next))
+            status = error_set(error, CAIRN_ERROR_UNSUPPORTED, next->id,
+                               "site %llu of '%.*s' was built with %s of this process, and an "
+                               "object that is kept cannot have that: give it a name (%s)",
+                               (unsigned long long)next->id, (int)next->function_length,
+                               next->function, kind_names[next->kind], instead[next->kind]);
+    }
     release(&list);
-    return error_set(error, CAIRN_ERROR_UNSUPPORTED, first.id,
-                     "site %llu of '%.*s' was built with %s of this process, and an object that "
-                     "is kept cannot have that",
-                     (unsigned long long)first.id, (int)first.function_length, first.function,
-                     kind_names[first.kind]);
+    return status;
+}
+
+/* Writes the bindings to names as format/bound_sites.h defines it; without bytes, only returns
+ * their size. */
+static size_t write_named(const struct binding_list *list, uint8_t *bytes)
+{
+    size_t word = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        const struct binding *next = &list->items[i];
+        size_t count = next->size / sizeof(uint64_t);
+        uint64_t head[BOUND_SITE_WORDS] = {next->id, (uint64_t)(next->kind - NAMED), count};
+        for (size_t k = 0; is_named(next) && k < BOUND_SITE_WORDS + count; k++, word++) {
+            uint64_t value = k < BOUND_SITE_WORDS ? head[k] : 0;
+            if (k >= BOUND_SITE_WORDS)
+                memcpy(&value, next->contents + (k - BOUND_SITE_WORDS) * sizeof value,
+                       sizeof value);
+            for (unsigned byte = 0; bytes != NULL && byte < sizeof value; byte++)
+                bytes[word * sizeof value + byte] = (uint8_t)(value >> 8 * byte);
+        }
+    }
+    return word * sizeof(uint64_t);
+}
+
+enum cairn_status bindings_embed_named(LLVMModuleRef module, struct cairn_error *error)
+{
+    struct binding_list list;
+    enum cairn_status status = read_one(module, &list, error);
+    if (status != CAIRN_OK)
+        return status;
+    size_t size = write_named(&list, NULL);
+    uint8_t *bytes = size == 0 ? NULL : memory_new(&list.allocator, size, 1);
+    if (size > 0 && bytes == NULL) {
+        status = say_no_memory(list.count, error);
+    } else if (size > 0) {
+        write_named(&list, bytes);
+        status = embed_section(module, "cairn.sites", BOUND_SITES_SECTION, bytes, size, error);
+    }
+    memory_free(&list.allocator, bytes, size);
+    release(&list);
+    return status;
 }
 
 /* ---- In objects ---- */
@@ -309,7 +396,7 @@ static bool read_embedded(const struct bindings_section *section, size_t *at, ui
         .function_length = (unsigned)head.function_length,
     };
     *at += embedded_size(binding);
-    return head.kind <= BOUND_TO_ASSUMPTIONS && has_valid_size(binding);
+    return head.kind <= NAMED_ASSUMPTIONS && head.kind != NAMED && has_valid_size(binding);
 }
 
 /* Adds the section's bindings that have the key to the list, which has space for them. `*other` is
@@ -511,6 +598,8 @@ static enum cairn_status bind_record(struct cairn_record record, const struct bi
     struct cairn_error reason = {0};
     cairn_site *site = cairn_record_site(record);
     enum cairn_status status;
+    if (is_named(binding))
+        return CAIRN_OK; /* by the loader */
     if (site == NULL)
         status = error_set(&reason, CAIRN_ERROR_NOT_FOUND, binding->id,
                            "its record has no declaration, or its ID has two shapes");

@@ -3,7 +3,7 @@
  *
  * A binding is for an ID, because LLVM copies patch points with their IDs. It is kept in named
  * metadata of the module, `!cairn.bindings`, which passes keep, and which follows the module when
- * it is linked into another one. It holds addresses of this process.
+ * it is linked into another one. It holds addresses of this process, or IDs of names.
  *
  * Engines read the metadata when they have compiled the module. Memory managers and ORC only see
  * its object, to which the bindings are added before, in a section of this name, with a key that
@@ -15,6 +15,7 @@
 #define LLVM_BINDINGS_H
 
 #include "base/memory.h"
+#include "format/bound_sites.h"
 
 #include <cairn/assumption.h>
 #include <cairn/ic.h>
@@ -29,19 +30,31 @@ CAIRN_MUST_CHECK enum cairn_status bindings_add_assumptions(LLVMValueRef functio
                                                             uint32_t count,
                                                             struct cairn_error *error);
 
+/* Adds a binding of the patch point's ID to what names stand for: `count` names, whose meaning
+ * depends on the kind (format/bound_sites.h). Errors: those of name_add; MEMORY. */
+CAIRN_MUST_CHECK enum cairn_status bindings_add_named(LLVMValueRef function, uint64_t id,
+                                                      enum bound_site_kind kind,
+                                                      const struct cairn_name *const *names,
+                                                      size_t count, struct cairn_error *error);
+
 /* Checks that no site of the module with this ID is bound, because its ID is about to change. Takes
  * O(bindings) time. Errors: CONFLICT. */
 CAIRN_MUST_CHECK enum cairn_status bindings_check_free(LLVMModuleRef module, uint64_t id,
                                                        struct cairn_error *error);
 
-/* Refuses a module with bindings, because its object will be kept. Errors: UNSUPPORTED, CORRUPT
- * (metadata of another form), MEMORY. */
+/* Refuses a module with bindings to addresses, because its object will be kept. Errors:
+ * UNSUPPORTED, CORRUPT (metadata of another form), MEMORY. */
 CAIRN_MUST_CHECK enum cairn_status bindings_refuse(LLVMModuleRef module, struct cairn_error *error);
 
 /* Removes the patch points of guards that rely on the assumption alone. Takes O(instructions × log
  * bindings) time. Errors: ARGUMENT (a guard relies on others, too), CORRUPT, MEMORY. */
 CAIRN_MUST_CHECK enum cairn_status bindings_drop_guards(LLVMModuleRef module,
                                                         const cairn_assumption *assumption,
+                                                        struct cairn_error *error);
+
+/* Adds the module's bindings to names to its object; its loader applies them. Errors: as
+ * bindings_embed. */
+CAIRN_MUST_CHECK enum cairn_status bindings_embed_named(LLVMModuleRef module,
                                                         struct cairn_error *error);
 
 #define BINDINGS_SECTION ".cairn.bindings"

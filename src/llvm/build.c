@@ -240,9 +240,12 @@ static enum cairn_status check_cache(const struct cairn_patchpoint *patchpoint, 
                                      struct cairn_error *error)
 {
     unsigned long long id = patchpoint->id;
-    if (patchpoint->cache == NULL)
+    if (patchpoint->cache == NULL && patchpoint->cache_name == NULL)
         return CAIRN_OK;
-    if (patchpoint->cache->handler == NULL)
+    if (patchpoint->cache != NULL && patchpoint->cache_name != NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, id,
+                         "patch point %llu has both an inline cache and the name of one", id);
+    if (patchpoint->cache != NULL && patchpoint->cache->handler == NULL)
         return error_set(error, CAIRN_ERROR_ARGUMENT, id,
                          "the inline cache of patch point %llu has no handler", id);
     if (has_target)
@@ -350,5 +353,12 @@ LLVMValueRef cairn_build_patchpoint(LLVMBuilderRef builder,
         check_live_values(function, patchpoint->live_values, patchpoint->live_value_count, error) ||
         allocate_operands(&operands, count, patchpoint->live_value_count, error))
         return NULL;
+    if (patchpoint->cache_name != NULL &&
+        bindings_add_named(function, patchpoint->id, BOUND_SITE_CACHE, &patchpoint->cache_name, 1,
+                           error) != CAIRN_OK) {
+        free(operands.values);
+        free(operands.widths);
+        return NULL;
+    }
     return build_patchpoint(builder, module, patchpoint, &operands);
 }

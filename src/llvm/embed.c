@@ -165,6 +165,8 @@ enum cairn_status cairn_embed_manifest(LLVMModuleRef module,
                          options->pc_section_count);
     enum cairn_status status = bindings_refuse(module, error);
     if (status == CAIRN_OK)
+        status = bindings_embed_named(module, error);
+    if (status == CAIRN_OK)
         status = scan(module, options->id_conflicts, &declarations, error);
     if (status != CAIRN_OK)
         return status;

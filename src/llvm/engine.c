@@ -299,6 +299,8 @@ static enum cairn_status compile(const cairn_engine *engine, cairn_loader *loade
         if (modules->pc_section_count > 0)
             status = embed_declarations(engine->modules[i], NULL, modules->pc_sections,
                                         modules->pc_section_count, error);
+        if (status == CAIRN_OK)
+            status = bindings_embed_named(engine->modules[i], error);
         if (status != CAIRN_OK)
             break;
         options.features =

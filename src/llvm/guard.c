@@ -108,11 +108,17 @@ static enum cairn_status check_guard(const struct building *building, LLVMValueR
                                      struct cairn_error *error)
 {
     const struct cairn_guard *guard = building->guard;
-    if (guard->exit == NULL)
+    bool is_named = guard->exit_name != NULL;
+    if ((guard->exit != NULL) == is_named)
         return error_set(error, CAIRN_ERROR_ARGUMENT, guard->id,
-                         "guard %llu has no exit at which threads leave",
+                         "guard %llu has %s at which threads leave", (unsigned long long)guard->id,
+                         is_named ? "both an exit and the name of one" : "no exit");
+    if (is_named ? guard->assumptions != NULL : guard->assumption_names != NULL)
+        return error_set(error, CAIRN_ERROR_ARGUMENT, guard->id,
+                         "guard %llu has names for only one of its exit and its assumptions",
                          (unsigned long long)guard->id);
-    if (guard->assumptions == NULL && guard->assumption_count > 0)
+    if (guard->assumptions == NULL && guard->assumption_names == NULL &&
+        guard->assumption_count > 0)
         return error_set(error, CAIRN_ERROR_ARGUMENT, guard->id,
                          "%u assumptions, but no array of them", guard->assumption_count);
     if ((condition == NULL) != (guard->assumption_count > 0))
@@ -120,7 +126,7 @@ static enum cairn_status check_guard(const struct building *building, LLVMValueR
                          "guard %llu %s: it has one of the two", (unsigned long long)guard->id,
                          condition == NULL ? "has neither a condition nor an assumption"
                                            : "has both a condition and assumptions");
-    for (uint32_t i = 0; i < guard->assumption_count; i++)
+    for (uint32_t i = 0; guard->assumptions != NULL && i < guard->assumption_count; i++)
         if (guard->assumptions[i] == NULL)
             return error_set(error, CAIRN_ERROR_ARGUMENT, i, "`assumptions[%u]` is NULL", i);
     if (ir_attribute(building->function, IR_FUNCTION, "alwaysinline") != NULL)
@@ -136,7 +142,41 @@ static enum cairn_status check_guard(const struct building *building, LLVMValueR
 
 /* ---- Building ---- */
 
-/* Builds the patch point. If it has a condition, LLVM calls the exit there; otherwise nothing. */
+/* Binds the site of a guard with names: to its exit, and to its assumptions if it has any. */
+static enum cairn_status bind_names(const struct building *building, struct cairn_error *error)
+{
+    const struct cairn_guard *guard = building->guard;
+    struct cairn_allocator allocator = memory_allocator(NULL);
+    size_t count = guard->assumption_count + (size_t)1;
+    const struct cairn_name **names = memory_new(&allocator, count, sizeof *names);
+    if (names == NULL)
+        return error_set(error, CAIRN_ERROR_MEMORY, guard->id, "no memory for %zu names", count);
+    names[0] = guard->exit_name;
+    for (size_t i = 1; i < count; i++)
+        names[i] = &guard->assumption_names[i - 1];
+    enum cairn_status status = bindings_add_named(
+        building->function, guard->id, count == 1 ? BOUND_SITE_CALL : BOUND_SITE_ASSUMPTIONS, names,
+        count, error);
+    memory_free(&allocator, names, count * sizeof *names);
+    return status;
+}
+
+/* Binds the site of a guard without a condition, or of one with names. */
+static enum cairn_status bind(const struct building *building, bool has_condition,
+                              struct cairn_error *error)
+{
+    const struct cairn_guard *guard = building->guard;
+    if (guard->exit_name != NULL)
+        return bind_names(building, error);
+    return has_condition
+               ? CAIRN_OK
+               : bindings_add_assumptions(building->function, guard->id,
+                                          cairn_exit_target(guard->exit), guard->assumptions,
+                                          guard->assumption_count, error);
+}
+
+/* Builds the patch point. If it has a condition and an exit's address, LLVM calls the exit there;
+ * otherwise nothing. */
 static LLVMValueRef build_site(const struct building *building, bool calls,
                                struct cairn_error *error)
 {
@@ -185,8 +225,8 @@ static LLVMValueRef build_branch(const struct building *building, LLVMValueRef c
     LLVMBasicBlockRef leaves =
         LLVMAppendBasicBlockInContext(building->context, building->function, "leaves");
     LLVMPositionBuilderAtEnd(builder, leaves);
-    LLVMValueRef site = build_site(building, true, error);
-    if (site == NULL) {
+    LLVMValueRef site = build_site(building, building->guard->exit != NULL, error);
+    if (site == NULL || bind(building, true, error) != CAIRN_OK) {
         LLVMPositionBuilderAtEnd(builder, before);
         LLVMDeleteBasicBlock(leaves);
         return NULL;
@@ -214,9 +254,7 @@ static LLVMValueRef build(struct building *building, LLVMValueRef condition,
         site = build_branch(building, condition, error);
     } else {
         site = build_site(building, false, error);
-        if (site != NULL && bindings_add_assumptions(
-                                building->function, guard->id, cairn_exit_target(guard->exit),
-                                guard->assumptions, guard->assumption_count, error) != CAIRN_OK) {
+        if (site != NULL && bind(building, false, error) != CAIRN_OK) {
             LLVMInstructionEraseFromParent(site);
             site = NULL;
         }

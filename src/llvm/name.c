@@ -59,22 +59,31 @@ static LLVMValueRef add_global(LLVMModuleRef module, const char *symbol, LLVMVal
     return global;
 }
 
-LLVMValueRef name_global(LLVMModuleRef module, const struct cairn_name *name,
-                         struct cairn_error *error)
+/* Finds the global of a name, which is added if it is new. */
+static enum cairn_status find_global(LLVMModuleRef module, const struct cairn_name *name,
+                                     LLVMValueRef *found, struct cairn_error *error)
 {
     char symbol[SYMBOL_BYTES];
-    if (check_name(module, name, error) != CAIRN_OK)
-        return NULL;
+    enum cairn_status status = check_name(module, name, error);
+    if (status != CAIRN_OK)
+        return status;
     snprintf(symbol, sizeof symbol, SYMBOL_PREFIX "%016" PRIx64, name_id(name->bytes, name->size));
     LLVMValueRef entry = entry_of(LLVMGetModuleContext(module), name);
-    LLVMValueRef global = LLVMGetNamedGlobal(module, symbol);
-    if (global == NULL)
-        return add_global(module, symbol, entry);
-    if (LLVMGetInitializer(global) == entry) /* LLVM uniques constants */
-        return global;
-    error_set(error, CAIRN_ERROR_CONFLICT, 0,
-              "another name of the module has the same ID, '%s': change one of them", symbol);
-    return NULL;
+    *found = LLVMGetNamedGlobal(module, symbol);
+    if (*found == NULL)
+        *found = add_global(module, symbol, entry);
+    if (LLVMGetInitializer(*found) == entry) /* LLVM uniques constants */
+        return CAIRN_OK;
+    return error_set(error, CAIRN_ERROR_CONFLICT, 0,
+                     "another name of the module has the same ID, '%s': change one of them",
+                     symbol);
+}
+
+enum cairn_status name_add(LLVMModuleRef module, const struct cairn_name *name,
+                           struct cairn_error *error)
+{
+    LLVMValueRef global;
+    return find_global(module, name, &global, error);
 }
 
 /* ---- Loads ---- */
@@ -110,8 +119,8 @@ LLVMValueRef cairn_build_name(LLVMBuilderRef builder, const struct cairn_name *n
     if (check_type(type, error) != CAIRN_OK)
         return NULL;
     LLVMModuleRef module = LLVMGetGlobalParent(function);
-    LLVMValueRef global = name_global(module, name, error);
-    if (global == NULL)
+    LLVMValueRef global;
+    if (find_global(module, name, &global, error) != CAIRN_OK)
         return NULL;
     LLVMValueRef place = LLVMConstPointerCast(global, LLVMPointerType(type, 0));
     LLVMValueRef load = LLVMBuildLoad2(builder, type, place, "");

@@ -15,10 +15,10 @@
 #include <cairn/status.h>
 #include <llvm-c/Core.h>
 
-/* Returns the global of a name, which is added if it is new; NULL after an error. Errors: ARGUMENT,
- * CONFLICT (another name has the same ID), UNSUPPORTED (an object format other than ELF). */
-LLVMValueRef name_global(LLVMModuleRef module, const struct cairn_name *name,
-                         struct cairn_error *error);
+/* Adds a name, unless the module has it already. Errors: ARGUMENT, CONFLICT (another name has the
+ * same ID), UNSUPPORTED (an object format other than ELF). */
+CAIRN_MUST_CHECK enum cairn_status name_add(LLVMModuleRef module, const struct cairn_name *name,
+                                            struct cairn_error *error);
 
 /* Whether the value is a name that cairn_build_name has loaded; then sets its ID. */
 bool name_of_value(LLVMValueRef value, uint64_t *id);

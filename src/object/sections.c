@@ -3,6 +3,7 @@
 
 #include "base/array.h"
 #include "base/error.h"
+#include "format/bound_sites.h"
 #include "format/manifest.h"
 
 #include <cairn/faultmap.h>
@@ -36,7 +37,8 @@ static bool is_constant(const struct elf_section_view *section)
 static bool is_loaded(const struct elf_section_view *section)
 {
     return (section->flags & ELF_ALLOC) != 0 && (section->flags & ELF_EXCLUDE) == 0 &&
-           section->type != ELF_NOTE && strcmp(section->name, MANIFEST_SECTION) != 0;
+           section->type != ELF_NOTE && strcmp(section->name, MANIFEST_SECTION) != 0 &&
+           strcmp(section->name, BOUND_SITES_SECTION) != 0;
 }
 
 /* Returns the kind of a loaded section. */

@@ -7,6 +7,7 @@
 #include "format/names.h"
 #include "object/kept_object.h"
 #include "object/link.h"
+#include "runtime/bound_sites.h"
 #include "runtime/linked_names.h"
 #include "runtime/linked_objects.h"
 #include "runtime/load_manifest.h"
@@ -287,6 +288,8 @@ static enum cairn_status finish_link(cairn_loader *loader, struct object_link *l
     struct linked_names names;
     enum cairn_status status =
         linked_names_find(link, find_names, &names, &loader->linked.names, error);
+    if (status == CAIRN_OK)
+        status = bound_sites_read(link, loader->linked.names, &loader->linked.bound, error);
     if (status == CAIRN_OK) {
         int rights = write_key_open(write_key(loader));
         status = object_link_finish(link, error);

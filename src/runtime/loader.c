@@ -14,6 +14,7 @@
 #include "record/declarations.h"
 #include "record/fault_table.h"
 #include "record/table.h"
+#include "runtime/bound_sites.h"
 #include "runtime/linked_names.h"
 #include "runtime/load_manifest.h"
 #include "runtime/module.h"
@@ -62,6 +63,7 @@ void cairn_loader_destroy(cairn_loader *loader)
     module_symbols_destroy(loader->linked.symbols, allocator);
     kept_objects_free(loader->linked.kept, allocator);
     module_names_free(loader->linked.names, allocator);
+    bound_sites_free(loader->linked.bound, allocator);
     attachment_list_release(&loader->linked.attached, allocator);
     cairn_declarations_destroy(loader->declarations);
     code_block_destroy(loader->block);
@@ -368,7 +370,7 @@ static enum cairn_status keep_extras(cairn_module *module, const struct module_e
     return CAIRN_OK;
 }
 
-/* Moves to the module what it keeps of the loader, and frees the loader. */
+/* Moves to the module what it keeps of the loader. */
 static cairn_module *take_module(cairn_loader *loader)
 {
     cairn_module *module = loader->module;
@@ -383,7 +385,7 @@ static cairn_module *take_module(cairn_loader *loader)
     loader->linked.symbols = NULL;
     loader->linked.kept = NULL;
     loader->linked.names = NULL;
-    cairn_loader_destroy(loader);
+    loader->name = "";
     return module;
 }
 
@@ -413,9 +415,8 @@ enum cairn_status cairn_loader_finish(cairn_loader *loader, cairn_module **modul
         return status;
     note_level(loader);
     cairn_module *built = loader->module;
-    struct module_extras extras = {.scope = loader->linked.scope,
-                                   .kept = loader->linked.kept,
-                                   .names = loader->linked.names};
+    struct module_extras extras = {
+        .scope = loader->linked.scope, .kept = loader->linked.kept, .names = loader->linked.names};
     status = build_module(loader, built, &extras, error);
     if (status == CAIRN_OK)
         status = attachments_create(&loader->linked.attached, loader->runtime, &extras.attachments,
@@ -428,6 +429,14 @@ enum cairn_status cairn_loader_finish(cairn_loader *loader, cairn_module **modul
         loader->incomplete = true;
         return status;
     }
-    *module = take_module(loader);
+    built = take_module(loader);
+    status = bound_sites_apply(loader->linked.bound, built, error);
+    if (status != CAIRN_OK) {
+        cairn_module_retire(built);
+        loader->incomplete = true;
+        return status;
+    }
+    cairn_loader_destroy(loader);
+    *module = built;
     return CAIRN_OK;
 }

@@ -13,6 +13,7 @@
 
 /* The objects that a loader has been given, until it links them. */
 struct loader_objects;
+struct bound_sites;
 struct module_names;
 
 /* What the objects add to the module, in addition to its memory. */
@@ -23,6 +24,7 @@ struct loader_linked {
     bool has_no_memory; /* to keep a reference to a module */
     struct kept_object *kept;
     struct module_names *names;
+    struct bound_sites *bound;
 };
 
 /* A section that is read when the loader finishes. */
