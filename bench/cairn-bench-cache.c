@@ -2,8 +2,9 @@
  * cairn-bench-cache: the time to load 1,000 functions from a code cache, beside the time to compile
  * them at -O2, as one object and as one object for each function; the time of a queue for a job of
  * a batch, beside one that is compiled alone; the time to add, raise and cancel a job among 10,000
- * that wait, beside 100; and the time from the creation of a queue to the end
- * of its first job, in processes that have not used LLVM.
+ * that wait, beside 100; the time to load and publish a function with 10 names (four in code, five
+ * in a frame state, a cache and an exit); and the time from the creation of a queue to the end of
+ * its first job, in processes that have not used LLVM.
  *
  * Each function has a loop, a call, branches and a patch point with live values, about 40
  * instructions. Compiling is LLVM's default<O2> and its code generator, from modules that are
@@ -153,14 +154,15 @@ static LLVMMemoryBufferRef compile(LLVMTargetMachineRef machine, LLVMModuleRef m
 
 /* ---- Loading ---- */
 
-static cairn_module *load(cairn_runtime *runtime, LLVMMemoryBufferRef object)
+static cairn_module *load(cairn_runtime *runtime, LLVMMemoryBufferRef object,
+                          const struct cairn_load_options *chosen)
 {
     struct cairn_error error;
     cairn_loader *loader;
     cairn_module *module;
     if (cairn_loader_create(runtime, "cached", &loader, &error) != CAIRN_OK ||
-        cairn_loader_add_object(loader, LLVMGetBufferStart(object), LLVMGetBufferSize(object), NULL,
-                                &error) != CAIRN_OK ||
+        cairn_loader_add_object(loader, LLVMGetBufferStart(object), LLVMGetBufferSize(object),
+                                chosen, &error) != CAIRN_OK ||
         cairn_loader_finish(loader, &module, &error) != CAIRN_OK ||
         cairn_module_publish(module, &error) != CAIRN_OK)
         fail(error.message);
@@ -177,7 +179,7 @@ static double load_all(LLVMMemoryBufferRef *objects, int object_count)
         fail(error.message);
     double begun = bench_now_of_thread();
     for (int i = 0; i < object_count; i++) {
-        cairn_module *module = load(runtime, objects[i]);
+        cairn_module *module = load(runtime, objects[i], NULL);
         for (int k = 0; k < functions; k++) {
             char name[16];
             snprintf(name, sizeof name, "f%d", i * functions + k);
@@ -228,6 +230,135 @@ static void measure(const char *name, int object_count)
     bench_print(&options, &(struct bench_figure){.name = text,
                                                  .value = (double)bytes / (double)FUNCTIONS,
                                                  .unit = "bytes/function"});
+    LLVMDisposeTargetMachine(machine);
+    LLVMContextDispose(context);
+}
+
+/* ---- Names ---- */
+
+enum { NAMES = 10, CODE_NAMES = 4, FRAME_NAMES = 3, NAMED_LOADS = 2000 };
+
+static uint64_t host_values[NAMES]; /* of names, whose bytes are their numbers */
+
+static size_t find_names(void *user, const struct cairn_name *names, size_t count, uint64_t *found)
+{
+    (void)user;
+    for (size_t i = 0; i < count; i++)
+        found[i] = host_values[*(const uint8_t *)names[i].bytes];
+    return count;
+}
+
+static LLVMValueRef build_name(LLVMBuilderRef builder, LLVMTypeRef type, uint8_t number)
+{
+    const struct cairn_name name = {&number, 1};
+    struct cairn_error error;
+    LLVMValueRef value = cairn_build_name(builder, &name, type, &error);
+    if (value == NULL)
+        fail(error.message);
+    return value;
+}
+
+/* Builds a guard with names 0 to 4: its exit, function, and locals. */
+static void build_named_guard(LLVMBuilderRef builder, LLVMTypeRef word, LLVMValueRef condition)
+{
+    const uint8_t number = 0;
+    const struct cairn_name exit_name = {&number, 1};
+    struct cairn_error error;
+    LLVMValueRef locals[FRAME_NAMES];
+    for (uint8_t i = 0; i < FRAME_NAMES; i++)
+        locals[i] = build_name(builder, word, 2 + i);
+    const struct cairn_encoded_frame frame = {.function_name = build_name(builder, word, 1),
+                                              .locals = locals,
+                                              .local_count = FRAME_NAMES};
+    const struct cairn_guard guard = {
+        .id = 1, .exit_name = &exit_name, .frames = &frame, .frame_count = 1};
+    if (cairn_build_guard(builder, condition, &guard, &error) == NULL)
+        fail(error.message);
+}
+
+/* Builds a patch point whose cache has name 5. */
+static LLVMValueRef build_named_cache(LLVMBuilderRef builder, LLVMTypeRef word, LLVMValueRef object)
+{
+    const uint8_t number = 5;
+    const struct cairn_name name = {&number, 1};
+    struct cairn_error error;
+    const struct cairn_patchpoint site = {.id = 2,
+                                          .byte_count = 32,
+                                          .result_type = word,
+                                          .calling_convention = CAIRN_CALLING_CONVENTION_ANYREG,
+                                          .arguments = &object,
+                                          .argument_count = 1,
+                                          .cache_name = &name};
+    LLVMValueRef read = cairn_build_patchpoint(builder, &site, &error);
+    if (read == NULL)
+        fail(error.message);
+    return read;
+}
+
+static LLVMModuleRef build_with_names(LLVMContextRef context)
+{
+    LLVMModuleRef module = LLVMModuleCreateWithNameInContext("names", context);
+    LLVMTypeRef word = LLVMInt64TypeInContext(context);
+    LLVMBuilderRef builder = LLVMCreateBuilderInContext(context);
+    LLVMValueRef function = LLVMAddFunction(module, "f0", LLVMFunctionType(word, &word, 1, 0));
+    char *triple = LLVMGetDefaultTargetTriple();
+    LLVMSetTarget(module, triple);
+    LLVMDisposeMessage(triple);
+    LLVMPositionBuilderAtEnd(builder, LLVMAppendBasicBlockInContext(context, function, ""));
+    LLVMValueRef sum = LLVMGetParam(function, 0);
+    LLVMValueRef zero = LLVMConstNull(word);
+    build_named_guard(builder, word, LLVMBuildICmp(builder, LLVMIntNE, sum, zero, ""));
+    sum = build_named_cache(builder, word, sum);
+    for (uint8_t i = 0; i < CODE_NAMES; i++)
+        sum = LLVMBuildAdd(builder, sum, build_name(builder, word, NAMES - CODE_NAMES + i), "");
+    LLVMBuildRet(builder, sum);
+    LLVMDisposeBuilder(builder);
+    return module;
+}
+
+static void missed(struct cairn_ic_miss *miss, void *user) { (void)miss, (void)user; }
+
+static void leave(struct cairn_exit_call *call, void *user) { (void)call, (void)user; }
+
+/* Loads an object many times. Returns the median of nanoseconds. */
+static double load_with_names(cairn_runtime *runtime, LLVMMemoryBufferRef object)
+{
+    static double took[NAMED_LOADS];
+    const struct cairn_load_options chosen = {.find_names = find_names};
+    for (int i = 0; i < NAMED_LOADS; i++) {
+        double begun = bench_now_of_thread();
+        load(runtime, object, &chosen);
+        took[i] = bench_now_of_thread() - begun;
+    }
+    return bench_percentile(took, NAMED_LOADS, 0.5);
+}
+
+static void measure_names(void)
+{
+    const struct cairn_ic_options cache = {.handler = missed};
+    struct cairn_error error;
+    cairn_exit *exit;
+    cairn_runtime *runtime;
+    LLVMContextRef context = LLVMContextCreate();
+    LLVMTargetMachineRef machine = create_machine();
+    LLVMModuleRef module = build_with_names(context);
+    double begun = bench_now_of_thread();
+    LLVMMemoryBufferRef object = compile(machine, module);
+    double compiling = bench_now_of_thread() - begun;
+    if (cairn_runtime_create(NULL, &runtime, &error) != CAIRN_OK ||
+        cairn_exit_create(runtime, leave, NULL, &exit, &error) != CAIRN_OK)
+        fail(error.message);
+    host_values[0] = (uintptr_t)cairn_exit_target(exit);
+    host_values[5] = (uintptr_t)&cache;
+    bench_print(&options, &(struct bench_figure){.name = "cache.function_with_10_names",
+                                                 .value = load_with_names(runtime, object) / 1e3,
+                                                 .unit = "us",
+                                                 .peer = "compiling at -O2",
+                                                 .peer_value = compiling / 1e3,
+                                                 .limit = 20});
+    cairn_exit_destroy(exit);
+    cairn_runtime_destroy(runtime);
+    LLVMDisposeMemoryBuffer(object);
     LLVMDisposeTargetMachine(machine);
     LLVMContextDispose(context);
 }
@@ -461,6 +592,7 @@ int main(void)
     measure_starts();
     measure("cache.one_object_of_1000", 1);
     measure("cache.1000_objects", FUNCTIONS);
+    measure_names();
     measure_queues();
     measure_waiting();
     bench_end(&options);

@@ -602,6 +602,116 @@ START_TEST(guards_name_both_their_exit_and_their_assumptions)
 }
 END_TEST
 
+/* ---- Objects of engines ---- */
+
+static struct {
+    unsigned count;
+    char name[40];
+    uint8_t bytes[1 << 16];
+    size_t size;
+} stored;
+
+static void store(const char *name, const void *bytes, size_t size, void *user)
+{
+    ck_assert_ptr_eq(user, &stored);
+    ck_assert_uint_le(size, sizeof stored.bytes);
+    snprintf(stored.name, sizeof stored.name, "%s", name);
+    memcpy(stored.bytes, bytes, size);
+    stored.size = size;
+    stored.count++;
+}
+
+/* Loads what an engine has stored. */
+static cairn_module *load_stored(void)
+{
+    cairn_loader *loader;
+    cairn_module *module;
+    ck_assert_ok(cairn_loader_create(runtime, "stored", &loader, NULL));
+    ck_assert_ok(cairn_loader_add_object(loader, stored.bytes, stored.size, &answers, &error));
+    ck_assert_ok(cairn_loader_finish(loader, &module, &error));
+    ck_assert_ok(cairn_module_publish(module, &error));
+    return module;
+}
+
+START_TEST(an_engine_compiles_once_for_itself_and_for_a_store)
+{
+    cairn_exit *exit;
+    cairn_engine *engine;
+    const struct cairn_name name = name_of(&exit_key);
+    const struct cairn_guard guard = {.exit_name = &name};
+    const struct cairn_engine_options options = {
+        .optimisation_level = 2, .load = answers, .object = store, .object_user = &stored};
+    stored.count = 0;
+    set_values();
+    ck_assert_ok(cairn_exit_create(runtime, leave, NULL, &exit, &error));
+    host.values[4] = (uintptr_t)cairn_exit_target(exit);
+    ck_assert_ok(cairn_engine_create(runtime, build_guarded(&guard), &options, &engine, &error));
+    ck_assert_ok(cairn_engine_compile(engine, &error));
+    ck_assert_uint_eq(stored.count, 1);
+    ck_assert_str_eq(stored.name, "guarded");
+    ck_assert_int_eq(get(engine, "guarded")(0), -1);
+    assert_left();
+    cairn_engine_destroy(engine);
+    memset(&left, 0, sizeof left);
+    host.values[1] = 2222;
+    ck_assert_int_eq(call(load_stored(), "guarded", 0), -1);
+    assert_left();
+    cairn_exit_destroy(exit);
+}
+END_TEST
+
+START_TEST(an_engine_that_stores_refuses_bindings_to_addresses)
+{
+    const struct cairn_ic_options cache = {.handler = missed};
+    const struct cairn_engine_options options = {.object = store, .object_user = &stored};
+    cairn_engine *engine;
+    struct ir ir = begin("f");
+    const struct cairn_patchpoint site = {.id = 3, .byte_count = 32, .cache = &cache};
+    stored.count = 0;
+    ck_assert_ptr_nonnull(cairn_build_patchpoint(ir.builder, &site, &error));
+    LLVMModuleRef module = end(&ir, LLVMGetParam(ir.function, 0));
+    ck_assert_ok(cairn_engine_create(runtime, module, &options, &engine, &error));
+    assert_reports(cairn_engine_compile(engine, &error), CAIRN_ERROR_UNSUPPORTED,
+                   "site 3 of 'f' was built with an inline cache of this process");
+    ck_assert_uint_eq(stored.count, 0);
+    cairn_engine_destroy(engine);
+}
+END_TEST
+
+static LLVMModuleRef build_job(LLVMContextRef own, void *user, struct cairn_error *reason)
+{
+    (void)user, (void)reason;
+    LLVMContextRef tests = context;
+    context = own; /* the test's thread waits */
+    LLVMModuleRef module = build_value("get", 3);
+    context = tests;
+    return module;
+}
+
+START_TEST(queues_pass_on_the_objects_of_their_jobs)
+{
+    uint64_t ticket;
+    cairn_queue *queue;
+    const struct cairn_queue_options options = {
+        .engine = {.load = answers, .object = store, .object_user = &stored}};
+    const struct cairn_queue_job job = {
+        .build = build_job, .function = "get", .keeps_result = true};
+    struct cairn_queue_result result;
+    stored.count = 0;
+    set_values();
+    ck_assert_ok(cairn_queue_create(runtime, &options, &queue, &error));
+    ck_assert_ok(cairn_queue_add(queue, &job, &ticket, &error));
+    cairn_queue_wait(queue, ticket);
+    ck_assert(cairn_queue_take(queue, &result, &error));
+    ck_assert_msg(error.status == CAIRN_OK, "%s", error.message);
+    ck_assert_int_eq(call_at(result.address, 1), (int64_t)host.values[3]);
+    ck_assert_uint_eq(stored.count, 1);
+    host.values[3] = 99;
+    ck_assert_int_eq(call(load_stored(), "get", 0), 99);
+    cairn_queue_destroy(queue);
+}
+END_TEST
+
 /* ---- Refused ---- */
 
 static size_t code_in_use(void)
@@ -735,6 +845,9 @@ static void add_tests(TCase *tests)
     tcase_add_test(tests, a_value_of_zero_cannot_be_bound);
     tcase_add_test(tests, one_id_has_one_binding);
     tcase_add_test(tests, guards_name_both_their_exit_and_their_assumptions);
+    tcase_add_test(tests, an_engine_compiles_once_for_itself_and_for_a_store);
+    tcase_add_test(tests, an_engine_that_stores_refuses_bindings_to_addresses);
+    tcase_add_test(tests, queues_pass_on_the_objects_of_their_jobs);
     tcase_add_test(tests, a_name_without_a_value_is_named_and_nothing_is_loaded);
     tcase_add_test(tests, printable_names_are_shown_as_text);
     tcase_add_test(tests, invalid_names_and_types_are_refused);

@@ -641,6 +641,13 @@ struct cairn_engine_options {
     /** How objects are loaded, and where symbols are found that the engine's modules do not define.
      * The engine sets `name` and what is about PC sections. */
     struct cairn_load_options load;
+    /** Called with the object of each module when it is compiled, before it is loaded, by the
+     *  thread that compiles. A host that stores the bytes compiles once: cairn_loader_add_object
+     *  loads them in any process on such a machine. `name` is the module's identifier. The modules
+     *  get manifests, so those that cannot be stored are refused (cairn_embed_manifest). A queue
+     *  then compiles each job by itself. May be NULL. */
+    void (*object)(const char *name, const void *bytes, size_t size, void *user);
+    void *object_user;
 };
 
 typedef struct cairn_engine cairn_engine;
@@ -684,8 +691,8 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_engine_add_module(cairn_engin
  *
  * Errors: CAIRN_ERROR_LLVM (an error that LLVM reported, with its text), NOT_FOUND (undefined
  * symbols, by name), FULL (too little space in the slab); others as cairn_loader_add_object,
- * cairn_loader_finish and cairn_module_publish. Then none of the new modules is published, and
- * earlier ones stay loaded.
+ * cairn_loader_finish and cairn_module_publish; with `object` also as cairn_embed_manifest. Then
+ * none of the new modules is published, and earlier ones stay loaded.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_engine_compile(cairn_engine *engine,
                                                                   struct cairn_error *error);

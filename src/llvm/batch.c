@@ -22,6 +22,7 @@
 #include "llvm/engine.h"
 #include "llvm/heap.h"
 #include "llvm/modules.h"
+#include "llvm/name.h"
 #include "llvm/warm_up.h"
 
 #include <llvm-c/BitReader.h>
@@ -213,12 +214,13 @@ static bool is_local(LLVMValueRef global)
            LLVMGetLinkage(global) == LLVMPrivateLinkage;
 }
 
-/* Whether a function or variable is defined in one of the modules and named in the other. */
+/* Whether a function or variable is defined in one of the modules and named in the other. Linking
+ * makes equal constants with names one (llvm/name.h). */
 static bool is_shared(LLVMModuleRef module, LLVMValueRef global)
 {
     size_t length;
     const char *name = LLVMGetValueName2(global, &length);
-    if (length == 0 || is_local(global))
+    if (length == 0 || is_local(global) || name_is_global(global))
         return false;
     LLVMValueRef other = LLVMGetNamedFunction(module, name);
     if (other == NULL)

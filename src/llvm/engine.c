@@ -272,6 +272,49 @@ static void note_undefined(void *user, const char *name)
 
 /* ---- Finalising ---- */
 
+/* Adds to a module what the loader of its object must know, and the engine's loader does not. */
+static enum cairn_status embed(const cairn_engine *engine, LLVMModuleRef module,
+                               struct cairn_error *error)
+{
+    const struct cairn_module_options *modules = &engine->options.modules;
+    const struct cairn_embed_options everything = {.machine = machine_llvm(engine->machine),
+                                                   .id_conflicts = modules->id_conflicts,
+                                                   .pc_sections = modules->pc_sections,
+                                                   .pc_section_count = modules->pc_section_count};
+    if (engine->options.object != NULL)
+        return cairn_embed_manifest(module, &everything, error);
+    enum cairn_status status = CAIRN_OK;
+    if (modules->pc_section_count > 0)
+        status = embed_declarations(module, NULL, modules->pc_sections, modules->pc_section_count,
+                                    error);
+    return status == CAIRN_OK ? bindings_embed_named(module, error) : status;
+}
+
+/* Compiles a module, and adds its object to the loader. */
+static enum cairn_status compile_module(const cairn_engine *engine, LLVMModuleRef module,
+                                        cairn_loader *loader, struct cairn_load_options *options,
+                                        struct cairn_error *error)
+{
+    size_t length;
+    LLVMMemoryBufferRef object;
+    enum cairn_status status = embed(engine, module, error);
+    if (status != CAIRN_OK)
+        return status;
+    options->name = LLVMGetModuleIdentifier(module, &length);
+    options->features =
+        features_of_vectors(module, types_architecture(module), machine_llvm(engine->machine));
+    status = machine_emit(engine->machine, module, &object, error);
+    if (status != CAIRN_OK)
+        return status;
+    const char *bytes = LLVMGetBufferStart(object);
+    size_t size = LLVMGetBufferSize(object);
+    if (engine->options.object != NULL)
+        engine->options.object(options->name, bytes, size, engine->options.object_user);
+    status = cairn_loader_add_object(loader, bytes, size, options, error);
+    LLVMDisposeMemoryBuffer(object);
+    return status;
+}
+
 /* Returns the options for loading the engine's objects. */
 static struct cairn_load_options load_options(struct linking *linking)
 {
@@ -291,30 +334,10 @@ static struct cairn_load_options load_options(struct linking *linking)
 static enum cairn_status compile(const cairn_engine *engine, cairn_loader *loader,
                                  struct linking *linking, struct cairn_error *error)
 {
-    const struct cairn_module_options *modules = &engine->options.modules;
     enum cairn_status status = CAIRN_OK;
     struct cairn_load_options options = load_options(linking);
-    for (size_t i = 0; i < engine->module_count && status == CAIRN_OK; i++) {
-        LLVMMemoryBufferRef object;
-        if (modules->pc_section_count > 0)
-            status = embed_declarations(engine->modules[i], NULL, modules->pc_sections,
-                                        modules->pc_section_count, error);
-        if (status == CAIRN_OK)
-            status = bindings_embed_named(engine->modules[i], error);
-        if (status != CAIRN_OK)
-            break;
-        options.features =
-            features_of_vectors(engine->modules[i], types_architecture(engine->modules[i]),
-                                machine_llvm(engine->machine));
-        status = machine_emit(engine->machine, engine->modules[i], &object, error);
-        if (status != CAIRN_OK)
-            break;
-        size_t length;
-        options.name = LLVMGetModuleIdentifier(engine->modules[i], &length);
-        status = cairn_loader_add_object(loader, LLVMGetBufferStart(object),
-                                         LLVMGetBufferSize(object), &options, error);
-        LLVMDisposeMemoryBuffer(object);
-    }
+    for (size_t i = 0; i < engine->module_count && status == CAIRN_OK; i++)
+        status = compile_module(engine, engine->modules[i], loader, &options, error);
     return status;
 }
 

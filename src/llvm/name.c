@@ -137,17 +137,22 @@ static LLVMValueRef global_of(LLVMValueRef pointer)
     return LLVMIsAGlobalVariable(pointer);
 }
 
+bool name_is_global(LLVMValueRef global)
+{
+    size_t length;
+    const char *section = LLVMGetSection(global);
+    const char *symbol = LLVMGetValueName2(global, &length);
+    return section != NULL && strcmp(section, NAMES_SECTION) == 0 &&
+           strncmp(symbol, SYMBOL_PREFIX, sizeof SYMBOL_PREFIX - 1) == 0;
+}
+
 bool name_of_value(LLVMValueRef value, uint64_t *id)
 {
     size_t length;
     LLVMValueRef global =
         LLVMIsALoadInst(value) == NULL ? NULL : global_of(LLVMGetOperand(value, 0));
-    const char *section = global == NULL ? NULL : LLVMGetSection(global);
-    if (section == NULL || strcmp(section, NAMES_SECTION) != 0)
+    if (global == NULL || !name_is_global(global))
         return false;
-    const char *symbol = LLVMGetValueName2(global, &length);
-    if (strncmp(symbol, SYMBOL_PREFIX, sizeof SYMBOL_PREFIX - 1) != 0)
-        return false;
-    *id = strtoull(symbol + sizeof SYMBOL_PREFIX - 1, NULL, 16);
+    *id = strtoull(LLVMGetValueName2(global, &length) + sizeof SYMBOL_PREFIX - 1, NULL, 16);
     return true;
 }

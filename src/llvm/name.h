@@ -20,6 +20,9 @@
 CAIRN_MUST_CHECK enum cairn_status name_add(LLVMModuleRef module, const struct cairn_name *name,
                                             struct cairn_error *error);
 
+/* Whether a global of the module is a name. */
+bool name_is_global(LLVMValueRef global);
+
 /* Whether the value is a name that cairn_build_name has loaded; then sets its ID. */
 bool name_of_value(LLVMValueRef value, uint64_t *id);
 

@@ -534,6 +534,8 @@ enum cairn_status cairn_queue_create(cairn_runtime *runtime,
     created->runtime = runtime;
     created->process = getpid();
     created->batch_limit = options->batch_limit == 0 ? BATCH_LIMIT_DEFAULT : options->batch_limit;
+    if (options->engine.object != NULL)
+        created->batch_limit = 1; /* an object for each job */
     if (created->batch_limit > BATCH_LIMIT_MAX)
         created->batch_limit = BATCH_LIMIT_MAX;
     created->job_limit = options->job_limit;
