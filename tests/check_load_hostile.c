@@ -4,7 +4,9 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "format/bound_sites.h"
 #include "format/manifest.h"
+#include "format/names.h"
 #include "stackmap_support.h"
 
 #include <cairn/load.h>
@@ -135,10 +137,22 @@ static uint8_t *write_object(size_t *size)
     return bytes;
 }
 
+static size_t asked; /* names that the host was asked for */
+
+static size_t find_names(void *user, const struct cairn_name *symbolic, size_t count,
+                         uint64_t *values)
+{
+    *(size_t *)user += count;
+    for (size_t i = 0; i < count; i++)
+        values[i] = symbolic[i].size;
+    return count;
+}
+
 /* Loads the object and frees the module. Sets the error. */
 static enum cairn_status load(void)
 {
-    const struct cairn_load_options options = {.name = "x.o"};
+    const struct cairn_load_options options = {
+        .name = "x.o", .find_names = find_names, .user = &asked};
     size_t size;
     uint8_t *bytes = write_object(&size);
     cairn_loader *loader;
@@ -153,6 +167,16 @@ static enum cairn_status load(void)
     else
         cairn_loader_destroy(loader);
     cairn_runtime_quiesce(runtime);
+    return status;
+}
+
+/* Loads it, and removes the sections that writing it has added. */
+static enum cairn_status load_again(uint32_t sections, size_t end_of_contents)
+{
+    enum cairn_status status = load();
+    section_count = sections;
+    headers.size = sections * sizeof(Elf64_Shdr);
+    contents.size = end_of_contents;
     return status;
 }
 
@@ -336,6 +360,129 @@ START_TEST(test_a_common_symbol_with_a_large_alignment_is_named)
 }
 END_TEST
 
+/* ---- Symbolic constants ---- */
+
+static void put_name(struct sample_section *section, uint64_t number)
+{
+    section_put(section, 0, 8);
+    section_put(section, sizeof number, 8);
+    section_put(section, number, 8);
+}
+
+/* Writes a binding with one name. The words are little-endian. */
+static void put_binding(struct sample_section *section, uint64_t id, uint64_t kind, uint64_t count,
+                        uint64_t name)
+{
+    section->byte_order = CAIRN_LITTLE_ENDIAN;
+    section_put(section, id, 8);
+    section_put(section, kind, 8);
+    section_put(section, count, 8);
+    section_put(section, name, 8);
+}
+
+static void add_and_free(uint32_t name, uint64_t flags, struct sample_section *section)
+{
+    add_section(name, SHT_PROGBITS, flags, section->bytes, section->size);
+    section_free(section);
+}
+
+static const char symbolic_names[] = "\0.cairn.names\0.cairn.sites";
+enum { NAMES_NAME = 1, SITES_NAME = 14 };
+
+/* Each is counted, sorted and found once. */
+START_TEST(test_many_names_and_bindings_take_linear_time)
+{
+    struct sample_section symbolic = {.byte_order = CAIRN_BYTE_ORDER_NATIVE};
+    struct sample_section bound = {.byte_order = CAIRN_LITTLE_ENDIAN};
+    asked = 0;
+    set_names(symbolic_names, sizeof symbolic_names, 0, 0);
+    for (uint64_t i = 0; i < SECTIONS; i++) {
+        uint64_t number = i % (SECTIONS / 2);
+        put_name(&symbolic, number);
+        put_binding(&bound, i, BOUND_SITE_CALL, 1, name_id(&number, sizeof number));
+    }
+    add_and_free(NAMES_NAME, SHF_ALLOC, &symbolic);
+    add_and_free(SITES_NAME, SHF_ALLOC, &bound);
+    ck_assert_msg(load() == CAIRN_OK, "%s", error.message);
+    ck_assert_uint_eq(asked, SECTIONS);
+}
+END_TEST
+
+START_TEST(test_names_that_are_not_read_only_data_are_refused)
+{
+    struct sample_section symbolic = {.byte_order = CAIRN_BYTE_ORDER_NATIVE};
+    set_names(symbolic_names, sizeof symbolic_names, 0, 0);
+    put_name(&symbolic, 1);
+    add_and_free(NAMES_NAME, _i == 0 ? WRITABLE : SHF_ALLOC | SHF_EXECINSTR, &symbolic);
+    expect_refused(CAIRN_ERROR_CORRUPT, "x.o: section 1 (.cairn.names) is not read-only data");
+}
+END_TEST
+
+static const struct {
+    uint64_t kind;
+    uint64_t count;
+    const char *message;
+} bad_bindings[] = {
+    {0, 1, "not a binding of a site"},
+    {4, 1, "not a binding of a site"},
+    {UINT64_MAX, 1, "not a binding of a site"},
+    {BOUND_SITE_CACHE, 0, "a binding with a wrong number of names"},
+    {BOUND_SITE_CALL, 2, "a binding with a wrong number of names"},
+    {BOUND_SITE_ASSUMPTIONS, 1, "a binding with a wrong number of names"},
+    {BOUND_SITE_ASSUMPTIONS, UINT64_MAX, "a binding with a wrong number of names"},
+    {BOUND_SITE_CALL, 1, "a binding to a name that the object does not have"},
+};
+
+START_TEST(test_bindings_of_another_form_are_refused)
+{
+    char message[128];
+    struct sample_section bound = {.byte_order = CAIRN_LITTLE_ENDIAN};
+    set_names(symbolic_names, sizeof symbolic_names, 0, 0);
+    put_binding(&bound, 1, bad_bindings[_i].kind, bad_bindings[_i].count, 7);
+    add_and_free(SITES_NAME, SHF_ALLOC, &bound);
+    snprintf(message, sizeof message, "x.o: section 1 (.cairn.sites), offset 0: %s",
+             bad_bindings[_i].message);
+    expect_refused(CAIRN_ERROR_CORRUPT, message);
+}
+END_TEST
+
+START_TEST(test_bindings_without_contents_are_refused)
+{
+    set_names(symbolic_names, sizeof symbolic_names, 0, 0);
+    put_header(SITES_NAME, SHT_NOBITS, SHF_ALLOC, 64, 8);
+    expect_refused(CAIRN_ERROR_CORRUPT,
+                   "x.o: section 1 (.cairn.sites), offset 0: it has no contents");
+}
+END_TEST
+
+START_TEST(test_damaged_names_and_bindings_are_refused_or_loaded)
+{
+    enum { ROUNDS = 3000, ENTRIES = 4 };
+    uint64_t random = 20261129;
+    struct sample_section symbolic = {.byte_order = CAIRN_BYTE_ORDER_NATIVE};
+    struct sample_section bound = {.byte_order = CAIRN_LITTLE_ENDIAN};
+    set_names(symbolic_names, sizeof symbolic_names, 0, 0);
+    for (uint64_t i = 0; i < ENTRIES; i++) {
+        put_name(&symbolic, i);
+        put_binding(&bound, i, 1 + i % 2, 1, name_id(&i, sizeof i));
+    }
+    add_and_free(NAMES_NAME, SHF_ALLOC, &symbolic);
+    add_and_free(SITES_NAME, SHF_ALLOC, &bound);
+    unsigned refused = 0;
+    size_t end = contents.size;
+    uint32_t sections = section_count;
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        size_t at = sample_random(&random, (uint32_t)end);
+        uint8_t byte = contents.bytes[at];
+        contents.bytes[at] = (uint8_t)sample_random(&random, 256);
+        refused += load_again(sections, end) != CAIRN_OK;
+        contents.bytes[at] = byte;
+    }
+    ck_assert_uint_gt(refused, ROUNDS / 8);
+    ck_assert_uint_lt(refused, ROUNDS);
+}
+END_TEST
+
 /* ---- Names ---- */
 
 START_TEST(test_the_first_undefined_symbol_is_named_however_long)
@@ -373,6 +520,12 @@ int main(void)
     tcase_add_test(tests, test_a_section_that_is_too_large_is_named);
     tcase_add_test(tests, test_an_alignment_that_is_too_large_is_named);
     tcase_add_test(tests, test_a_common_symbol_with_a_large_alignment_is_named);
+    tcase_add_test(tests, test_many_names_and_bindings_take_linear_time);
+    tcase_add_loop_test(tests, test_names_that_are_not_read_only_data_are_refused, 0, 2);
+    tcase_add_loop_test(tests, test_bindings_of_another_form_are_refused, 0,
+                        (int)(sizeof bad_bindings / sizeof *bad_bindings));
+    tcase_add_test(tests, test_bindings_without_contents_are_refused);
+    tcase_add_test(tests, test_damaged_names_and_bindings_are_refused_or_loaded);
     tcase_add_test(tests, test_the_first_undefined_symbol_is_named_however_long);
     tcase_add_test(tests, test_a_manifest_that_is_refused_is_named_with_its_object);
     suite_add_tcase(suite, tests);

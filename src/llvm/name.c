@@ -129,10 +129,13 @@ LLVMValueRef cairn_build_name(LLVMBuilderRef builder, const struct cairn_name *n
     return load;
 }
 
-/* Returns the global that a constant is a pointer to, possibly cast; NULL if it is none. */
+/* Returns the global that a constant is a pointer to; NULL if it is none. LLVM with typed pointers
+ * makes the cast a pointer to the entry's first member. */
 static LLVMValueRef global_of(LLVMValueRef pointer)
 {
-    while (LLVMIsAConstantExpr(pointer) != NULL && LLVMGetConstOpcode(pointer) == LLVMBitCast)
+    while (LLVMIsAConstantExpr(pointer) != NULL &&
+           (LLVMGetConstOpcode(pointer) == LLVMBitCast ||
+            LLVMGetConstOpcode(pointer) == LLVMGetElementPtr))
         pointer = LLVMGetOperand(pointer, 0);
     return LLVMIsAGlobalVariable(pointer);
 }
