@@ -5,18 +5,20 @@
  *     ./a.out                     compiles, and runs the object in another process
  *     ./a.out FILE.o OFFSET       runs the object
  *
- * The host's global variables are in a heap that is elsewhere in each process. The compiled code
- * has names for them: {kind, number}. Whoever loads the object tells what the names stand for.
+ * The host's global variables are in a heap that is elsewhere in each process, and so are its exit
+ * and its functions. The compiled code has names for them: {kind, number}. Whoever loads the object
+ * tells what the names stand for.
  *
  * SPDX-License-Identifier: MIT
  */
+#include <cairn/frame_state.h>
 #include <cairn/llvm.h>
 #include <cairn/load.h>
 #include <llvm-c/Target.h>
 #include <llvm-c/TargetMachine.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,13 +30,20 @@ static _Noreturn void fail(const char *message)
 
 /* ---- The host's names ---- */
 
-enum kind { GLOBAL };
+enum kind { GLOBAL, FUNCTION, EXIT, CACHE };
 struct key {
     unsigned char kind; /* enum kind */
     unsigned char number;
 };
 
-static int64_t *globals; /* elsewhere in each process */
+/* What the names stand for, elsewhere in each process. */
+struct function {
+    const char *name;
+};
+static int64_t *globals;
+static struct function functions[8];
+static cairn_exit *overflow_exit;
+static const struct cairn_ic_options reading;
 
 /* Finds what the names of an object stand for in this process. */
 static size_t find_names(void *user, const struct cairn_name *names, size_t count, uint64_t *values)
@@ -48,6 +57,15 @@ static size_t find_names(void *user, const struct cairn_name *names, size_t coun
         case GLOBAL:
             values[i] = (uintptr_t)&globals[key->number];
             break;
+        case FUNCTION:
+            values[i] = (uintptr_t)&functions[key->number];
+            break;
+        case EXIT:
+            values[i] = (uintptr_t)cairn_exit_target(overflow_exit);
+            break;
+        case CACHE:
+            values[i] = (uintptr_t)&reading;
+            break;
         default:
             return i;
         }
@@ -60,30 +78,69 @@ static size_t find_names(void *user, const struct cairn_name *names, size_t coun
 static LLVMContextRef context;
 static struct cairn_error error;
 
-/* Builds the address of global variable `number`. */
-static LLVMValueRef build_global(LLVMBuilderRef builder, unsigned char number)
+/* Builds the address of a global variable or a function. */
+static LLVMValueRef build_address(LLVMBuilderRef builder, enum kind kind, unsigned char number)
 {
-    const struct key key = {GLOBAL, number};
+    const struct key key = {(unsigned char)kind, number};
     const struct cairn_name name = {&key, sizeof key};
     LLVMTypeRef pointer = LLVMPointerType(LLVMInt64TypeInContext(context), 0);
-    LLVMValueRef cell = cairn_build_name(builder, &name, pointer, &error);
-    if (cell == NULL)
+    LLVMValueRef address = cairn_build_name(builder, &name, pointer, &error);
+    if (address == NULL)
         fail(error.message);
-    return cell;
+    return address;
 }
 
-/* Builds int64_t add(int64_t x), which adds x to global variable 2, and returns the sum. */
+/* Builds a guard at which threads leave `function` if the sum, its local, is too large. */
+static void build_guard(LLVMBuilderRef builder, LLVMValueRef sum)
+{
+    const struct key key = {EXIT, 0};
+    const struct cairn_name name = {&key, sizeof key};
+    LLVMValueRef limit = LLVMConstInt(LLVMTypeOf(sum), 1000, 0);
+    const struct cairn_encoded_frame frame = {
+        .function_name = build_address(builder, FUNCTION, 3), .locals = &sum, .local_count = 1};
+    const struct cairn_guard guard = {
+        .id = 1, .exit_name = &name, .frames = &frame, .frame_count = 1};
+    LLVMValueRef holds = LLVMBuildICmp(builder, LLVMIntSLT, sum, limit, "");
+    if (cairn_build_guard(builder, holds, &guard, &error) == NULL)
+        fail(error.message);
+}
+
+/* Builds a read of a property of the object at `object`, with an inline cache. */
+static LLVMValueRef build_read(LLVMBuilderRef builder, LLVMModuleRef module, LLVMValueRef object)
+{
+    const struct key key = {CACHE, 0};
+    const struct cairn_name name = {&key, sizeof key};
+    const struct cairn_patchpoint site = {
+        .id = 2,
+        .byte_count = cairn_patchpoint_minimum_bytes(module, false),
+        .result_type = LLVMInt64TypeInContext(context),
+        .calling_convention = CAIRN_CALLING_CONVENTION_ANYREG,
+        .arguments = &object,
+        .argument_count = 1,
+        .cache_name = &name,
+    };
+    LLVMValueRef value = cairn_build_patchpoint(builder, &site, &error);
+    if (value == NULL)
+        fail(error.message);
+    return value;
+}
+
+/* Builds int64_t add(object), which adds a property of the object to global variable 2, and returns
+ * the sum. */
 static LLVMModuleRef build(const char *triple)
 {
     LLVMModuleRef module = LLVMModuleCreateWithNameInContext("names", context);
     LLVMTypeRef word = LLVMInt64TypeInContext(context);
-    LLVMValueRef function = LLVMAddFunction(module, "add", LLVMFunctionType(word, &word, 1, 0));
+    LLVMTypeRef pointer = LLVMPointerType(word, 0);
+    LLVMValueRef function = LLVMAddFunction(module, "add", LLVMFunctionType(word, &pointer, 1, 0));
     LLVMBuilderRef builder = LLVMCreateBuilderInContext(context);
     LLVMSetTarget(module, triple);
     LLVMPositionBuilderAtEnd(builder, LLVMAppendBasicBlockInContext(context, function, ""));
-    LLVMValueRef cell = build_global(builder, 2);
+    LLVMValueRef cell = build_address(builder, GLOBAL, 2);
     LLVMValueRef old = LLVMBuildLoad2(builder, word, cell, "");
-    LLVMValueRef sum = LLVMBuildAdd(builder, old, LLVMGetParam(function, 0), "");
+    LLVMValueRef read = build_read(builder, module, LLVMGetParam(function, 0));
+    LLVMValueRef sum = LLVMBuildAdd(builder, old, read, "");
+    build_guard(builder, sum);
     LLVMBuildStore(builder, sum, cell);
     LLVMBuildRet(builder, sum);
     LLVMDisposeBuilder(builder);
@@ -119,6 +176,47 @@ static void compile(const char *path)
 
 /* ---- Running, without LLVM ---- */
 
+/* An object has a shape, which tells where its property is. */
+struct object {
+    int64_t shape;
+    int64_t property;
+};
+
+/* Reads the property, and adds a case for later objects of the shape. */
+static void read_missed(struct cairn_ic_miss *miss, void *user)
+{
+    const struct object *object = cairn_value_pointer(&miss->operands[0]);
+    const struct cairn_value value = cairn_value_of_integer(64, object->property);
+    const struct cairn_ic_case found = {
+        .guard = {.width = 8, .key = (uint64_t)object->shape},
+        .action = CAIRN_IC_LOAD,
+        .field = {.offset = offsetof(struct object, property), .width = 8},
+    };
+    (void)user;
+    if (cairn_ic_return(miss, &value, &error) != CAIRN_OK ||
+        cairn_ic_add(miss->ic, &found, CAIRN_RELAXED, &error) != CAIRN_OK)
+        fail(error.message);
+}
+
+static const struct cairn_ic_options reading = {.handler = read_missed};
+
+/* Returns -1 instead of a sum that is too large. An interpreter would continue here. */
+static void overflowed(struct cairn_exit_call *call, void *user)
+{
+    const struct cairn_value result = cairn_value_of_integer(64, -1);
+    struct cairn_frame_state state;
+    struct cairn_interpreter_frame frame;
+    struct cairn_value sum;
+    (void)user;
+    if (cairn_frame_state_read(&call->frame, call->record, 0, &state, &error) != CAIRN_OK ||
+        cairn_frame_state_frame(&state, 0, &frame, &error) != CAIRN_OK ||
+        cairn_frame_state_value(&state, &frame, 0, &sum, &error) != CAIRN_OK ||
+        cairn_exit_return(call, &result, 1, &error) != CAIRN_OK)
+        fail(error.message);
+    const struct function *function = (const struct function *)(uintptr_t)frame.function;
+    printf("  left '%s' with the sum %lld\n", function->name, (long long)cairn_value_bits(&sum));
+}
+
 /* Loads the object in a file. */
 static cairn_module *load(cairn_runtime *runtime, const char *path)
 {
@@ -139,6 +237,21 @@ static cairn_module *load(cairn_runtime *runtime, const char *path)
     return module;
 }
 
+/* Calls the function three times. Returns 0 if the results are right. */
+static int call(const cairn_module *module)
+{
+    static const struct object objects[] = {{7, 2}, {7, 100}, {7, 2000}};
+    int64_t (*add)(const struct object *) =
+        (int64_t(*)(const struct object *))(uintptr_t)cairn_module_find_symbol(module, "add");
+    int64_t sums[3];
+    for (int i = 0; i < 3; i++)
+        sums[i] = add(&objects[i]);
+    printf("process %ld: the sums are %lld, %lld and %lld; the global variable is %lld\n",
+           (long)getpid(), (long long)sums[0], (long long)sums[1], (long long)sums[2],
+           (long long)globals[2]);
+    return sums[0] == 42 && sums[1] == 142 && sums[2] == -1 && globals[2] == 142 ? 0 : 1;
+}
+
 /* Runs the object with the globals `offset` words into the heap. */
 static int run(const char *path, long offset)
 {
@@ -146,17 +259,16 @@ static int run(const char *path, long offset)
     cairn_runtime *runtime;
     globals = heap + offset;
     globals[2] = 40;
-    if (cairn_runtime_create(NULL, &runtime, &error) != CAIRN_OK)
+    functions[3].name = "add";
+    if (cairn_runtime_create(NULL, &runtime, &error) != CAIRN_OK ||
+        cairn_exit_create(runtime, overflowed, NULL, &overflow_exit, &error) != CAIRN_OK)
         fail(error.message);
     cairn_module *module = load(runtime, path);
-    int64_t (*add)(int64_t) =
-        (int64_t(*)(int64_t))(uintptr_t)cairn_module_find_symbol(module, "add");
-    int64_t result = add(2);
-    printf("process %ld: add(2) is %lld, and the global variable is %lld\n", (long)getpid(),
-           (long long)result, (long long)globals[2]);
+    int result = call(module);
     cairn_module_retire(module);
+    cairn_exit_destroy(overflow_exit);
     cairn_runtime_destroy(runtime);
-    return result == 42 && globals[2] == 42 ? 0 : 1;
+    return result;
 }
 
 /* Runs the object in a new process. */
