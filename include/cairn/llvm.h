@@ -509,7 +509,8 @@ struct cairn_embed_options {
  * Sites may be bound only by names (`cache_name`, `exit_name`, `assumption_names`).
  *
  * Errors: as cairn_memory_manager_declare; UNSUPPORTED (the features of the CPU are not known; the
- * object's format is not ELF; a site is bound to an address, and the message says what to name), CAIRN_ERROR_LLVM, RANGE, ARGUMENT.
+ * object's format is not ELF; a site is bound to an address, and the message says what to name),
+ * CAIRN_ERROR_LLVM, RANGE, ARGUMENT.
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_embed_manifest(
     LLVMModuleRef module, const struct cairn_embed_options *options, struct cairn_error *error);

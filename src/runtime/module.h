@@ -39,7 +39,7 @@ struct module_extras {
     /* Links in the scope's list. */
     cairn_module *scope_next;
     cairn_module *scope_previous;
-    struct kept_object *kept; /* for watchers that need them; otherwise NULL */
+    struct kept_object *kept;   /* for watchers that need them; otherwise NULL */
     struct module_names *names; /* NULL if it has none */
 };
 
