@@ -11,16 +11,17 @@
 #include "fuzz/fuzz.h"
 #include "tests/elf_builder.h"
 
+#include <cairn/architecture.h>
 #include <cairn/load.h>
 #include <cairn/runtime.h>
 
-#if defined(__x86_64__)
-enum { MACHINE = EM_X86_64 };
-#elif defined(__aarch64__)
-enum { MACHINE = EM_AARCH64 };
-#else
-enum { MACHINE = EM_PPC64 };
-#endif
+static uint16_t machine(void)
+{
+    enum cairn_architecture host = cairn_architecture_host();
+    return host == CAIRN_ARCHITECTURE_X86_64    ? EM_X86_64
+           : host == CAIRN_ARCHITECTURE_AARCH64 ? EM_AARCH64
+                                                : EM_PPC64;
+}
 
 struct host {
     bool knows_all;
@@ -49,7 +50,7 @@ static size_t write_object(const uint8_t *data, size_t size, uint8_t *bytes)
     names = names < input.left ? names : input.left;
     size_t bound = input.left - names < PARTS_MAX ? input.left - names : PARTS_MAX;
     struct elf_file file = {
-        .machine = MACHINE, .type = ET_REL, .byte_order = CAIRN_BYTE_ORDER_NATIVE};
+        .machine = machine(), .type = ET_REL, .byte_order = CAIRN_BYTE_ORDER_NATIVE};
     elf_add(&file, (struct elf_section){.name = ".cairn.names",
                                         .type = SHT_PROGBITS,
                                         .flags = SHF_ALLOC,

@@ -260,6 +260,7 @@ static const struct {
     CALL(use_pointer, call_int),
     CALL(use_weak, call_int),
     CALL(use_hidden_weak, call_none),
+    CALL(use_name, call_int),
     CALL(use_names, call_names),
     CALL(use_double, call_double),
     CALL(use_float, call_float),

@@ -16,6 +16,8 @@ const int constants[4] = {10, 20, 30, 40};
 static char zeros[5000];
 HIDDEN int hidden_number = 7;
 WEAK int weak_number = 11;
+/* As cairn_build_name makes it. */
+HIDDEN WEAK __attribute__((section(".cairn.values"))) const long name_value = 77;
 extern int host_number;
 extern HIDDEN int hidden_elsewhere WEAK;
 extern int host_missing(int) WEAK;
@@ -41,6 +43,7 @@ int use_tail(int x) { return host_add(x, 1); }
 int use_pointer(int x) { return operations[x & 3](x) + read_only[x & 1](x); }
 int use_weak(int x) { return host_missing ? host_missing(x) : -1; }
 int use_hidden_weak(void) { return &hidden_elsewhere != 0; }
+int use_name(int x) { return (int)name_value + x; }
 const char *use_names(int x) { return names[x & 1]; }
 double use_double(double x) { return x * 1.2345678901 + 0.33333; }
 float use_float(float x) { return x * 1.25f + 0.1f; }
