@@ -372,6 +372,139 @@ START_TEST(a_suspended_coroutine_is_one_more_stack)
 }
 END_TEST
 
+/* ---- Exits ---- */
+
+/* The stack of the handler has the frame that was left. */
+static void free_in_handler(struct cairn_exit_call *call, void *user)
+{
+    struct cairn_walk walk;
+    (void)call;
+    (void)user;
+    retire(0);
+    retire(1);
+    ck_assert_uint_eq(free_unused(&walk, 0), 1);
+    ck_assert_uint_eq(retired_count(), 1);
+}
+
+/* Version 0 calls the exit in place of `step`. Returns what it returns. */
+static int64_t leave_version(cairn_exit_handler *handler, struct path *path)
+{
+    cairn_exit *exit;
+    ck_assert_ok(cairn_exit_create(runtime, handler, path, &exit, NULL));
+    int64_t result =
+        versions[0].function((step_function *)(uintptr_t)cairn_exit_target(exit), path);
+    cairn_exit_destroy(exit);
+    return result;
+}
+
+START_TEST(a_handler_of_an_exit_keeps_the_frame_that_was_left)
+{
+    struct path path = {.length = 0};
+    struct cairn_walk walk;
+    leave_version(free_in_handler, &path);
+    ck_assert_uint_eq(free_unused(&walk, 0), 1);
+}
+END_TEST
+
+static void enter_version(struct cairn_exit_call *call, void *user)
+{
+    const struct cairn_type types[] = {CAIRN_POINTER, CAIRN_POINTER};
+    const struct cairn_type result = CAIRN_INTEGER(64);
+    const struct cairn_value values[] = {cairn_value_of_pointer((const void *)(uintptr_t)step),
+                                         cairn_value_of_pointer(user)};
+    struct cairn_error error = {0};
+    cairn_signature *signature;
+    ck_assert_ok(cairn_signature_create(NULL, &result, 1, types, 2, &signature, NULL));
+    enum cairn_status status = cairn_exit_enter(
+        call, signature, (const void *)(uintptr_t)versions[1].function, values, 2, &error);
+    ck_assert_msg(status == CAIRN_OK, "%s", error.message);
+    cairn_signature_destroy(signature);
+}
+
+static void free_what_was_left(struct path *path)
+{
+    struct cairn_walk walk;
+    (void)path;
+    retire(0);
+    retire(1);
+    ck_assert_uint_eq(free_unused(&walk, 0), 1);
+    ck_assert_uint_eq(retired_count(), 1);
+}
+
+START_TEST(a_function_that_was_entered_in_place_of_a_frame_is_kept_instead_of_it)
+{
+    struct path path = {.visit = free_what_was_left};
+    struct cairn_walk walk;
+    ck_assert_int_eq(leave_version(enter_version, &path), 1);
+    ck_assert_uint_eq(free_unused(&walk, 0), 1);
+}
+END_TEST
+
+/* ---- Grace periods ---- */
+
+static struct {
+    uint64_t token;
+    size_t freed;
+} period;
+
+static void *end_period(void *user)
+{
+    (void)user;
+    period.freed = cairn_runtime_grace_end(runtime, period.token);
+    return NULL;
+}
+
+/* Version 0 was retired before the period and has no frame; version 1 later, and has one. */
+static void end_period_meanwhile(struct path *path)
+{
+    struct cairn_walk walk;
+    pthread_t thread;
+    if (path->depth < path->length)
+        return;
+    retire(0);
+    period.token = cairn_runtime_grace_start(runtime);
+    retire(1);
+    ck_assert_int_eq(pthread_create(&thread, NULL, end_period, NULL), 0);
+    size_t freed = free_unused(&walk, 0);
+    pthread_join(thread, NULL);
+    ck_assert_uint_eq(freed + period.freed, 1);
+    ck_assert_uint_eq(retired_count(), 1);
+}
+
+START_TEST(a_grace_period_may_end_meanwhile_in_another_thread)
+{
+    for (int round = 0; round < 50; round++) {
+        struct path path = {.numbers = {1}, .length = 1, .visit = end_period_meanwhile};
+        struct cairn_walk walk;
+        ck_assert_int_eq(step(&path), 1);
+        ck_assert_uint_eq(free_unused(&walk, 0), 1);
+        load(0, "uwtable");
+        load(1, "uwtable");
+    }
+}
+END_TEST
+
+/* A period that was started before the call ends after it. */
+static void free_during_period(struct path *path)
+{
+    struct cairn_walk walk;
+    if (path->depth < path->length)
+        return;
+    retire(0);
+    retire(1);
+    period.token = cairn_runtime_grace_start(runtime);
+    ck_assert_uint_eq(free_unused(&walk, 0), 1);
+}
+
+START_TEST(a_grace_period_frees_afterwards_what_was_kept)
+{
+    struct path path = {.numbers = {1}, .length = 1, .visit = free_during_period};
+    ck_assert_int_eq(step(&path), 1);
+    ck_assert_uint_eq(cairn_runtime_grace_end(runtime, period.token), 1);
+    ck_assert_uint_eq(retired_count(), 0);
+}
+END_TEST
+
 /* ---- A model ---- */
 
 static unsigned seed;
@@ -421,6 +554,10 @@ int main(void)
     tcase_add_test(tests, walks_that_could_miss_frames_are_refused);
     tcase_add_test(tests, stopped_threads_keep_what_they_are_in);
     tcase_add_test(tests, a_suspended_coroutine_is_one_more_stack);
+    tcase_add_test(tests, a_handler_of_an_exit_keeps_the_frame_that_was_left);
+    tcase_add_test(tests, a_function_that_was_entered_in_place_of_a_frame_is_kept_instead_of_it);
+    tcase_add_test(tests, a_grace_period_may_end_meanwhile_in_another_thread);
+    tcase_add_test(tests, a_grace_period_frees_afterwards_what_was_kept);
     tcase_add_test(tests, random_calls_free_exactly_what_has_no_frame);
     suite_add_tcase(suite, tests);
     return support_main(suite);
