@@ -43,10 +43,9 @@ static void retire(struct fixture *fixture, unsigned number)
     grace_retire(&fixture->grace, &fixture->items[number].entry, release);
 }
 
-static bool is_odd(const struct grace_entry *entry, uint64_t token)
+static bool is_odd(const struct grace_entry *entry)
 {
     const struct item *item = (const struct item *)(const void *)entry;
-    (void)token;
     return item->number % 2 == 1;
 }
 

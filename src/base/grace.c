@@ -64,7 +64,7 @@ static struct grace_entry *take(struct grace *grace, uint64_t token, grace_filte
     grace_lock(grace);
     while (token < grace->epoch && *link != NULL && (*link)->epoch <= token) {
         struct grace_entry *entry = *link;
-        if (selects != NULL && !selects(entry, token)) {
+        if (selects != NULL && !selects(entry)) {
             link = &entry->next;
             continue;
         }

@@ -74,7 +74,7 @@ uint64_t grace_epoch(struct grace *grace);
 uint64_t grace_start(struct grace *grace);
 
 /* Selects what is freed at the end of a period. Called with the lock held. */
-typedef bool grace_filter(const struct grace_entry *entry, uint64_t token);
+typedef bool grace_filter(const struct grace_entry *entry);
 
 /* Ends the period with this token: frees what was retired before its start and is selected, oldest
  * first; all of it if `selects` is NULL. What is not selected waits for a later period. Returns the

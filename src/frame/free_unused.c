@@ -1,9 +1,9 @@
 /*
  * Frees retired modules in which no frame is.
  *
- * Each walk marks the modules that it finds with the token of a grace period, which was started
- * before the walks. When the period ends, what was retired before its start and has no mark is
- * freed. So a module that another thread retires during the walks is kept.
+ * Each walk marks the modules that it finds. A grace period was started before the walks. When it
+ * ends, what was retired before its start and has no mark is freed. So a module that another thread
+ * retires during the walks is kept.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -29,12 +29,11 @@ static enum cairn_status check(const cairn_runtime *runtime, const struct cairn_
     return CAIRN_OK;
 }
 
-static enum cairn_status mark_modules(struct cairn_walk *walk, uint64_t token,
-                                      struct cairn_error *error)
+static enum cairn_status mark_modules(struct cairn_walk *walk, struct cairn_error *error)
 {
     enum cairn_status status;
     while ((status = cairn_walk_next(walk, error)) == CAIRN_OK && !walk->has_ended)
-        walk->frame.module->last_seen = token;
+        walk->frame.module->has_frame = true;
     return status;
 }
 
@@ -45,8 +44,9 @@ enum cairn_status cairn_runtime_free_unused(cairn_runtime *runtime, struct cairn
     if (status != CAIRN_OK)
         return status;
     const uint64_t token = cairn_runtime_grace_start(runtime);
+    modules_forget_frames(runtime);
     for (size_t i = 0; i < count && status == CAIRN_OK; i++)
-        status = mark_modules(&walks[i], token, error);
+        status = mark_modules(&walks[i], error);
     if (status != CAIRN_OK)
         return status;
     const size_t freed_count = runtime_end_grace(runtime, token, module_is_unused);

@@ -258,9 +258,17 @@ static size_t release_module(struct grace_entry *entry)
     return 1;
 }
 
-bool module_is_unused(const struct grace_entry *entry, uint64_t token)
+void modules_forget_frames(cairn_runtime *runtime)
 {
-    return entry->release == release_module && module_of_entry(entry)->last_seen != token;
+    runtime_lock(runtime);
+    for (cairn_module *module = runtime->retired; module != NULL; module = module->next)
+        module->has_frame = false;
+    runtime_unlock(runtime);
+}
+
+bool module_is_unused(const struct grace_entry *entry)
+{
+    return entry->release == release_module && !module_of_entry(entry)->has_frame;
 }
 
 static void wait_for_grace(cairn_module *module)

@@ -57,17 +57,17 @@ struct cairn_module {
     struct module_extras *extras;   /* NULL if it has none of them */
     struct id_entry *ids;           /* NULL before it is published */
     struct grace_entry waiting;
-    /* The token of the last call of cairn_runtime_free_unused that has found a frame in it. */
-    uint64_t last_seen;
     /* Links in the runtime's `modules` or `retired`. */
     cairn_module *next;
     cairn_module *previous;
     uint32_t shares; /* references that keep it from being freed; with the runtime's lock held */
     uint8_t state;   /* enum module_state; with the lock held */
     /* Whether its grace period has ended, and only references keep it; with the lock held. */
-    bool is_due;
+    bool is_due : 1;
     /* Whether it is retired when its last reference is removed; with the lock held. */
-    bool retires_unused;
+    bool retires_unused : 1;
+    /* Whether a frame was found in it since modules_forget_frames. */
+    bool has_frame;
     char name[];
 };
 
@@ -116,8 +116,11 @@ void module_unuse(cairn_module *module, bool retires);
  * held. */
 void module_retire_use(cairn_module *module);
 
-/* Selects retired modules in which no frame has been seen (base/grace.h). */
-bool module_is_unused(const struct grace_entry *entry, uint64_t token);
+/* Clears `has_frame` of all retired modules. */
+void modules_forget_frames(cairn_runtime *runtime);
+
+/* Selects retired modules in which no frame was found (base/grace.h). */
+bool module_is_unused(const struct grace_entry *entry);
 
 /* Adds a new module to its runtime's list. */
 void module_add(cairn_module *module);
