@@ -35,8 +35,8 @@
 extern "C" {
 #endif
 
-/* The name of the library for this version of LLVM, for hosts that open it by dlopen when they first
- * compile. */
+/* The name of the library for this version of LLVM, for hosts that open it by dlopen when they
+ * first compile. */
 #define CAIRN_LLVM_SONAME CAIRN_LLVM_SONAME_OF(LLVM_VERSION_MAJOR)
 #define CAIRN_LLVM_SONAME_OF(major) CAIRN_LLVM_SONAME_OF_NUMBER(major)
 #define CAIRN_LLVM_SONAME_OF_NUMBER(major) "libcairn-llvm-" #major ".so.0"
@@ -185,8 +185,8 @@ struct cairn_guard {
      *  return from the frame's function or enter another one (cairn/exit.h). Valid as long as the
      *  code. */
     const cairn_exit *exit;
-    /** The interpreter's frames, as for cairn_frame_state_encode. They may have any number of values
-     *  at all levels of optimisation, if the module is checked (cairn_check_module). */
+    /** The interpreter's frames, as for cairn_frame_state_encode. They may have any number of
+     * values at all levels of optimisation, if the module is checked (cairn_check_module). */
     const struct cairn_encoded_frame *frames;
     uint32_t frame_count;
     /** Of a guard without a condition: threads leave when one of these is broken
@@ -809,8 +809,8 @@ struct cairn_queue_job {
     int32_t priority;
     /** Most bytes of the function's frame (`stack_size` in cairn/table.h); 0: no limit. A function
      *  with a larger one, or one without a constant size, is neither installed nor kept; the status
-     *  is RANGE, and `error->offset` its size. The size of a function without records is not known,
-     *  and not limited. */
+     *  is CAIRN_ERROR_RANGE, and `error->offset` its size. The size of a function without records
+     * is not known, and not limited. */
     uint32_t frame_limit;
     size_t bytes; /**< what the job counts towards `byte_limit`: the host's estimate */
 };

@@ -17,7 +17,7 @@
  * other folders (SECURITY.md). The checksums of the files are against damage, not against attacks.
  *
  * Threads: every function is thread-safe, and any number of processes may use one folder at the
- * same time. Signal handlers may call only cairn_store_find, of a store without `note`. A forked child may use its parent's
+ * same time. Signal handlers may call only cairn_store_find. A forked child may use its parent's
  * stores.
  *
  * See cairn-loading(7) (doc/loading.md): keys, the form of the files, what happens when a store is
@@ -66,8 +66,8 @@ struct cairn_store_options {
  * user while the store is open.
  *
  * Errors: ARGUMENT, MEMORY; SYSTEM (the folder cannot be created or opened, or is a symbolic link;
- * the file cannot be opened or mapped);
- * STATE (the folder belongs to another user, or others may write to it).
+ * the file cannot be opened or mapped); STATE (the folder belongs to another user, or others may
+ * write to it).
  */
 CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_store_open(
     const char *folder, const struct cairn_store_options *options, cairn_store **store,
@@ -79,9 +79,10 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_store_open(
  * is valid until the store is closed. Objects that other processes add are found after the next
  * addition or removal by this store.
  *
- * The first search for an object reads all of it, to compare its checksum. Takes no lock, and
- * allocates nothing. Async-signal-safe if `note` is NULL. If another program makes the file shorter,
- * reading the object raises SIGBUS; Cairn never does that.
+ * The first search for an object reads all of it, to compare its checksum. Allocates nothing. If
+ * another program makes the file shorter, reading the object raises SIGBUS; Cairn never does that.
+ *
+ * Threads: thread-safe, lock-free, and async-signal-safe if `note` is NULL.
  */
 CAIRN_API const void *cairn_store_find(cairn_store *store, const void *key, size_t key_size,
                                        size_t *size);
