@@ -659,8 +659,8 @@ typedef struct cairn_engine cairn_engine;
 enum cairn_tier { CAIRN_TIER_FULL = 0, CAIRN_TIER_QUICK = 1 };
 
 /** Returns options for compiling versions of a tier: the optimisation level, FastISel and passes.
- *  Everything else is 0. The quick version of a loop of 300
- *  instructions is compiled in 12 ms, and the full one in 22 to 39 ms (LLVM 22).
+ *  Everything else is 0. The quick version of a loop of 300 instructions is compiled in 12 ms, and
+ *  the full one in 22 to 39 ms (LLVM 22).
  *
  *  Threads: thread-safe and async-signal-safe. */
 CAIRN_API struct cairn_engine_options cairn_engine_preset(enum cairn_tier tier);
