@@ -265,8 +265,8 @@ static void build_named_guard(LLVMBuilderRef builder, LLVMTypeRef word, LLVMValu
     const struct cairn_name exit_name = {&number, 1};
     struct cairn_error error;
     LLVMValueRef locals[FRAME_NAMES];
-    for (uint8_t i = 0; i < FRAME_NAMES; i++)
-        locals[i] = build_name(builder, word, 2 + i);
+    for (unsigned i = 0; i < FRAME_NAMES; i++)
+        locals[i] = build_name(builder, word, (uint8_t)(2 + i));
     const struct cairn_encoded_frame frame = {.function_name = build_name(builder, word, 1),
                                               .locals = locals,
                                               .local_count = FRAME_NAMES};
@@ -309,8 +309,8 @@ static LLVMModuleRef build_with_names(LLVMContextRef context)
     LLVMValueRef zero = LLVMConstNull(word);
     build_named_guard(builder, word, LLVMBuildICmp(builder, LLVMIntNE, sum, zero, ""));
     sum = build_named_cache(builder, word, sum);
-    for (uint8_t i = 0; i < CODE_NAMES; i++)
-        sum = LLVMBuildAdd(builder, sum, build_name(builder, word, NAMES - CODE_NAMES + i), "");
+    for (unsigned i = NAMES - CODE_NAMES; i < NAMES; i++)
+        sum = LLVMBuildAdd(builder, sum, build_name(builder, word, (uint8_t)i), "");
     LLVMBuildRet(builder, sum);
     LLVMDisposeBuilder(builder);
     return module;

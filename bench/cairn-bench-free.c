@@ -142,6 +142,8 @@ static void load(cairn_engine **engine)
         cairn_engine_compile(*engine, &error) != CAIRN_OK)
         fail(error.message);
     newest = (compiled_function *)(uintptr_t)cairn_engine_function(*engine, "f", &error);
+    if (newest == NULL)
+        fail(error.message);
 }
 
 /* The deepest stack comes first: each module has a frame in all of them. */
@@ -150,7 +152,7 @@ static void bench(int count)
     newest = NULL;
     for (retired_count = 0; retired_count < count; retired_count++)
         load(&engines[retired_count]);
-    for (depth = 1000; depth >= 10 && depth >= count; depth /= 10)
+    for (depth = 1000; newest != NULL && depth >= 10 && depth >= count; depth /= 10)
         newest(depth);
     cairn_runtime_quiesce(runtime);
 }

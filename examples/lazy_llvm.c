@@ -17,6 +17,7 @@
 #endif
 #include <cairn/cairn.h>
 #include <cairn/llvm.h>
+#include <dirent.h>
 #include <dlfcn.h>
 #include <link.h>
 #include <llvm-c/Core.h>
@@ -67,7 +68,7 @@ static _Noreturn void fail(const char *message)
     X(cairn_check_module)                                                                          \
     X(cairn_embed_manifest)
 
-#define POINTER(name) __typeof__(name) *name;
+#define POINTER(name) __typeof__(name) *(name);
 static struct {
     FUNCTIONS(POINTER)
 } llvm;
@@ -249,15 +250,25 @@ static bool run_process(const char *folder)
     return status == 0;
 }
 
+static bool remove_folder(const char *folder)
+{
+    DIR *files = opendir(folder);
+    if (files == NULL)
+        return false;
+    for (struct dirent *file; (file = readdir(files)) != NULL;)
+        if (file->d_name[0] != '.')
+            unlinkat(dirfd(files), file->d_name, 0);
+    closedir(files);
+    return rmdir(folder) == 0;
+}
+
 int main(int argument_count, char **arguments)
 {
     char folder[] = "/tmp/lazy_llvm.XXXXXX";
-    char command[64];
     if (argument_count > 1)
         return run(arguments[1]);
     if (mkdtemp(folder) == NULL)
         fail("there is no temporary folder");
     bool is_right = run_process(folder) && run_process(folder);
-    snprintf(command, sizeof command, "rm -r %s", folder);
-    return system(command) == 0 && is_right ? 0 : 1;
+    return remove_folder(folder) && is_right ? 0 : 1;
 }

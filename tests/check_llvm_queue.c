@@ -711,11 +711,14 @@ static void retire_item(const struct item *item)
 /* Numbers 1 to RETIRED in a random order. */
 static void shuffle(unsigned *order, uint64_t random)
 {
-    for (unsigned i = 0; i < RETIRED; i++) {
+    for (unsigned i = 0; i < RETIRED; i++)
+        order[i] = i + 1;
+    for (unsigned i = RETIRED - 1; i > 0; i--) {
         random = random * 6364136223846793005U + 1442695040888963407U;
         unsigned j = (unsigned)(random >> 33) % (i + 1);
+        unsigned moved = order[i];
         order[i] = order[j];
-        order[j] = i + 1;
+        order[j] = moved;
     }
 }
 

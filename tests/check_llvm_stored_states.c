@@ -170,7 +170,8 @@ static LLVMValueRef load_value(const struct ir *ir, uint32_t index)
 /* The values are followed by the first one, a constant, and two dead locals. */
 static void load_values(const struct ir *ir, LLVMValueRef *values)
 {
-    for (uint32_t i = 0; i < value_count; i++)
+    values[0] = load_value(ir, 0);
+    for (uint32_t i = 1; i < value_count; i++)
         values[i] = load_value(ir, i);
     values[value_count] = values[0];
     values[value_count + 1] = LLVMConstReal(LLVMDoubleTypeInContext(context), 0.1);

@@ -52,8 +52,9 @@ uint64_t store_checksum(uint64_t seed, const void *bytes, size_t size)
     const uint8_t *at = bytes;
     uint64_t even = fold(seed, size);
     uint64_t odd = fold(~seed, size);
+    const size_t step = (size_t)2 * WORD;
     size_t left = size;
-    for (; left >= 2 * WORD; at += 2 * WORD, left -= 2 * WORD) {
+    for (; left >= step; at += step, left -= step) {
         even = fold(even, load(at, WORD)); /* two chains, which the processor computes at once */
         odd = fold(odd, load(at + WORD, WORD));
     }
