@@ -10,6 +10,7 @@
 #include "allocator_support.h"
 #include "llvm_support.h"
 #include "runtime_support.h"
+#include "llvm/version.h"
 
 #include <cairn/walk.h>
 #include <pthread.h>
@@ -49,12 +50,12 @@ static void load(unsigned number, const char *attributes)
     struct cairn_error error = {0};
     char text[TEXT_BYTES];
     snprintf(text, sizeof text,
-             "define i64 @f(ptr %%next, ptr %%path) noinline %s {\n"
+             "define i64 @f(%s %%next, ptr %%path) noinline %s {\n"
              "  %%r = call i64 %%next(ptr %%path)\n"
              "  %%s = add i64 %%r, 1\n"
              "  ret i64 %%s\n"
              "}\n",
-             attributes);
+             LLVM_HAS_OPAQUE_POINTERS ? "ptr" : "i64 (ptr)*", attributes);
     enum cairn_status status = cairn_engine_create(runtime, support_parse_valid(llvm, text),
                                                    &options, &version->engine, &error);
     ck_assert_msg(status == CAIRN_OK, "%s", error.message);

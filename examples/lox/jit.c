@@ -162,7 +162,7 @@ static bool begin_job(struct function *function, uint32_t start)
         .assumption = assumption_of,
     };
     snprintf(name, sizeof name, "%.48s#%u",
-             function->name == NULL ? "script" : function->name->bytes, input.version);
+             function->name == NULL ? "script" : function->name->bytes, jit.compiled_count);
     bool has_begun = emit_begin(jit.runtime, &input);
     jit.compiled_count += has_begun;
     return has_begun;
