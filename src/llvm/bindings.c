@@ -129,7 +129,7 @@ enum cairn_status bindings_add_named(LLVMValueRef function, uint64_t id, enum bo
             ids[i] = name_id(names[i]->bytes, names[i]->size);
     }
     if (status == CAIRN_OK)
-        add(function, id, (enum kind)(NAMED + kind), ids, count * sizeof *ids);
+        add(function, id, (enum kind)((int)NAMED + (int)kind), ids, count * sizeof *ids);
     memory_free(&allocator, ids, count * sizeof *ids);
     return status;
 }
