@@ -66,7 +66,7 @@ static double time_walk(const struct cairn_frame *frame)
         if (frames != depth)
             fail("the walk does not find all frames");
     }
-    return (bench_now_of_thread() - begun) / (1e3 * GROUP);
+    return (bench_now_of_thread() - begun) / (1e3 * (int)GROUP);
 }
 
 static double time_free(const struct cairn_frame *frame)
@@ -78,7 +78,7 @@ static double time_free(const struct cairn_frame *frame)
         if (cairn_runtime_free_unused(runtime, &walk, 1, NULL, NULL) != CAIRN_OK)
             fail("the walk does not end");
     }
-    return (bench_now_of_thread() - begun) / (1e3 * GROUP);
+    return (bench_now_of_thread() - begun) / (1e3 * (int)GROUP);
 }
 
 /* Called by the innermost compiled function. */

@@ -296,7 +296,7 @@ static double time_run(const struct measured *measured)
         input[i] = i + 1;
     double begun = bench_now_of_thread();
     sink += measured->compute(input, ITERATIONS);
-    return (bench_now_of_thread() - begun) / (double)ITERATIONS / GUARDS;
+    return (bench_now_of_thread() - begun) / (double)ITERATIONS / (int)GUARDS;
 }
 
 static void print_run(const struct form *form, const struct measured both[2])

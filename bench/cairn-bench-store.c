@@ -168,7 +168,7 @@ int main(void)
           measure(map_file) / 1000);
     open_store();
     double first_ns = measure(find_all);
-    double find_ns = (first_ns - measure(make_keys)) / FINDS;
+    double find_ns = (first_ns - measure(make_keys)) / (int)FINDS;
     print("store.find", find_ns, "ns", NULL, 0);
     print("store.add", measure(add_one) / 1000, "us", "write() of the object",
           measure(append_one) / 1000);
