@@ -716,7 +716,7 @@ static void write_file(const char *path, const void *bytes, size_t size)
     close(file);
 }
 
-/* An object is found as it was added, or not at all, and can be added. */
+/* An object is found with the bytes that were added, or is not found and can be added. */
 static void assert_right_or_nothing(void)
 {
     cairn_store *store = open_store();

@@ -103,7 +103,7 @@ CAIRN_API CAIRN_MUST_CHECK enum cairn_status cairn_store_add(cairn_store *store,
 /**
  * Removes the object with this key, such as code that was compiled under a wrong assumption, so
  * that later processes do not find it. Where it was found it remains valid. Does nothing and
- * returns OK if there is none. Waits as cairn_store_add does.
+ * returns OK if the store has no such object. Waits as cairn_store_add does.
  *
  * Errors: ARGUMENT, MEMORY; SYSTEM (the file cannot be written).
  */

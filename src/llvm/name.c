@@ -129,8 +129,8 @@ LLVMValueRef cairn_build_name(LLVMBuilderRef builder, const struct cairn_name *n
     return load;
 }
 
-/* Returns the global that a constant is a pointer to; NULL if it is none. LLVM with typed pointers
- * makes the cast a pointer to the entry's first member. */
+/* Returns the global that a constant points to, or NULL if it does not point to a global. LLVM with
+ * typed pointers makes the cast a pointer to the entry's first member. */
 static LLVMValueRef global_of(LLVMValueRef pointer)
 {
     while (LLVMIsAConstantExpr(pointer) != NULL &&

@@ -25,9 +25,10 @@ struct bound_sites {
     struct bound_site items[];
 };
 
-/* Reads the bindings of all images, with the values of their names. Sets `*sites` to NULL if there
- * are none; the caller frees it with bound_sites_free. Takes O(n log n) time for n bytes. Errors:
- * CORRUPT (also a name that no image has), CONFLICT (two bindings of an ID), MEMORY. */
+/* Reads the bindings of all images, with the values of their names. Sets `*sites` to NULL if the
+ * images have no bindings; the caller frees it with bound_sites_free. Takes O(n log n) time for n
+ * bytes. Errors: CORRUPT (also a name that no image has), CONFLICT (two bindings of an ID), MEMORY.
+ */
 CAIRN_MUST_CHECK enum cairn_status bound_sites_read(const struct object_link *link,
                                                     const struct module_names *names,
                                                     struct bound_sites **sites,
