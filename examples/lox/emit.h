@@ -32,18 +32,24 @@ struct emit_input {
     cairn_assumption *(*assumption)(uint32_t global);
 };
 
-/* Begins to compile, in another thread. The last code must have been taken. Returns false if the
- * code is too large. */
-bool emit_begin(cairn_runtime *runtime, const struct emit_input *input);
+/* The functions that need LLVM. They are in a shared object, which is opened when something is hot
+ * for the first time: loading LLVM takes longer than many programs. */
+struct emitter_functions {
+    /* Lets LLVM initialise itself, in another thread. */
+    void (*prepare)(cairn_runtime *runtime);
+    /* Begins to compile, in another thread. The last code must have been taken. Returns false if
+     * the code is too large. */
+    bool (*begin)(const struct emit_input *input);
+    /* Waits for the code. */
+    void (*wait)(void);
+    /* Takes the code, which is NULL after an error, which was printed, or if it has a large native
+     * frame. Returns false if it is not compiled yet. */
+    bool (*take)(const void **code);
+    void (*end)(void);
+};
 
-/* Waits for the code. */
-void emit_wait(void);
-
-/* Takes the code, which is NULL after an error, which was printed, or if it has a large native
- * frame. Returns false if it is not compiled yet. */
-bool emit_take(const void **code);
-
-void emit_end(void);
+/* NULL in a program that opens the shared object. */
+extern const struct emitter_functions lox_emitter __attribute__((weak));
 
 /* ---- compiled.c: what compiled code calls ---- */
 

@@ -3,8 +3,6 @@
  * program's thread, because that reads the heap and the feedback, and given to the queue as
  * bitcode. One job runs at a time.
  *
- * jit.c uses LLVM by these functions only.
- *
  * SPDX-License-Identifier: MIT
  */
 #include "emitter.h"
@@ -18,7 +16,7 @@ enum { NATIVE_FRAME_MAX = 3000 }; /* bytes; see STACK_BYTES in main.c */
 static const char passes[] = "early-cse<memssa>,simplifycfg,loop-mssa(licm),gvn,simplifycfg";
 
 static struct {
-    cairn_queue *queue; /* NULL before the first function */
+    cairn_queue *queue;
     uint32_t result_count;
     uint64_t ticket; /* of the job */
 } state;
@@ -29,11 +27,18 @@ static void check(enum cairn_status status, const struct cairn_error *error)
         fail(error->message);
 }
 
-static void add_job(cairn_runtime *runtime, const char *name, LLVMModuleRef module)
+static void prepare(cairn_runtime *runtime)
 {
     static const struct cairn_queue_options options = {
         .engine = {.optimisation_level = 2, .enable_fast_isel = true, .passes = passes},
+        .warms_up = true,
         .result_count = &state.result_count};
+    struct cairn_error error;
+    check(cairn_queue_create(runtime, &options, &state.queue, &error), &error);
+}
+
+static void add_job(const char *name, LLVMModuleRef module)
+{
     struct cairn_error error;
     LLVMMemoryBufferRef bitcode = LLVMWriteBitcodeToMemoryBuffer(module);
     const struct cairn_queue_job added = {.bitcode = LLVMGetBufferStart(bitcode),
@@ -41,27 +46,25 @@ static void add_job(cairn_runtime *runtime, const char *name, LLVMModuleRef modu
                                           .keeps_result = true,
                                           .function = name,
                                           .frame_limit = NATIVE_FRAME_MAX};
-    if (state.queue == NULL)
-        check(cairn_queue_create(runtime, &options, &state.queue, &error), &error);
     check(cairn_queue_add(state.queue, &added, &state.ticket, &error), &error);
     LLVMDisposeMemoryBuffer(bitcode);
 }
 
-bool emit_begin(cairn_runtime *runtime, const struct emit_input *input)
+static bool begin_job(const struct emit_input *input)
 {
     LLVMContextRef context = LLVMContextCreate();
     LLVMModuleRef module = emit_function(context, input);
     if (module != NULL) {
-        add_job(runtime, input->name, module);
+        add_job(input->name, module);
         LLVMDisposeModule(module);
     }
     LLVMContextDispose(context);
     return module != NULL;
 }
 
-void emit_wait(void) { cairn_queue_wait(state.queue, state.ticket); }
+static void wait_for_job(void) { cairn_queue_wait(state.queue, state.ticket); }
 
-bool emit_take(const void **code)
+static bool take_code(const void **code)
 {
     struct cairn_queue_result result;
     struct cairn_error error;
@@ -74,4 +77,12 @@ bool emit_take(const void **code)
     return true;
 }
 
-void emit_end(void) { cairn_queue_destroy(state.queue); }
+static void end_queue(void) { cairn_queue_destroy(state.queue); }
+
+const struct emitter_functions lox_emitter = {
+    .prepare = prepare,
+    .begin = begin_job,
+    .wait = wait_for_job,
+    .take = take_code,
+    .end = end_queue,
+};

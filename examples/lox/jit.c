@@ -17,8 +17,12 @@
 #include "emit.h"
 
 #include <cairn/cairn.h>
+#include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 enum {
     HOT_INVOCATIONS = 8000, /* more calls than a hot loop makes, into which they are inlined */
@@ -30,6 +34,7 @@ static struct {
     struct vm *vm;
     enum jit_mode mode;
     cairn_runtime *runtime;
+    const struct emitter_functions *emitter; /* NULL until the program's thread has seen it open */
     cairn_perf *perf;         /* or NULL */
     cairn_debugger *debugger; /* or NULL */
     bool has_retired;
@@ -94,6 +99,82 @@ static lox_value interpret_call(struct closure *closure, lox_value *base, struct
             return jit.vm->top[-1];
     }
     return resume(frame);
+}
+
+/* ---- The emitter ---- */
+
+static const char emitter_name[] = "lox-emitter.so";
+
+/* How far it is opened. The thread that opens it writes `functions` before `state`. */
+static struct {
+    enum { EMITTER_CLOSED, EMITTER_OPENING, EMITTER_OPEN, EMITTER_ABSENT } state;
+    pthread_t thread; /* from EMITTER_OPENING on */
+    const struct emitter_functions *functions;
+} opening;
+
+/* Writes the path of the emitter, which is in the program's folder. */
+static void find_emitter(char *path, size_t size)
+{
+    ssize_t length = readlink("/proc/self/exe", path, size - sizeof emitter_name);
+    while (length > 0 && path[length - 1] != '/')
+        length--;
+    memcpy(path + (length < 0 ? 0 : length), emitter_name, sizeof emitter_name);
+}
+
+static const struct emitter_functions *load_emitter(void)
+{
+    char path[4096];
+    if (&lox_emitter != NULL)
+        return &lox_emitter;
+    find_emitter(path, sizeof path);
+    void *object = dlopen(path, RTLD_NOW);
+    const struct emitter_functions *found =
+        object == NULL ? NULL : dlsym(object, "lox_emitter");
+    if (found == NULL)
+        fprintf(stderr, "lox: nothing is compiled: %s\n", dlerror());
+    return found;
+}
+
+static void *open_emitter(void *argument)
+{
+    const struct emitter_functions *found = load_emitter();
+    opening.functions = found;
+    if (found != NULL)
+        found->prepare(jit.runtime);
+    __atomic_store_n(&opening.state, found == NULL ? EMITTER_ABSENT : EMITTER_OPEN,
+                     __ATOMIC_RELEASE);
+    return argument;
+}
+
+static void start_opening(void)
+{
+    opening.state = EMITTER_OPENING;
+    if (pthread_create(&opening.thread, NULL, open_emitter, NULL) != 0)
+        fail("No thread can be started.");
+}
+
+/* Begins to open the emitter when it is needed for the first time. The modes that tests use wait
+ * for it. */
+static bool emitter_is_open(void)
+{
+    if (jit.emitter != NULL)
+        return true;
+    if (opening.state == EMITTER_CLOSED)
+        start_opening();
+    while (jit.mode != JIT_ON &&
+           __atomic_load_n(&opening.state, __ATOMIC_ACQUIRE) == EMITTER_OPENING)
+        usleep(100);
+    if (__atomic_load_n(&opening.state, __ATOMIC_ACQUIRE) == EMITTER_OPEN)
+        jit.emitter = opening.functions;
+    return jit.emitter != NULL;
+}
+
+static void close_emitter(void)
+{
+    if (opening.state != EMITTER_CLOSED)
+        pthread_join(opening.thread, NULL);
+    if (opening.functions != NULL)
+        opening.functions->end();
 }
 
 /* ---- Compiling ---- */
@@ -163,7 +244,7 @@ static bool begin_job(struct function *function, uint32_t start)
     };
     snprintf(name, sizeof name, "%.48s#%u",
              function->name == NULL ? "script" : function->name->bytes, jit.compiled_count);
-    bool has_begun = emit_begin(jit.runtime, &input);
+    bool has_begun = jit.emitter->begin(&input);
     jit.compiled_count += has_begun;
     return has_begun;
 }
@@ -268,11 +349,13 @@ static void install(const void *address)
 static void compile_hot(struct function *function, uint32_t start)
 {
     const void *code;
+    if (!emitter_is_open())
+        return;
     if (!job.is_running)
         compile_entry(function, entry_at(function, start));
     if (job.is_running && jit.mode != JIT_ON)
-        emit_wait();
-    if (!job.is_running || !emit_take(&code))
+        jit.emitter->wait();
+    if (!job.is_running || !jit.emitter->take(&code))
         return;
     job.is_running = false;
     install(code);
@@ -475,7 +558,7 @@ void jit_init(struct vm *vm, const struct jit_options *options)
 
 void jit_destroy(void)
 {
-    emit_end();
+    close_emitter();
     for (uint32_t i = 0; jit.assumptions != NULL && i < jit.vm->globals.count; i++)
         cairn_assumption_destroy(jit.assumptions[i]);
     cairn_exit_destroy(jit.exit);
