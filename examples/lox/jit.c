@@ -35,8 +35,8 @@ static struct {
     enum jit_mode mode;
     cairn_runtime *runtime;
     const struct emitter_functions *emitter; /* NULL until the program's thread has seen it open */
-    cairn_perf *perf;         /* or NULL */
-    cairn_debugger *debugger; /* or NULL */
+    cairn_perf *perf;                        /* or NULL */
+    cairn_debugger *debugger;                /* or NULL */
     bool has_retired;
     cairn_exit *exit;
     cairn_signature *resume_signature;
@@ -128,8 +128,7 @@ static const struct emitter_functions *load_emitter(void)
         return &lox_emitter;
     find_emitter(path, sizeof path);
     void *object = dlopen(path, RTLD_NOW);
-    const struct emitter_functions *found =
-        object == NULL ? NULL : dlsym(object, "lox_emitter");
+    const struct emitter_functions *found = object == NULL ? NULL : dlsym(object, "lox_emitter");
     if (found == NULL)
         fprintf(stderr, "lox: nothing is compiled: %s\n", dlerror());
     return found;
