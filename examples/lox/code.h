@@ -121,8 +121,8 @@ struct site {
 
 /* The code of a function: made by the compiler, and kept to the end of the process. */
 struct function {
-    struct function *next; /* in the list of all functions */
-    struct string *name;   /* NULL for a script */
+    uint32_t number;     /* in the order of the program */
+    struct string *name; /* NULL for a script */
     uint32_t arity;
     uint32_t box_count;
     uint32_t stack_size; /* slots, with the callee's own */

@@ -16,7 +16,7 @@ uint64_t rt_operation(uint64_t waiting_frame)
     struct vm *vm = compiled_vm;
     struct frame *first = (struct frame *)(uintptr_t)waiting_frame;
     vm->top = first->base + waiting_of(first)->height;
-    vm->frame = complete_frames(first);
+    vm->frame = complete_frames(vm, first);
     const struct frame *caller = vm->frame;
     return run_slowly(vm) && (vm->frame == caller || run(vm, caller + 1));
 }

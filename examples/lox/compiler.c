@@ -575,8 +575,9 @@ static void begin_unit(struct compiler *c, struct unit *unit, enum unit_kind kin
     function->name = name;
     function->is_initializer = kind == UNIT_INITIALIZER;
     function->hot_invocations = function->hot_loops = UINT64_MAX;
-    function->next = c->vm->functions;
-    c->vm->functions = function;
+    function->number = c->vm->function_count;
+    c->vm->functions = array_grow(c->vm->functions, function->number, sizeof(struct function *));
+    c->vm->functions[c->vm->function_count++] = function;
     *unit = (struct unit){
         .enclosing = c->unit, .function = function, .kind = kind, .first_local = c->local_count};
     jit_add_function(function);

@@ -120,16 +120,23 @@ static void load_slots(struct emitter *e, uint32_t height)
             expect_number(e, &e->slots[i]);
 }
 
+/* Tests whether an address is in the first `size` bytes of a thing. */
+static LLVMValueRef is_below(struct emitter *e, LLVMValueRef address, enum thing_kind kind,
+                             uint64_t size)
+{
+    LLVMValueRef first = refer(e, (struct thing){.kind = kind})->word;
+    return compare(e, LLVMIntULT, LLVMBuildSub(e->builder, address, first, ""), size);
+}
+
 /* The entry: writes the frame, and checks that there is space for all frames and slots of inlined
  * calls. It is built last, when these are known. */
 static void emit_entry(struct emitter *e, LLVMBasicBlockRef entry, LLVMBasicBlockRef body,
                        uint32_t height)
 {
-    struct vm *vm = e->input->vm;
     const struct activation *a = e->top;
-    uint64_t last_frame = (uintptr_t)(vm->frames + FRAMES_MAX - FRAMES_SPARE);
+    uint64_t last_frame = (FRAMES_MAX - FRAMES_SPARE) * sizeof(struct frame);
     uint64_t last_base =
-        (uintptr_t)(vm->stack + STACK_SLOTS - e->most_slots - a->function->stack_size);
+        (STACK_SLOTS - e->most_slots - a->function->stack_size) * sizeof(lox_value);
     begin(e, entry);
     store(e, e->closure, e->frame, offsetof(struct frame, closure));
     store(e, e->base, e->frame, offsetof(struct frame, base));
@@ -138,8 +145,8 @@ static void emit_entry(struct emitter *e, LLVMBasicBlockRef entry, LLVMBasicBloc
         e->slots[i] = argument(e, i);
     LLVMValueRef frame = LLVMBuildPtrToInt(e->builder, e->frame, e->i64, "");
     LLVMValueRef base = LLVMBuildPtrToInt(e->builder, e->base, e->i64, "");
-    LLVMValueRef fits = LLVMBuildAnd(e->builder, compare(e, LLVMIntULT, frame, last_frame),
-                                     compare(e, LLVMIntULT, base, last_base), "");
+    LLVMValueRef fits = LLVMBuildAnd(e->builder, is_below(e, frame, THING_FRAMES, last_frame),
+                                     is_below(e, base, THING_STACK, last_base), "");
     build_guard(e, fits, FRAME_IS_BLAMELESS);
     if (e->assumption_count > 0)
         build_guard(e, NULL, 0);
@@ -161,7 +168,10 @@ static void emit_all(struct emitter *e)
         return;
     LLVMBasicBlockRef entry = new_block(e);
     LLVMBasicBlockRef body = new_block(e);
+    LLVMBasicBlockRef references = new_block(e);
+    LLVMMoveBasicBlockBefore(references, e->failed);
     LLVMMoveBasicBlockBefore(entry, e->failed);
+    LLVMPositionBuilderAtEnd(e->reference_builder, references);
     begin(e, body);
     e->is_live = true;
     load_slots(e, input->depth);
@@ -169,15 +179,27 @@ static void emit_all(struct emitter *e)
     a->at = first;
     if (!e->has_failed)
         emit_entry(e, entry, body, input->depth);
+    LLVMBuildBr(e->reference_builder, entry);
 }
 
-LLVMModuleRef emit_function(LLVMContextRef context, const struct emit_input *input)
+/* Copies the names, which are otherwise freed with the emitter. */
+static void list_names(const struct emitter *e, struct emitted *emitted)
+{
+    for (const struct reference *r = e->first_reference; r != NULL; r = r->next) {
+        uint32_t i = emitted->name_count++;
+        emitted->names = array_grow(emitted->names, i, sizeof *emitted->names);
+        emitted->names[i] = (struct named_address){r->name, r->address};
+    }
+}
+
+static struct emitter *new_emitter(LLVMContextRef context, const struct emit_input *input)
 {
     struct emitter *e = heap_zeroed(sizeof *e);
     e->input = input;
     e->context = context;
     e->module = LLVMModuleCreateWithNameInContext(input->name, context);
     e->builder = LLVMCreateBuilderInContext(context);
+    e->reference_builder = LLVMCreateBuilderInContext(context);
     make_types(e);
     make_memory_tags(e);
     e->function = LLVMAddFunction(e->module, input->name, e->code_type);
@@ -186,16 +208,26 @@ LLVMModuleRef emit_function(LLVMContextRef context, const struct emit_input *inp
     e->base = LLVMGetParam(e->function, 1);
     e->frame = LLVMGetParam(e->function, 2);
     e->failed = new_block(e);
+    return e;
+}
+
+struct emitted emit_function(LLVMContextRef context, const struct emit_input *input)
+{
+    struct emitter *e = new_emitter(context, input);
+    struct emitted emitted = {.module = e->module};
     begin(e, e->failed);
     LLVMBuildRet(e->builder, word(e, UNDEFINED));
     emit_all(e);
-    LLVMModuleRef module = e->module;
     if (e->has_failed) {
-        LLVMDisposeModule(module);
-        module = NULL;
+        LLVMDisposeModule(e->module);
+        emitted.module = NULL;
+    } else {
+        list_names(e, &emitted);
     }
+    emitted.has_unnamed = e->has_unnamed;
     LLVMDisposeBuilder(e->builder);
+    LLVMDisposeBuilder(e->reference_builder);
     free_allocated(e);
     free(e);
-    return module;
+    return emitted;
 }

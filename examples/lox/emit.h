@@ -7,6 +7,7 @@
 #define LOX_EMIT_H
 
 #include "jit.h"
+#include "things.h"
 
 #include <cairn/cairn.h>
 
@@ -25,31 +26,52 @@ struct emit_input {
     uint32_t version;       /* a number for it */
     bool avoids_loop_types; /* variables of loops need not remain numbers */
     bool is_general;        /* it never leaves because of what was not seen yet */
-    bool is_part; /* only the loop that begins at `start`; of a call, nothing is in line */
+    bool is_part;   /* only the loop that begins at `start`; of a call, nothing is in line */
+    bool has_names; /* refers to things by name, so that the code can be stored */
     const cairn_exit *exit;
     uint64_t *next_id;
-    /* Returns what breaks when the global variable is defined again, or NULL. */
-    cairn_assumption *(*assumption)(uint32_t global);
+    /* Returns the address of a thing, or NULL. */
+    const void *(*address)(const struct thing *thing);
+};
+
+struct emit_output {
+    const void
+        *code; /* NULL after an error, which was printed, or if it has a large native frame */
+    const void *object; /* to be stored, until the next begins; NULL if something had no name */
+    size_t object_size;
 };
 
 /* The functions that need LLVM. They are in a shared object, which is opened when something is hot
  * for the first time: loading LLVM takes longer than many programs. */
 struct emitter_functions {
     /* Lets LLVM initialise itself, in another thread. */
-    void (*prepare)(cairn_runtime *runtime);
+    void (*prepare)(cairn_runtime *runtime, bool has_names);
     /* Begins to compile, in another thread. The last code must have been taken. Returns false if
      * the code is too large. */
     bool (*begin)(const struct emit_input *input);
     /* Waits for the code. */
     void (*wait)(void);
-    /* Takes the code, which is NULL after an error, which was printed, or if it has a large native
-     * frame. Returns false if it is not compiled yet. */
-    bool (*take)(const void **code);
+    /* Takes the code. Returns false if it is not compiled yet. */
+    bool (*take)(struct emit_output *output);
     void (*end)(void);
 };
 
 /* NULL in a program that opens the shared object. */
 extern const struct emitter_functions lox_emitter __attribute__((weak));
+
+/* ---- open_emitter.c ---- */
+
+enum { EMITTER_PATH_SIZE = 4096 };
+
+/* Writes the path of the shared object, which is in the program's folder. */
+void emitter_path(char path[EMITTER_PATH_SIZE]);
+
+/* Returns the functions, or NULL while they are not there: then begins to open the shared object in
+ * another thread, if that has not begun. */
+const struct emitter_functions *emitter_open(cairn_runtime *runtime, bool has_names);
+
+bool emitter_is_opening(void);
+void emitter_close(void);
 
 /* ---- compiled.c: what compiled code calls ---- */
 

@@ -110,7 +110,8 @@ static void call_uninlined(struct emitter *e, const struct function *function,
                            const struct closure *closure)
 {
     uint32_t base = e->height - function->arity - 1;
-    call_code(e, address_of(e, function->compiled), closure_address(e, closure, base), base);
+    struct thing compiled = {.kind = THING_COMPILED, .number = function->number};
+    call_code(e, address_of(e, compiled), closure_address(e, closure, base), base);
 }
 
 /* Emits the function in line: all of it, or what is before `stop`, at which it is called. */
@@ -175,7 +176,7 @@ void call_case(struct emitter *e, const struct site_case *seen)
     uint32_t count = caller->sites[operand_of(caller->code[e->top->at])].argument_count;
     if (seen->access == ACCESS_CALL) {
         const struct value *callee = operand(e, count + 1);
-        call_function(e, seen->key, is_constant(callee) ? as_closure(constant_of(callee)) : NULL);
+        call_function(e, seen->key, (struct closure *)(uintptr_t)callee->known);
         return;
     }
     new_instance(e, seen->key);

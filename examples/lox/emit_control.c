@@ -49,9 +49,12 @@ static struct value merge_slot(struct emitter *e, struct target *target, uint32_
         merged.is_clean &= value->is_clean;
         if (value->identity != merged.identity)
             merged.identity = NULL;
+        if (value->known != merged.known)
+            merged.known = NULL;
     }
     if (is_same)
         return merged;
+    merged.known = NULL;
     if (target->is_loop)
         merged.is_object = merged.is_new = merged.is_clean = false, merged.identity = NULL;
     are_numbers &= !target->is_loop || !e->input->avoids_loop_types;

@@ -15,9 +15,9 @@
  * are in a frame state of Cairn, from which jit.c writes both. A call waits: the slots that can be
  * objects that move are written before it, and all of them if the interpreter needs them. The
  * frames, and which slots these are, are in a record (struct waiting), a constant of the module.
- * The frame has its address. So the collector finds everything on the stack, no native frame has a
- * pointer meanwhile, and whoever needs the frames (errors, the interpreter's operations) writes
- * them by complete_frames.
+ * The frame has its address, and the frames after it have the closures that are in no slot. So the
+ * collector finds everything on the stack, no native frame has a pointer meanwhile, and whoever
+ * needs the frames (errors, the interpreter's operations) writes them by complete_frames.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -36,64 +36,90 @@ static uint32_t list_frames(const struct emitter *e, struct described_frame *fra
     uint32_t index = e->depth + 1;
     for (const struct activation *a = e->top; a != NULL; a = a->parent)
         frames[--index] = (struct described_frame){
-            .closure = a->closure,
-            .function = a->function,
-            .at = a->function->code + a->at + 1,
+            .function = a->function->number,
+            .at = a->at + 1,
             .base = a->base,
+            .has_closure = a->parent == NULL || a->closure != NULL,
         };
     return e->depth + 1;
 }
 
 /* ---- Guards ---- */
 
-/* Encodes a frame, whose slots end at `end`: its local is where the first frame is, or another
- * frame's closure. */
-static struct cairn_encoded_frame encode(struct emitter *e, const struct described_frame *frame,
+/* Encodes an activation, whose slots end at `end`: its local is where the first frame is, or
+ * another frame's closure. */
+static struct cairn_encoded_frame encode(struct emitter *e, const struct activation *a,
                                          uint32_t end)
 {
-    LLVMValueRef *values = allocate(e, (end - frame->base + 1) * sizeof(LLVMValueRef));
-    if (frame->base == 0)
+    LLVMValueRef *values = allocate(e, (end - a->base + 1) * sizeof(LLVMValueRef));
+    const struct reference *function =
+        refer(e, (struct thing){.kind = THING_FUNCTION, .number = a->function->number});
+    if (a->parent == NULL)
         values[0] = e->frame;
     else
-        values[0] = frame->closure != NULL ? word(e, object_value(frame->closure))
-                                           : bits_of(e, &e->slots[frame->base]);
-    for (uint32_t i = frame->base; i < end; i++) {
+        values[0] =
+            a->closure != NULL ? object_bits(e, a->closure) : bits_of(e, &e->slots[a->base]);
+    for (uint32_t i = a->base; i < end; i++) {
         struct value *value = &e->slots[i];
         if (!value->is_clean)
-            values[1 + i - frame->base] = value->number != NULL ? value->number : bits_of(e, value);
+            values[1 + i - a->base] = value->number != NULL ? value->number : bits_of(e, value);
     }
     return (struct cairn_encoded_frame){
-        .function = (uintptr_t)frame->function,
-        .position = (uint64_t)(frame->at - frame->function->code),
-        .flags = frame->base,
+        .function = (uintptr_t)function->address,
+        .function_name = e->input->has_names ? function->word : NULL,
+        .position = a->at + 1,
+        .flags = a->base,
         .locals = values,
         .local_count = 1,
         .stack = values + 1,
-        .stack_count = end - frame->base,
+        .stack_count = end - a->base,
     };
+}
+
+/* Encodes all frames, the outermost first. The instruction of the innermost runs again. */
+static void encode_all(struct emitter *e, struct cairn_encoded_frame *frames, uint32_t flags)
+{
+    uint32_t index = e->depth + 1;
+    uint32_t end = e->height;
+    for (const struct activation *a = e->top; a != NULL; end = a->base, a = a->parent) {
+        frames[--index] = encode(e, a, end);
+        frames[index].flags |= flags;
+    }
+    frames[e->depth].position--;
+}
+
+/* Binds a guard to the exit and, if it has no condition, to all assumptions: by their names, if the
+ * code refers by names. */
+static void bind(struct emitter *e, struct cairn_guard *guard, LLVMValueRef condition)
+{
+    const struct reference *exit = refer(e, (struct thing){.kind = THING_EXIT});
+    struct cairn_name *names = allocate(e, sizeof *names * (e->assumption_count + 1));
+    cairn_assumption **assumptions =
+        allocate(e, sizeof(cairn_assumption *) * (e->assumption_count + 1));
+    for (uint32_t i = 0; i < e->assumption_count; i++) {
+        names[i + 1] = name_of(e->assumptions[i]);
+        assumptions[i] = (cairn_assumption *)(uintptr_t)e->assumptions[i]->address;
+    }
+    names[0] = name_of(exit);
+    guard->assumption_count = condition == NULL ? e->assumption_count : 0;
+    if (e->input->has_names) {
+        guard->exit_name = &names[0];
+        guard->assumption_names = &names[1];
+    } else {
+        guard->exit = e->input->exit;
+        guard->assumptions = assumptions;
+    }
 }
 
 void build_guard(struct emitter *e, LLVMValueRef condition, uint32_t flags)
 {
-    struct described_frame frames[INLINE_DEPTH_MAX + 1];
-    struct cairn_encoded_frame encoded[INLINE_DEPTH_MAX + 1];
+    struct cairn_encoded_frame frames[INLINE_DEPTH_MAX + 1];
     struct cairn_error error;
-    uint32_t count = list_frames(e, frames);
-    uint32_t end = e->height;
+    struct cairn_guard guard = {
+        .id = (*e->input->next_id)++, .frames = frames, .frame_count = e->depth + 1};
     e->work += GUARD_WORK;
-    frames[count - 1].at--; /* it runs again */
-    for (uint32_t i = count; i-- > 0; end = frames[i].base) {
-        encoded[i] = encode(e, &frames[i], end);
-        encoded[i].flags |= flags;
-    }
-    const struct cairn_guard guard = {
-        .id = (*e->input->next_id)++,
-        .exit = e->input->exit,
-        .frames = encoded,
-        .frame_count = count,
-        .assumptions = e->assumptions,
-        .assumption_count = condition == NULL ? e->assumption_count : 0,
-    };
+    encode_all(e, frames, flags);
+    bind(e, &guard, condition);
     if (cairn_build_guard(e->builder, condition, &guard, &error) == NULL) {
         fprintf(stderr, "lox: %s\n", error.message);
         e->has_failed = true;
@@ -164,10 +190,21 @@ static LLVMValueRef constant_in_module(const struct emitter *e, const void *byte
     return LLVMBuildPtrToInt(e->builder, constant, e->i64, "");
 }
 
+/* Writes the closures of inlined functions that are in no slot to their frames. */
+static void keep_closures(struct emitter *e)
+{
+    uint32_t index = e->depth;
+    for (const struct activation *a = e->top; a->parent != NULL; a = a->parent, index--)
+        if (a->closure != NULL)
+            store(e, object_word(e, a->closure), e->frame,
+                  index * sizeof(struct frame) + offsetof(struct frame, closure));
+}
+
 void describe_call(struct emitter *e, bool writes_all)
 {
     size_t size = sizeof(struct waiting) + (e->depth + 1) * sizeof(struct described_frame);
     struct waiting *record = allocate(e, size + e->height * sizeof(uint32_t));
+    keep_closures(e);
     record->frame_count = list_frames(e, record->frames);
     record->height = e->height;
     uint32_t *slots = (uint32_t *)&record->frames[record->frame_count];
@@ -190,7 +227,7 @@ void call_runtime(struct emitter *e)
     uint32_t has_result = operation_of(code) != OP_PRINT;
     describe_call(e, true);
     LLVMValueRef frame = LLVMBuildPtrToInt(e->builder, e->frame, e->i64, "");
-    LLVMValueRef is_ok = call_entry(e, rt_operation, frame);
+    LLVMValueRef is_ok = call_entry(e, THING_OPERATION, frame);
     go_unless(e, compare(e, LLVMIntNE, is_ok, 0), e->failed);
     e->height += (uint32_t)stack_change(e->top->function, code) - has_result;
     if (has_result) {

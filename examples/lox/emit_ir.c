@@ -72,9 +72,81 @@ LLVMValueRef word(const struct emitter *e, uint64_t value)
     return LLVMConstInt(e->i64, value, 0);
 }
 
-LLVMValueRef address_of(const struct emitter *e, const void *object)
+/* ---- References ---- */
+
+/* Builds the loads of a name, at the beginning of the function. */
+static void build_named(struct emitter *e, struct reference *reference)
 {
-    return LLVMConstIntToPtr(word(e, (uintptr_t)object), e->pointer);
+    struct cairn_error error;
+    const struct cairn_name name = name_of(reference);
+    reference->word = cairn_build_name(e->reference_builder, &name, e->i64, &error);
+    if (reference->word == NULL)
+        fail(error.message);
+    reference->pointer = LLVMBuildIntToPtr(e->reference_builder, reference->word, e->pointer, "");
+}
+
+static struct reference *find_reference(const struct emitter *e, const struct thing_name *name)
+{
+    struct reference *found = e->first_reference;
+    while (found != NULL && memcmp(&found->name, name, sizeof *name) != 0)
+        found = found->next;
+    return found;
+}
+
+static struct reference *new_reference(struct emitter *e, const struct thing *thing)
+{
+    struct reference *reference = allocate(e, sizeof *reference);
+    reference->thing = *thing;
+    reference->address = e->input->address(thing);
+    reference->word = word(e, (uintptr_t)reference->address);
+    reference->pointer = LLVMConstIntToPtr(reference->word, e->pointer);
+    return reference;
+}
+
+const struct reference *refer(struct emitter *e, struct thing thing)
+{
+    struct thing_name name;
+    bool has_name = e->input->has_names && name_thing(e->input->vm, &thing, &name);
+    e->has_unnamed |= !has_name;
+    struct reference *reference = has_name ? find_reference(e, &name) : NULL;
+    if (reference != NULL)
+        return reference;
+    reference = new_reference(e, &thing);
+    if (!has_name)
+        return reference;
+    reference->name = name;
+    reference->next = e->first_reference;
+    e->first_reference = reference;
+    build_named(e, reference);
+    return reference;
+}
+
+struct cairn_name name_of(const struct reference *reference)
+{
+    return (struct cairn_name){&reference->name, thing_name_size(&reference->name)};
+}
+
+LLVMValueRef address_of(struct emitter *e, struct thing thing) { return refer(e, thing)->pointer; }
+
+static const struct reference *refer_to_object(struct emitter *e, enum thing_kind kind,
+                                               const void *object)
+{
+    return refer(e, (struct thing){.kind = kind, .object = (struct object *)(uintptr_t)object});
+}
+
+LLVMValueRef object_word(struct emitter *e, const void *object)
+{
+    return refer_to_object(e, THING_OBJECT, object)->word;
+}
+
+LLVMValueRef object_address(struct emitter *e, const void *object)
+{
+    return refer_to_object(e, THING_OBJECT, object)->pointer;
+}
+
+LLVMValueRef object_bits(struct emitter *e, const void *object)
+{
+    return refer_to_object(e, THING_VALUE, object)->word;
 }
 
 bool is_always(LLVMValueRef condition)
@@ -134,6 +206,11 @@ LLVMValueRef compare(const struct emitter *e, LLVMIntPredicate predicate, LLVMVa
     return LLVMBuildICmp(e->builder, predicate, a, word(e, b), "");
 }
 
+LLVMValueRef equals(const struct emitter *e, LLVMValueRef a, LLVMValueRef b)
+{
+    return LLVMBuildICmp(e->builder, LLVMIntEQ, a, b, "");
+}
+
 /* Goes to the block unless the condition is true, which it nearly always is. */
 void go_unless(struct emitter *e, LLVMValueRef condition, LLVMBasicBlockRef otherwise)
 {
@@ -151,9 +228,10 @@ void go_unless(struct emitter *e, LLVMValueRef condition, LLVMBasicBlockRef othe
 
 /* ---- Calls of the runtime ---- */
 
-LLVMValueRef call_entry(struct emitter *e, runtime_entry *entry, LLVMValueRef argument)
+LLVMValueRef call_entry(struct emitter *e, enum thing_kind entry, LLVMValueRef argument)
 {
+    LLVMValueRef address = address_of(e, (struct thing){.kind = entry});
     LLVMValueRef callee =
-        LLVMConstIntToPtr(word(e, (uintptr_t)entry), LLVMPointerType(e->entry_type, 0));
+        LLVMBuildPointerCast(e->builder, address, LLVMPointerType(e->entry_type, 0), "");
     return LLVMBuildCall2(e->builder, e->entry_type, callee, &argument, 1, "");
 }

@@ -28,7 +28,7 @@ void emit_stored(struct emitter *e, LLVMValueRef object, struct value *value)
     go_unless(e, LLVMBuildIsNull(e->builder, watched, ""), remember);
     LLVMBuildBr(e->builder, next);
     begin(e, remember);
-    call_entry(e, rt_remember, LLVMBuildPtrToInt(e->builder, object, e->i64, ""));
+    call_entry(e, THING_REMEMBER, LLVMBuildPtrToInt(e->builder, object, e->i64, ""));
     LLVMBuildBr(e->builder, next);
     begin(e, next);
 }
@@ -41,13 +41,14 @@ void emit_stored(struct emitter *e, LLVMValueRef object, struct value *value)
 void new_instance(struct emitter *e, const struct class *class)
 {
     const struct shape *shape = class->root;
-    const struct heap *heap = &e->input->vm->heap;
     settle(e, &e->pending, e->slots, e->height);
     e->pending = allocate(e, sizeof *e->pending);
     e->pending->shape = shape;
     e->pending->size = rounded_size(instance_size(shape));
-    LLVMValueRef next = mark(e, MEMORY_HEAP, load(e, e->i64, address_of(e, &heap->next), 0));
-    LLVMValueRef end = mark(e, MEMORY_HEAP, load(e, e->i64, address_of(e, &heap->end), 0));
+    LLVMValueRef next =
+        mark(e, MEMORY_HEAP, load(e, e->i64, address_of(e, (struct thing){.kind = THING_NEXT}), 0));
+    LLVMValueRef end =
+        mark(e, MEMORY_HEAP, load(e, e->i64, address_of(e, (struct thing){.kind = THING_END}), 0));
     LLVMValueRef after = LLVMBuildAdd(e->builder, next, word(e, e->pending->size), "");
     build_guard(e, LLVMBuildICmp(e->builder, LLVMIntULE, after, end, ""), FRAME_IS_BLAMELESS);
     push(e,
@@ -99,7 +100,7 @@ static void store_field(struct emitter *e, const struct site_case *seen)
     mark(e, MEMORY_FIELD, store(e, bits_of(e, operand(e, 1)), object, offset_of_slot(seen->slot)));
     if (seen->target != seen->key) {
         mark(e, MEMORY_IDENTITY,
-             store(e, word(e, (uintptr_t)seen->target), object, offsetof(struct object, identity)));
+             store(e, object_word(e, seen->target), object, offsetof(struct object, identity)));
         /* Other values may be the same object. */
         for (uint32_t i = 0; i < e->height; i++)
             e->slots[i].identity = NULL;

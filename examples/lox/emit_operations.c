@@ -117,8 +117,8 @@ static LLVMValueRef equality(struct emitter *e, struct value *a, struct value *b
     if (a->number != NULL || b->number != NULL)
         return are_equal;
     if (a->is_object || b->is_object || a->truth != NULL || b->truth != NULL ||
-        (is_constant(a) && !is_number(constant_of(a))) ||
-        (is_constant(b) && !is_number(constant_of(b))))
+        (LLVMIsAConstantInt(a_bits) != NULL && !is_number(LLVMConstIntGetZExtValue(a_bits))) ||
+        (LLVMIsAConstantInt(b_bits) != NULL && !is_number(LLVMConstIntGetZExtValue(b_bits))))
         return are_same;
     LLVMValueRef is_other = compare(e, LLVMIntUGE, a_bits, FIRST_TAG);
     return LLVMBuildOr(e->builder, are_equal, LLVMBuildAnd(e->builder, are_same, is_other, ""), "");
@@ -148,11 +148,13 @@ static bool assume(struct emitter *e, uint32_t number)
     if (e->input->is_general || globals->are_assigned[number] ||
         globals->values[number] == UNDEFINED)
         return false;
-    cairn_assumption *assumption = e->input->assumption(number);
-    if (assumption == NULL)
+    struct thing thing = {.kind = THING_ASSUMPTION, .number = number};
+    struct thing_name name;
+    if (e->input->has_names && !name_thing(e->input->vm, &thing, &name))
         return false;
+    const struct reference *assumption = refer(e, thing);
     for (uint32_t i = 0; i < e->assumption_count; i++)
-        if (e->assumptions[i] == assumption)
+        if (e->assumptions[i]->address == assumption->address)
             return true;
     if (e->assumption_count == sizeof e->assumptions / sizeof *e->assumptions)
         return false;
@@ -164,7 +166,7 @@ void emit_get_global(struct emitter *e, instruction code)
 {
     uint32_t number = operand_of(code);
     lox_value now = e->input->vm->globals.values[number];
-    LLVMValueRef cell = address_of(e, &e->input->vm->globals.values[number]);
+    LLVMValueRef cell = address_of(e, (struct thing){.kind = THING_CELL, .number = number});
     if (!assume(e, number)) {
         LLVMValueRef bits = mark(e, MEMORY_GLOBAL, load(e, e->i64, cell, 0));
         if (now == UNDEFINED)
@@ -172,14 +174,14 @@ void emit_get_global(struct emitter *e, instruction code)
         push_bits(e, bits);
         return;
     }
-    push_constant(e, now);
-    if (!is_object(now))
-        return;
+    bool is_young = is_object(now) && heap_is_young(&e->input->vm->heap, as_object(now));
     /* The address of an instance as a constant would be in the code at each access. */
-    bool is_young = heap_is_young(&e->input->vm->heap, as_object(now));
     if (is_kind(now, KIND_INSTANCE) || is_young)
-        operand(e, 1)->bits =
-            mark(e, is_young ? MEMORY_GLOBAL : MEMORY_CONSTANT, load(e, e->i64, cell, 0));
+        push(e, (struct value){.bits = mark(e, is_young ? MEMORY_GLOBAL : MEMORY_CONSTANT,
+                                            load(e, e->i64, cell, 0)),
+                               .is_object = true});
+    else
+        push_constant(e, now);
     if (is_kind(now, KIND_CLOSURE) || is_kind(now, KIND_CLASS))
         operand(e, 1)->identity = as_object(now)->identity;
 }
@@ -187,7 +189,7 @@ void emit_get_global(struct emitter *e, instruction code)
 void emit_set_global(struct emitter *e, instruction code)
 {
     uint32_t number = operand_of(code);
-    LLVMValueRef cell = address_of(e, &e->input->vm->globals.values[number]);
+    LLVMValueRef cell = address_of(e, (struct thing){.kind = THING_CELL, .number = number});
     if (e->input->vm->globals.values[number] == UNDEFINED)
         guard(e, compare(e, LLVMIntNE, load(e, e->i64, cell, 0), UNDEFINED));
     mark(e, MEMORY_GLOBAL, store(e, bits_of(e, operand(e, 1)), cell, 0));

@@ -28,20 +28,21 @@ static LLVMValueRef ask_cache(struct emitter *e, const struct site *site, struct
     struct cairn_error error;
     LLVMValueRef bits = bits_of(e, operand(e, object_of(site)));
     go_if(e, compare(e, LLVMIntULT, bits, OBJECT_TAG), true, others);
-    LLVMValueRef arguments[] = {pointer_to(e, bits), address_of(e, site)};
-    const struct cairn_ic_options cache = {
-        .handler = missed,
-        .user = (void *)(uintptr_t)site,
-        .megamorphic_target = (const void *)(uintptr_t)find_cacheable,
-        .case_limit = CAIRN_IC_CASE_LIMIT_MAX,
-    };
+    struct thing thing = {.kind = THING_SITE,
+                          .number = e->top->function->number,
+                          .site = (uint32_t)(site - e->top->function->sites)};
+    LLVMValueRef arguments[] = {pointer_to(e, bits), address_of(e, thing)};
+    thing.kind = THING_CACHE;
+    const struct reference *cache = refer(e, thing);
+    const struct cairn_name name = name_of(cache);
     const struct cairn_patchpoint patchpoint = {
         .id = (*e->input->next_id)++,
         .byte_count = cairn_patchpoint_inline_bytes(e->module) + 16,
         .result_type = e->i64,
         .arguments = arguments,
         .argument_count = 2,
-        .cache = &cache,
+        .cache = e->input->has_names ? NULL : cache->address,
+        .cache_name = e->input->has_names ? &name : NULL,
     };
     LLVMValueRef result = cairn_build_patchpoint(e->builder, &patchpoint, &error);
     if (result == NULL) {
@@ -127,6 +128,15 @@ static bool emit_known(struct emitter *e, const struct site *site)
     return is_never;
 }
 
+/* Returns the word at the beginning of the objects that a case is for. */
+static LLVMValueRef identity_word(struct emitter *e, const struct site_case *seen)
+{
+    const struct function *function = seen->key;
+    if (seen->access != ACCESS_CALL)
+        return object_word(e, seen->key);
+    return refer(e, (struct thing){.kind = THING_FUNCTION, .number = function->number})->word;
+}
+
 void emit_site(struct emitter *e, instruction code)
 {
     const struct site *site = &e->top->function->sites[operand_of(code)];
@@ -144,7 +154,7 @@ void emit_site(struct emitter *e, instruction code)
     for (uint32_t i = 0; i < site->case_count; i++) {
         struct target next = {.edges = NULL};
         void *key = site->cases[i].key;
-        LLVMValueRef is_equal = compare(e, LLVMIntEQ, identity, (uintptr_t)key);
+        LLVMValueRef is_equal = equals(e, identity, identity_word(e, &site->cases[i]));
         if (i + 1 < site->case_count || is_open(e, site))
             go_if(e, is_equal, false, &next);
         else

@@ -10,19 +10,11 @@
 #include <stddef.h>
 #include <string.h>
 
-/* ---- Constants ---- */
-
-bool is_constant(const struct value *value)
-{
-    return value->bits != NULL && LLVMIsAConstantInt(value->bits) != NULL;
-}
-
-uint64_t constant_of(const struct value *value) { return LLVMConstIntGetZExtValue(value->bits); }
-
 /* Nothing moves it, and it needs not be read again. */
 bool is_immovable(const struct value *value)
 {
-    return value->number != NULL || value->truth != NULL || is_constant(value);
+    return value->number != NULL || value->truth != NULL || value->known != NULL ||
+           (value->bits != NULL && LLVMIsAConstantInt(value->bits) != NULL);
 }
 
 /* ---- Bits ---- */
@@ -38,13 +30,13 @@ static LLVMValueRef make_object(struct emitter *e, struct pending *pending)
     const struct object header = {.kind = KIND_INSTANCE};
     uint64_t rest;
     memcpy(&rest, (const char *)&header + sizeof(void *), sizeof rest);
-    LLVMValueRef cell = address_of(e, &e->input->vm->heap.next);
+    LLVMValueRef cell = address_of(e, (struct thing){.kind = THING_NEXT});
     LLVMValueRef next = mark(e, MEMORY_HEAP, load(e, e->i64, cell, 0));
     LLVMValueRef after = LLVMBuildAdd(e->builder, next, word(e, pending->size), "");
     mark(e, MEMORY_HEAP, store(e, after, cell, 0));
     LLVMValueRef object = LLVMBuildIntToPtr(e->builder, next, e->pointer, "");
     LLVMValueRef bits = LLVMBuildOr(e->builder, next, word(e, OBJECT_TAG), "");
-    mark(e, MEMORY_IDENTITY, store(e, word(e, (uintptr_t)pending->shape), object, 0));
+    mark(e, MEMORY_IDENTITY, store(e, object_word(e, pending->shape), object, 0));
     mark(e, MEMORY_FIELD, store(e, word(e, rest), object, sizeof(void *)));
     mark(e, MEMORY_FIELD, store(e, word(e, 0), object, offsetof(struct instance, more)));
     for (uint32_t i = 0; i < pending->shape->field_count; i++) {
@@ -85,7 +77,8 @@ LLVMValueRef bits_of(struct emitter *e, struct value *value)
 /* Returns the address of a closure that is known, or else in a slot. */
 LLVMValueRef closure_address(struct emitter *e, const struct closure *closure, uint32_t slot)
 {
-    return closure != NULL ? address_of(e, closure) : pointer_to(e, bits_of(e, &e->slots[slot]));
+    return closure != NULL ? object_address(e, closure)
+                           : pointer_to(e, bits_of(e, &e->slots[slot]));
 }
 
 /* ---- The stack ---- */
@@ -103,7 +96,10 @@ void push_bits(struct emitter *e, LLVMValueRef bits) { push(e, (struct value){.b
 
 void push_constant(struct emitter *e, lox_value constant)
 {
-    struct value value = {.bits = word(e, constant), .is_object = is_object(constant)};
+    struct value value = {.is_object = is_object(constant)};
+    if (value.is_object)
+        value.known = as_object(constant);
+    value.bits = value.is_object ? object_bits(e, value.known) : word(e, constant);
     if (is_number(constant))
         value.number = LLVMConstReal(e->number, as_number(constant));
     push(e, value);

@@ -54,6 +54,7 @@ struct value {
     LLVMValueRef number; /* a double; NULL if it may be something else */
     LLVMValueRef truth;  /* an i1; NULL if it may be something else */
     const void *identity;
+    const struct object *known; /* the object that it is, if that does not move; or NULL */
     bool is_object;
     bool is_new;     /* in the young generation: nothing was allocated since that can collect */
     bool is_pending; /* the object that is not made yet; bits is NULL */
@@ -108,7 +109,8 @@ struct emitter {
     LLVMModuleRef module;
     LLVMBuilderRef builder;
     LLVMValueRef function;
-    LLVMBasicBlockRef failed; /* returns UNDEFINED */
+    LLVMBasicBlockRef failed;         /* returns UNDEFINED */
+    LLVMBuilderRef reference_builder; /* in the first block, which loads what has a name */
     LLVMTypeRef i1, i8, i32, i64, number, pointer, code_type, entry_type;
     LLVMValueRef memory_tags[MEMORY_KINDS]; /* of type-based alias analysis */
     LLVMValueRef closure, base, frame;      /* the parameters */
@@ -128,8 +130,20 @@ struct emitter {
     uint32_t work;  /* the same and guards, each with its weight */
     uint32_t most_slots;
     bool has_failed; /* what is built then is not used */
-    cairn_assumption *assumptions[32];
+    const struct reference *assumptions[32];
     uint32_t assumption_count;
+    struct reference *first_reference; /* those with a name */
+    bool has_unnamed;                  /* it refers to something without a name */
+};
+
+/* What the code refers to. */
+struct reference {
+    struct reference *next;
+    struct thing thing;
+    const void *address;
+    struct thing_name name;
+    LLVMValueRef word;    /* the address */
+    LLVMValueRef pointer; /* the same */
 };
 
 /* ---- emit_ir.c ---- */
@@ -142,7 +156,17 @@ void make_types(struct emitter *e);
 void make_memory_tags(struct emitter *e);
 
 LLVMValueRef word(const struct emitter *e, uint64_t value);
-LLVMValueRef address_of(const struct emitter *e, const void *object);
+
+/* Returns a reference to a thing. Its name is used only if the code refers by names. */
+const struct reference *refer(struct emitter *e, struct thing thing);
+
+/* Returns addresses: of what a function has, and of an object that does not move. */
+LLVMValueRef address_of(struct emitter *e, struct thing thing);
+LLVMValueRef object_word(struct emitter *e, const void *object);
+LLVMValueRef object_address(struct emitter *e, const void *object);
+LLVMValueRef object_bits(struct emitter *e, const void *object);
+
+struct cairn_name name_of(const struct reference *reference);
 bool is_always(LLVMValueRef condition);
 
 LLVMValueRef at_offset(const struct emitter *e, LLVMTypeRef type, LLVMValueRef base,
@@ -156,6 +180,7 @@ LLVMValueRef mark(const struct emitter *e, enum memory memory, LLVMValueRef acce
 LLVMValueRef pointer_to(const struct emitter *e, LLVMValueRef bits);
 LLVMValueRef compare(const struct emitter *e, LLVMIntPredicate predicate, LLVMValueRef a,
                      uint64_t b);
+LLVMValueRef equals(const struct emitter *e, LLVMValueRef a, LLVMValueRef b);
 
 LLVMBasicBlockRef new_block(const struct emitter *e);
 void begin(struct emitter *e, LLVMBasicBlockRef block);
@@ -163,12 +188,9 @@ void begin(struct emitter *e, LLVMBasicBlockRef block);
 /* Goes to the block unless the condition is true, which it nearly always is. */
 void go_unless(struct emitter *e, LLVMValueRef condition, LLVMBasicBlockRef otherwise);
 
-LLVMValueRef call_entry(struct emitter *e, runtime_entry *entry, LLVMValueRef argument);
+LLVMValueRef call_entry(struct emitter *e, enum thing_kind entry, LLVMValueRef argument);
 
 /* ---- emit_values.c ---- */
-
-bool is_constant(const struct value *value);
-uint64_t constant_of(const struct value *value);
 
 /* Returns whether nothing moves it, so that it need not be read again. */
 bool is_immovable(const struct value *value);
@@ -319,7 +341,20 @@ void emit_site(struct emitter *e, instruction code);
  * that at `first`. */
 void emit_code(struct emitter *e, uint32_t first);
 
-/* Returns a module with the function, or NULL if it is not possible. */
-LLVMModuleRef emit_function(LLVMContextRef context, const struct emit_input *input);
+struct named_address {
+    struct thing_name name;
+    const void *address;
+};
+
+/* What was emitted. The caller frees the names. */
+struct emitted {
+    LLVMModuleRef module; /* NULL: it is not possible */
+    struct named_address *names;
+    uint32_t name_count;
+    bool has_unnamed; /* it cannot be stored */
+};
+
+/* Emits a module with the function. */
+struct emitted emit_function(LLVMContextRef context, const struct emit_input *input);
 
 #endif

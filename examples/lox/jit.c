@@ -15,10 +15,9 @@
 #include "jit.h"
 
 #include "emit.h"
+#include "stored.h"
 
 #include <cairn/cairn.h>
-#include <dlfcn.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,14 +26,16 @@
 enum {
     HOT_INVOCATIONS = 8000, /* more calls than a hot loop makes, into which they are inlined */
     HOT_LOOPS = 200,
+    SEARCHES = 4,          /* for stored code, before a function is hot */
     SPECULATIONS_MAX = 24, /* that fail; after them, code is general */
 };
 
 static struct {
     struct vm *vm;
     enum jit_mode mode;
+    const char *cache_path; /* or NULL */
     cairn_runtime *runtime;
-    const struct emitter_functions *emitter; /* NULL until the program's thread has seen it open */
+    const struct emitter_functions *emitter; /* NULL while it is not open */
     cairn_perf *perf;                        /* or NULL */
     cairn_debugger *debugger;                /* or NULL */
     bool has_retired;
@@ -43,6 +44,7 @@ static struct {
     cairn_assumption **assumptions; /* by number of the global variable; NULL if not needed yet */
     uint64_t next_id;
     uint32_t compiled_count;
+    uint32_t loaded_count;
     uint32_t left_count;
 } jit;
 
@@ -53,6 +55,7 @@ static struct {
     struct function *function;
     uint32_t start; /* of its new entry */
     uint32_t version;
+    char name[64];
 } job;
 
 static void check(enum cairn_status status, const struct cairn_error *error)
@@ -101,87 +104,17 @@ static lox_value interpret_call(struct closure *closure, lox_value *base, struct
     return resume(frame);
 }
 
-/* ---- The emitter ---- */
-
-static const char emitter_name[] = "lox-emitter.so";
-
-/* How far it is opened. The thread that opens it writes `functions` before `state`. */
-static struct {
-    enum { EMITTER_CLOSED, EMITTER_OPENING, EMITTER_OPEN, EMITTER_ABSENT } state;
-    pthread_t thread; /* from EMITTER_OPENING on */
-    const struct emitter_functions *functions;
-} opening;
-
-/* Writes the path of the emitter, which is in the program's folder. */
-static void find_emitter(char *path, size_t size)
-{
-    ssize_t length = readlink("/proc/self/exe", path, size - sizeof emitter_name);
-    while (length > 0 && path[length - 1] != '/')
-        length--;
-    memcpy(path + (length < 0 ? 0 : length), emitter_name, sizeof emitter_name);
-}
-
-static const struct emitter_functions *load_emitter(void)
-{
-    char path[4096];
-    if (&lox_emitter != NULL)
-        return &lox_emitter;
-    find_emitter(path, sizeof path);
-    void *object = dlopen(path, RTLD_NOW);
-    const struct emitter_functions *found = object == NULL ? NULL : dlsym(object, "lox_emitter");
-    if (found == NULL)
-        fprintf(stderr, "lox: nothing is compiled: %s\n", dlerror());
-    return found;
-}
-
-static void *open_emitter(void *argument)
-{
-    const struct emitter_functions *found = load_emitter();
-    opening.functions = found;
-    if (found != NULL)
-        found->prepare(jit.runtime);
-    __atomic_store_n(&opening.state, found == NULL ? EMITTER_ABSENT : EMITTER_OPEN,
-                     __ATOMIC_RELEASE);
-    return argument;
-}
-
-static void start_opening(void)
-{
-    opening.state = EMITTER_OPENING;
-    if (pthread_create(&opening.thread, NULL, open_emitter, NULL) != 0)
-        fail("No thread can be started.");
-}
-
-/* Begins to open the emitter when it is needed for the first time. The modes that tests use wait
- * for it. */
-static bool emitter_is_open(void)
-{
-    if (jit.emitter != NULL)
-        return true;
-    if (opening.state == EMITTER_CLOSED)
-        start_opening();
-    while (jit.mode != JIT_ON &&
-           __atomic_load_n(&opening.state, __ATOMIC_ACQUIRE) == EMITTER_OPENING)
-        usleep(100);
-    if (__atomic_load_n(&opening.state, __ATOMIC_ACQUIRE) == EMITTER_OPEN)
-        jit.emitter = opening.functions;
-    return jit.emitter != NULL;
-}
-
-static void close_emitter(void)
-{
-    if (opening.state != EMITTER_CLOSED)
-        pthread_join(opening.thread, NULL);
-    if (opening.functions != NULL)
-        opening.functions->end();
-}
-
 /* ---- Compiling ---- */
 
+/* Before a function is hot, stored code is searched for: after 1, 4, 16 and 64 calls or loops,
+ * because what it refers to may not be defined yet. */
 static void set_limits(struct function *function)
 {
-    uint64_t invocations = jit.mode == JIT_ON ? HOT_INVOCATIONS : 1;
-    uint64_t loops = jit.mode == JIT_ON ? HOT_LOOPS : 1;
+    uint32_t left = function->compiled->searches_left;
+    uint64_t search = left > 0 ? 1u << 2 * (SEARCHES - left) : UINT64_MAX;
+    uint64_t invocations =
+        jit.mode == JIT_ON ? (search < HOT_INVOCATIONS ? search : HOT_INVOCATIONS) : 1;
+    uint64_t loops = jit.mode == JIT_ON ? (search < HOT_LOOPS ? search : HOT_LOOPS) : 1;
     bool has_calls = jit.mode == JIT_ON || jit.mode == JIT_ALWAYS;
     function->hot_invocations = has_calls ? function->invocation_count + invocations : UINT64_MAX;
     function->hot_loops = jit.mode != JIT_OFF ? function->loop_count + loops : UINT64_MAX;
@@ -191,6 +124,7 @@ void jit_add_function(struct function *function)
 {
     function->compiled = heap_zeroed(sizeof *function->compiled);
     function->compiled->code = interpret_call;
+    function->compiled->searches_left = stored_is_open() ? SEARCHES : 0;
     set_limits(function);
 }
 
@@ -200,6 +134,62 @@ static cairn_assumption *assumption_of(uint32_t global)
     if (jit.assumptions[global] == NULL)
         check(cairn_assumption_create(jit.runtime, &jit.assumptions[global], &error), &error);
     return jit.assumptions[global];
+}
+
+/* ---- What code refers to ---- */
+
+/* Returns the options of a site's inline cache. */
+static const struct cairn_ic_options *cache_of(const struct function *function, uint32_t number)
+{
+    struct compiled *compiled = function->compiled;
+    if (compiled->caches == NULL)
+        compiled->caches = heap_zeroed(function->site_count * sizeof *compiled->caches);
+    compiled->caches[number] = (struct cairn_ic_options){
+        .handler = missed,
+        .user = &function->sites[number],
+        .megamorphic_target = (const void *)(uintptr_t)find_cacheable,
+        .case_limit = CAIRN_IC_CASE_LIMIT_MAX,
+    };
+    return &compiled->caches[number];
+}
+
+/* Returns the address of a thing; for a value, its bits. */
+static const void *address_of(const struct thing *thing)
+{
+    struct vm *vm = jit.vm;
+    switch (thing->kind) {
+    case THING_NEXT:
+        return &vm->heap.next;
+    case THING_END:
+        return &vm->heap.end;
+    case THING_FRAMES:
+        return vm->frames;
+    case THING_STACK:
+        return vm->stack;
+    case THING_OPERATION:
+        return (const void *)(uintptr_t)rt_operation;
+    case THING_REMEMBER:
+        return (const void *)(uintptr_t)rt_remember;
+    case THING_EXIT:
+        return cairn_exit_target(jit.exit);
+    case THING_CELL:
+        return &vm->globals.values[thing->number];
+    case THING_ASSUMPTION:
+        return assumption_of(thing->number);
+    case THING_FUNCTION:
+        return vm->functions[thing->number];
+    case THING_COMPILED:
+        return vm->functions[thing->number]->compiled;
+    case THING_SITE:
+        return &vm->functions[thing->number]->sites[thing->site];
+    case THING_CACHE:
+        return cache_of(vm->functions[thing->number], thing->site);
+    case THING_OBJECT:
+        return thing->object;
+    case THING_VALUE:
+        return (const void *)(uintptr_t)object_value(thing->object);
+    }
+    return NULL;
 }
 
 /* A broken assumption is never relied on again: the variable counts as assigned. */
@@ -223,7 +213,6 @@ static void refuse(struct function *function, struct entry *entry)
 /* Begins to compile. Returns false if the code is too large. */
 static bool begin_job(struct function *function, uint32_t start)
 {
-    char name[64];
     const struct compiled *compiled = function->compiled;
     bool is_general = compiled->left_count >= SPECULATIONS_MAX;
     const struct emit_input input = {
@@ -232,16 +221,17 @@ static bool begin_job(struct function *function, uint32_t start)
         .start = start,
         .depth =
             start == AT_CALL ? function->arity + 1 : (uint32_t)(jit.vm->top - jit.vm->frame->base),
-        .name = name,
+        .name = job.name,
         .version = jit.compiled_count + 1,
         .avoids_loop_types = compiled->avoids_loop_types || is_general,
         .is_general = is_general,
         .is_part = compiled->is_large,
+        .has_names = stored_is_open(),
         .exit = jit.exit,
         .next_id = &jit.next_id,
-        .assumption = assumption_of,
+        .address = address_of,
     };
-    snprintf(name, sizeof name, "%.48s#%u",
+    snprintf(job.name, sizeof job.name, "%.48s#%u",
              function->name == NULL ? "script" : function->name->bytes, jit.compiled_count);
     bool has_begun = jit.emitter->begin(&input);
     jit.compiled_count += has_begun;
@@ -317,48 +307,140 @@ static void free_retired(void)
 /* What is in line now is probably not called any more. */
 static void cool_inlined(uint32_t version)
 {
-    for (struct function *f = jit.vm->functions; f != NULL; f = f->next)
+    for (uint32_t i = 0; i < jit.vm->function_count; i++) {
+        struct function *f = jit.vm->functions[i];
         if (f->compiled->inlined_into == version && f->hot_invocations > 0)
             set_limits(f);
+    }
 }
 
-/* Code that has a large native frame is compiled again, in parts. */
-static void install(const void *address)
+static void install(struct function *function, uint32_t start, const void *address)
 {
-    struct function *function = job.function;
-    struct compiled *compiled = function->compiled;
-    struct entry *entry = entry_at(function, job.start);
     compiled_code *code = (compiled_code *)(uintptr_t)address;
-    if (code == NULL && compiled->is_large)
-        refuse(function, entry);
-    compiled->is_large |= code == NULL;
-    if (code == NULL)
-        return;
-    entry->code = code;
-    if (job.start == AT_CALL)
-        compiled->code = code;
-    if (job.start == AT_CALL)
+    entry_at(function, start)->code = code;
+    if (start == AT_CALL) {
+        function->compiled->code = code;
         function->hot_invocations = 0;
-    else
+    } else {
         function->hot_loops = 0;
+    }
+}
+
+/* Installs what was compiled, and stores it. Code that has a large native frame is compiled again,
+ * in parts. */
+static void install_output(const struct emit_output *output)
+{
+    struct compiled *compiled = job.function->compiled;
+    const struct stored_code stored = {job.name, output->object, output->object_size};
+    if (output->code == NULL && compiled->is_large)
+        refuse(job.function, entry_at(job.function, job.start));
+    compiled->is_large |= output->code == NULL;
+    if (output->code == NULL)
+        return;
+    install(job.function, job.start, output->code);
     cool_inlined(job.version);
+    if (output->object != NULL)
+        stored_add((struct stored_key){job.function->number, job.start}, &stored);
+}
+
+/* The modes that tests use wait for the emitter. */
+static bool has_emitter(void)
+{
+    if (jit.emitter == NULL)
+        jit.emitter = emitter_open(jit.runtime, stored_is_open());
+    while (jit.mode != JIT_ON && emitter_is_opening())
+        usleep(100);
+    if (jit.emitter == NULL)
+        jit.emitter = emitter_open(jit.runtime, stored_is_open());
+    return jit.emitter != NULL;
 }
 
 /* Installs what is compiled, and begins to compile the entry if it is not. */
 static void compile_hot(struct function *function, uint32_t start)
 {
-    const void *code;
-    if (!emitter_is_open())
+    struct emit_output output;
+    if (!has_emitter())
         return;
     if (!job.is_running)
         compile_entry(function, entry_at(function, start));
     if (job.is_running && jit.mode != JIT_ON)
         jit.emitter->wait();
-    if (!job.is_running || !jit.emitter->take(&code))
+    if (!job.is_running || !jit.emitter->take(&output))
         return;
     job.is_running = false;
-    install(code);
+    install_output(&output);
     free_retired();
+}
+
+/* ---- Stored code ---- */
+
+static bool find_name(const struct cairn_name *name, uint64_t *value)
+{
+    struct thing_name copy = {.kind = 0};
+    struct thing thing;
+    if (name->size > sizeof copy)
+        return false;
+    memcpy(&copy, name->bytes, name->size);
+    if (thing_name_size(&copy) != name->size || !find_thing(jit.vm, &copy, &thing))
+        return false;
+    *value = (uintptr_t)address_of(&thing);
+    return true;
+}
+
+static size_t find_names(void *user, const struct cairn_name *names, size_t count, uint64_t *values)
+{
+    size_t i = 0;
+    (void)user;
+    while (i < count && find_name(&names[i], &values[i]))
+        i++;
+    return i;
+}
+
+/* Loads code. Returns NULL if it refers to something that is not there, or not yet. */
+static const void *load(const struct stored_code *stored, struct cairn_error *error)
+{
+    const struct cairn_load_options options = {.name = stored->name, .find_names = find_names};
+    cairn_loader *loader;
+    cairn_module *module;
+    if (cairn_loader_create(jit.runtime, stored->name, &loader, error) != CAIRN_OK)
+        return NULL;
+    if (cairn_loader_add_object(loader, stored->object, stored->size, &options, error) ==
+            CAIRN_OK &&
+        cairn_loader_finish(loader, &module, error) == CAIRN_OK &&
+        cairn_module_publish(module, error) == CAIRN_OK)
+        return cairn_module_find_symbol(module, stored->name);
+    cairn_loader_destroy(loader);
+    return NULL;
+}
+
+/* Installs stored code, if it is there and can be used. What cannot be loaded for another reason
+ * than that something is not defined is forgotten. */
+static void load_stored(struct function *function, uint32_t start)
+{
+    const struct stored_key key = {function->number, start};
+    struct cairn_error error;
+    struct stored_code stored = stored_find(key);
+    if (stored.object == NULL)
+        return;
+    heap_collect(&jit.vm->heap, false); /* code refers to old objects */
+    const void *code = load(&stored, &error);
+    if (code == NULL && error.status != CAIRN_ERROR_NOT_FOUND)
+        stored_remove(key);
+    if (code == NULL)
+        return;
+    jit.loaded_count++;
+    install(function, start, code);
+}
+
+/* Searches for stored code of a function that is not hot yet. Returns false if it is hot. */
+static bool search_stored(struct function *function, uint32_t start)
+{
+    if (function->compiled->searches_left == 0)
+        return false;
+    function->compiled->searches_left--;
+    set_limits(function);
+    load_stored(function, start);
+    return true;
 }
 
 /* ---- Out of compiled code ---- */
@@ -411,11 +493,15 @@ static void discard(struct function *function, uint32_t flags)
     struct compiled *compiled = function->compiled;
     compiled->avoids_loop_types |= (flags & FRAME_IS_LOOP_TYPE) != 0;
     compiled->left_count++;
-    for (uint32_t i = 0; i < compiled->entry_count; i++)
-        if (compiled->entries[i].code != NULL)
-            retire(compiled->entries[i].code);
+    for (uint32_t i = 0; i < compiled->entry_count; i++) {
+        if (compiled->entries[i].code == NULL)
+            continue;
+        retire(compiled->entries[i].code);
+        stored_remove((struct stored_key){function->number, compiled->entries[i].start});
+    }
     compiled->code = interpret_call;
     compiled->entry_count = 0;
+    compiled->searches_left = 0;
     set_limits(function);
 }
 
@@ -465,7 +551,9 @@ static bool enter(struct vm *vm, uint32_t start)
 {
     struct function *function = vm->frame->function;
     struct entry *entry = entry_at(function, start);
-    if (entry->code == NULL && entry->countdown > 0)
+    if (entry->code == NULL && search_stored(function, start))
+        ; /* it may have code now */
+    else if (entry->code == NULL && entry->countdown > 0)
         entry->countdown--;
     else if (entry->code == NULL && !entry->is_refused)
         compile_hot(function, start);
@@ -543,6 +631,7 @@ void jit_init(struct vm *vm, const struct jit_options *options)
     const struct cairn_type argument = CAIRN_POINTER;
     jit.vm = vm;
     jit.mode = options->mode;
+    jit.cache_path = options->cache_path;
     compiled_vm = vm;
     if (jit.mode == JIT_OFF)
         return;
@@ -555,9 +644,16 @@ void jit_init(struct vm *vm, const struct jit_options *options)
     jit.assumptions = heap_map(GLOBALS_MAX * sizeof(cairn_assumption *));
 }
 
+void jit_begin_program(const char *source, size_t size)
+{
+    if (jit.mode != JIT_OFF && jit.cache_path != NULL)
+        stored_open(jit.cache_path, source, size);
+}
+
 void jit_destroy(void)
 {
-    close_emitter();
+    emitter_close();
+    stored_close();
     for (uint32_t i = 0; jit.assumptions != NULL && i < jit.vm->globals.count; i++)
         cairn_assumption_destroy(jit.assumptions[i]);
     cairn_exit_destroy(jit.exit);
@@ -572,6 +668,9 @@ void jit_print_statistics(void)
     struct cairn_runtime_statistics statistics = {0};
     if (jit.runtime != NULL)
         cairn_runtime_statistics(jit.runtime, &statistics);
-    fprintf(stderr, "compiled: %u versions, of which are in memory: %u; guards that failed: %u\n",
-            jit.compiled_count, statistics.module_count + statistics.retired_count, jit.left_count);
+    fprintf(
+        stderr,
+        "compiled: %u versions, loaded: %u, of which are in memory: %u; guards that failed: %u\n",
+        jit.compiled_count, jit.loaded_count, statistics.module_count + statistics.retired_count,
+        jit.left_count);
 }

@@ -39,17 +39,20 @@ struct compiled {
     compiled_code *code; /* called by compiled code; the interpreter's entry, if there is none */
     bool is_large;       /* all of it was too large: compile loops alone, and nothing in line */
     bool avoids_loop_types;
-    uint32_t left_count;   /* failed speculations */
-    uint32_t inlined_into; /* the number of the newest version with it in line */
+    uint32_t left_count;             /* failed speculations */
+    uint32_t searches_left;          /* for stored code */
+    struct cairn_ic_options *caches; /* of the sites; NULL if there are none yet */
+    uint32_t inlined_into;           /* the number of the newest version with it in line */
     uint32_t entry_count;
     struct entry *entries; /* the last that was asked for is the first */
 };
 
 struct jit_options {
     enum jit_mode mode;
-    bool names_code;      /* writes the names of compiled code for perf */
-    bool has_debugger;    /* tells debuggers about compiled code */
-    const char *log_path; /* NULL: no log */
+    bool names_code;        /* writes the names of compiled code for perf */
+    bool has_debugger;      /* tells debuggers about compiled code */
+    const char *log_path;   /* NULL: no log */
+    const char *cache_path; /* of a folder for compiled code; "": the user's; NULL: none */
 };
 
 #ifdef CAIRN_WITH_LLVM
@@ -57,6 +60,9 @@ struct jit_options {
 #define JIT_DEFAULT JIT_ON
 
 void jit_init(struct vm *vm, const struct jit_options *options);
+/* Called before a program is compiled that is in a file. */
+void jit_begin_program(const char *source, size_t size);
+
 void jit_destroy(void);
 void jit_print_statistics(void);
 
@@ -77,6 +83,7 @@ void jit_redefined(struct vm *vm, uint32_t global);
 #define JIT_DEFAULT JIT_OFF
 
 #define jit_init(vm, options) ((void)(vm), (void)(options))
+#define jit_begin_program(source, size) ((void)(source), (void)(size))
 #define jit_destroy() (void)0
 #define jit_print_statistics() (void)0
 #define jit_add_function(function) (void)(function)

@@ -24,6 +24,7 @@ struct options {
 
 static const char usage[] =
     "usage: lox [OPTION]... [FILE]\n"
+    "  --cache[=DIR]      keep compiled code for later runs, in DIR or ~/.cache/lox\n"
     "  --debugger         tell gdb and lldb about compiled code\n"
     "  --gc-stress        collect garbage at each allocation\n"
     "  --help             print this\n"
@@ -59,11 +60,17 @@ static bool parse_mode(const char *name, enum jit_mode *mode)
 static bool parse_options(struct options *options, int argc, char **argv)
 {
     static const struct option long_options[] = {
-        {"gc-stress", no_argument, NULL, 's'},   {"heap-limit", required_argument, NULL, 'l'},
-        {"young", required_argument, NULL, 'y'}, {"perf", no_argument, NULL, 'p'},
-        {"statistics", no_argument, NULL, 't'},  {"jit", required_argument, NULL, 'j'},
-        {"log", required_argument, NULL, 'g'},   {"debugger", no_argument, NULL, 'd'},
-        {"help", no_argument, NULL, 'h'},        {NULL, 0, NULL, 0},
+        {"gc-stress", no_argument, NULL, 's'},
+        {"heap-limit", required_argument, NULL, 'l'},
+        {"young", required_argument, NULL, 'y'},
+        {"perf", no_argument, NULL, 'p'},
+        {"statistics", no_argument, NULL, 't'},
+        {"jit", required_argument, NULL, 'j'},
+        {"log", required_argument, NULL, 'g'},
+        {"debugger", no_argument, NULL, 'd'},
+        {"help", no_argument, NULL, 'h'},
+        {"cache", optional_argument, NULL, 'c'},
+        {NULL, 0, NULL, 0},
     };
     bool is_right = true;
     for (int option;
@@ -76,6 +83,8 @@ static bool parse_options(struct options *options, int argc, char **argv)
         options->wants_help |= option == 'h';
         if (option == 'g')
             options->jit.log_path = optarg;
+        else if (option == 'c')
+            options->jit.cache_path = optarg != NULL ? optarg : "";
         else if (option == 'l')
             is_right = parse_size(optarg, 1 << 20, &options->heap.limit);
         else if (option == 'y')
@@ -104,6 +113,8 @@ static int run_file(struct vm *vm, const char *path)
     bool is_read = file != NULL && feof(file);
     if (file != NULL)
         fclose(file);
+    if (is_read)
+        jit_begin_program(source, size);
     if (is_read)
         return run_source(vm, source, size);
     fprintf(stderr, "Could not read file \"%s\".\n", path);

@@ -112,6 +112,7 @@ struct shape {
     struct table *transitions; /* from names to the shapes that have this field in addition */
     uint32_t field_count;
     uint32_t inline_capacity;
+    uint64_t path_hash; /* of the names of its fields, in order */
 };
 
 /* An array of values, where fields are that an instance itself has no space for. */

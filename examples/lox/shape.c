@@ -90,6 +90,14 @@ static void class_widen(struct heap *heap, struct class *class, const struct sha
         class->root = root;
 }
 
+/* Returns a hash of a path and one name more, with its length. */
+static uint64_t hash_with(uint64_t hash, const struct string *name)
+{
+    for (uint32_t i = 0; i <= name->object.count; i++)
+        hash = ((hash ^ (uint8_t)name->bytes[i]) + 1) * 0x100000001b3u ^ hash >> 47;
+    return hash;
+}
+
 /* Returns the shape that has one field more, or NULL without memory. The shape must be a shared
  * one. */
 static struct shape *shape_with(struct heap *heap, struct shape *shape, const struct string *name)
@@ -105,6 +113,7 @@ static struct shape *shape_with(struct heap *heap, struct shape *shape, const st
     next->parent = shape;
     next->name = name;
     next->field_count = shape->field_count + 1;
+    next->path_hash = hash_with(shape->path_hash, name);
     heap->is_paused = true; /* only the table will refer to it */
     table_set(heap, &shape->transitions, name, object_value(next));
     heap->is_paused = false;

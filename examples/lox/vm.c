@@ -44,8 +44,8 @@ static void visit_roots(struct heap *heap, void *user)
     heap_visit_object(heap, &vm->globals.numbers);
     for (uint32_t i = 0; i < vm->globals.count; i++)
         heap_visit_object(heap, &vm->globals.names[i]);
-    for (struct function *function = vm->functions; function != NULL; function = function->next)
-        function_visit(heap, function);
+    for (uint32_t i = 0; i < vm->function_count; i++)
+        function_visit(heap, vm->functions[i]);
 }
 
 /* ---- Global variables ---- */
@@ -91,19 +91,20 @@ void vm_init(struct vm *vm, const struct heap_options *options)
 
 /* ---- Errors ---- */
 
-struct frame *complete_frames(struct frame *frame)
+struct frame *complete_frames(const struct vm *vm, struct frame *frame)
 {
     const struct waiting *waiting = waiting_of(frame);
     if (waiting == NULL)
         return frame;
     lox_value *base = frame->base;
     for (uint32_t i = 0; i < waiting->frame_count; i++) {
-        struct closure *closure = waiting->frames[i].closure;
-        frame[i].base = base + waiting->frames[i].base;
-        if (i > 0)
-            frame[i].closure = closure != NULL ? closure : as_closure(*frame[i].base);
-        frame[i].function = waiting->frames[i].function;
-        frame[i].at = waiting->frames[i].at;
+        const struct described_frame *described = &waiting->frames[i];
+        struct function *function = vm->functions[described->function];
+        frame[i].base = base + described->base;
+        if (!described->has_closure)
+            frame[i].closure = as_closure(*frame[i].base);
+        frame[i].function = function;
+        frame[i].at = function->code + described->at;
     }
     return frame + waiting->frame_count - 1;
 }
@@ -135,7 +136,7 @@ bool runtime_error(struct vm *vm, const char *format, ...)
     va_end(arguments);
     fputc('\n', stderr);
     for (struct frame *frame = vm->frames; frame <= vm->frame; frame++) {
-        frame = complete_frames(frame);
+        frame = complete_frames(vm, frame);
         if (frame > vm->frame)
             vm->frame = frame;
     }

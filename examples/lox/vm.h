@@ -31,10 +31,10 @@ struct frame {
 /* A frame that is not written yet. What is the same each time is in the code (see emit_frames.c).
  */
 struct described_frame {
-    struct closure *closure; /* NULL: the first frame's own, or in slot `base` */
-    struct function *function;
-    const instruction *at;
-    uint32_t base; /* slots from the first frame's base */
+    uint32_t function; /* its number */
+    uint32_t at;       /* the index of the next instruction */
+    uint32_t base;     /* slots from the first frame's base */
+    bool has_closure;  /* its closure is in the frame in memory; otherwise it is in slot `base` */
 };
 
 /* What compiled code waits for at a certain call: its frames, and which slots of the stack can be
@@ -74,7 +74,8 @@ struct vm {
     lox_value *top; /* the first free slot; likewise */
     lox_value *stack;
     struct globals globals;
-    struct function *functions; /* all that were compiled */
+    struct function **functions; /* all that were compiled, by number */
+    uint32_t function_count;
     struct string *init_name;
     struct heap heap;
 };
@@ -84,7 +85,7 @@ void vm_init(struct vm *vm, const struct heap_options *options);
 
 /* Writes the frames of compiled code that waits, and returns the newest of them; for another frame,
  * returns that. */
-struct frame *complete_frames(struct frame *frame);
+struct frame *complete_frames(const struct vm *vm, struct frame *frame);
 
 /* Returns the number of a global variable. */
 uint32_t global_number(struct vm *vm, struct string *name);
