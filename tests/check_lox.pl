@@ -143,8 +143,104 @@ subtest 'random programs' => sub {
         like $results[0][0], qr/^(0|70)$/, "exit status: $program" or diag $results[0][2];
         $errors += $results[0][0] != 0;
         is_deeply $results[$_], $results[0], "$names[$_] and $names[0]: $program" for 1 .. $#names;
+        next if !$has_compiler || $round % 2 == 1;
+        for my $run (1 .. 2) {
+            my @stored = run_with('/dev/null', @lox, @limit, '--jit=always', "--cache=$folder/random", $path);
+            is_deeply \@stored, $results[0], "with stored code and $names[0]: $program";
+        }
     }
     cmp_ok $errors, '<', $rounds / 2 + 5, 'most of them end without an error';
+};
+
+# ---- Stored code ----
+
+# Returns how many versions a run compiled and loaded, and how many guards failed.
+sub stored_figures {
+    my ($program, @options) = @_;
+    my ($status, $out, $err) = run_with('/dev/null', @lox, '--statistics', @options, $program);
+    is $status, 0, 'exit status' or diag $err;
+    my @figures = $err =~ m{^compiled: (\d+) versions, loaded: (\d+), .* failed: (\d+)}m;
+    return ($out, @figures);
+}
+
+# A class, a method, a function, a closure that is in a global variable, constants, and a string.
+my $stored_text = <<'END';
+class A { init(x) { this.x = x; } add(n) { return this.x + n; } }
+class B < A { add(n) { return super.add(n) + 1; } }
+var step = 2;
+var word = "w";
+fun make() { var k = 0; fun count() { k = k + step; return k; } return count; }
+var counter = make();
+fun sum(o, n) { var s = 0; for (var i = 0; i < n; i = i + 1) s = o.add(s) - s / 2 + counter(); return s; }
+var o = B(3);
+for (var i = 0; i < 300; i = i + 1) sum(o, 300);
+print sum(o, 10) + o.add(1);
+if (word == "w") print "right";
+END
+
+subtest 'a later run loads the code of an earlier one' => sub {
+    plan skip_all => 'there is no compiler' if !$has_compiler;
+    my $program = spit('stored.lox', $stored_text);
+    for my $mode ('always', 'loops') {
+        my @options = ("--jit=$mode", "--cache=$folder/cache-$mode");
+        my (undef, $expected) = run_with('/dev/null', @lox, '--jit=off', $program);
+        my ($out, $compiled, $loaded) = stored_figures($program, @options);
+        is $out, $expected, "$mode, first run: output";
+        cmp_ok $compiled, '>', 0, "$mode, first run: it compiles";
+        is $loaded, 0, "$mode, first run: nothing is stored";
+        ($out, $compiled, $loaded) = stored_figures($program, @options) for 1 .. 2;
+        is $out, $expected, "$mode, later run: output";
+        is $compiled, 0, "$mode, later run: nothing is compiled";
+        cmp_ok $loaded, '>', 0, "$mode, later run: code is loaded";
+        ($out, $compiled, $loaded) = stored_figures(spit('other.lox', "$stored_text "), @options);
+        is $loaded, 0, "$mode: another program has other code";
+    }
+    my ($out, undef, $loaded) = stored_figures($program, "--cache=$folder/cache-loops");
+    cmp_ok $loaded, '>', 0, 'what is not hot yet has code, too';
+};
+
+subtest 'programs with stored code' => sub {
+    plan skip_all => 'there is no compiler' if !$has_compiler;
+    check_programs($right, '--jit=always', "--cache=$folder/programs") for 1 .. 2;
+};
+
+# What is right in the first runs may be wrong at the same time of the next one, because code is there earlier.
+subtest 'code that was left is forgotten' => sub {
+    plan skip_all => 'there is no compiler' if !$has_compiler;
+    my $program = spit('phases.lox', join '', map { "$_\n" } 'fun f(x) { return x + x; }', 'var last;',
+        'for (var k = 0; k < 6; k = k + 1) { var x = k; if (k > 3) x = "s";',
+        'for (var i = 0; i < 300; i = i + 1) last = f(x); print last; }');
+    my @failed;
+    for my $run (1 .. 4) {
+        my ($out, undef, undef, $failed) = stored_figures($program, '--jit=loops', "--cache=$folder/phases");
+        is $out, "0\n2\n4\n6\nss\nss\n", "run $run";
+        push @failed, $failed;
+    }
+    is $failed[3], 0, 'the last run leaves no code' or diag "@failed";
+};
+
+subtest 'a store that is damaged, or that others can write to' => sub {
+    plan skip_all => 'there is no compiler' if !$has_compiler;
+    my ($program, $cache) = (spit('stored.lox', $stored_text), "$folder/damaged");
+    my @options = ('--jit=always', "--cache=$cache");
+    my ($expected) = stored_figures($program, @options);
+    my ($file) = glob "$cache/*";
+    my $bytes = slurp($file);
+    srand(my $seed = int rand 1_000_000_000);
+    for my $round (1 .. 10) {
+        my $damaged = $bytes;
+        substr $damaged, int(rand length $damaged), 1, chr int rand 256 for 1 .. 200;
+        $damaged = substr $damaged, 0, int rand length $damaged if $round % 3 == 0;
+        spit($file =~ s{.*/}{damaged/}r, $damaged);
+        my ($out) = stored_figures($program, @options);
+        is $out, $expected, "round $round with seed $seed";
+    }
+    chmod 0777, $cache;
+    my ($status, $out, $err) = run_with('/dev/null', @lox, @options, $program);
+    is "$status$out", "0$expected", 'a folder that others can write to: output';
+    like $err, qr/\Alox: .*\n\z/, 'it is not used, and a line says so';
+    my @all = run_all(map { ['/dev/null', @lox, '--jit=always', "--cache=$folder/ten", $program] } 1 .. 10);
+    is_deeply [map { $_->[1] } @all], [($expected) x 10], 'processes at the same time';
 };
 
 # ---- Large, deep and endless programs ----
