@@ -33,8 +33,8 @@ enum {
 static struct {
     struct vm *vm;
     enum jit_mode mode;
-    const char *cache_path; /* or NULL */
-    cairn_runtime *runtime;
+    const struct jit_options *options;
+    cairn_runtime *runtime;                  /* NULL before there is code */
     const struct emitter_functions *emitter; /* NULL while it is not open */
     cairn_perf *perf;                        /* or NULL */
     cairn_debugger *debugger;                /* or NULL */
@@ -530,45 +530,7 @@ static void leave_compiled(struct cairn_exit_call *call, void *user)
           &error);
 }
 
-/* ---- Into compiled code ---- */
-
-/* Runs the newest frame. Its result replaces its slots. */
-static bool run_compiled(struct vm *vm, compiled_code *code)
-{
-    struct frame *frame = vm->frame;
-    const lox_value *base = frame->base;
-    lox_value result = code(frame->closure, frame->base, frame, base[0], base[1], base[2]);
-    if (result == UNDEFINED)
-        return false;
-    vm->frame = frame - 1;
-    vm->top = frame->base;
-    *vm->top++ = result;
-    return true;
-}
-
-/* Runs the newest frame from `start` on if there is code for that, at the latest now. */
-static bool enter(struct vm *vm, uint32_t start)
-{
-    struct function *function = vm->frame->function;
-    struct entry *entry = entry_at(function, start);
-    if (entry->code == NULL && search_stored(function, start))
-        ; /* it may have code now */
-    else if (entry->code == NULL && entry->countdown > 0)
-        entry->countdown--;
-    else if (entry->code == NULL && !entry->is_refused)
-        compile_hot(function, start);
-    compiled_code *code = entry_at(function, start)->code;
-    return code == NULL || run_compiled(vm, code);
-}
-
-bool jit_enter(struct vm *vm) { return enter(vm, AT_CALL); }
-
-bool jit_loop(struct vm *vm)
-{
-    return enter(vm, (uint32_t)(vm->frame->at - vm->frame->function->code));
-}
-
-/* ---- Set-up ---- */
+/* ---- What compiled code needs ---- */
 
 /* Names the key of an inline cache for reports: it is a shape. */
 static void describe_key(uint64_t key, char *text, size_t size, void *user)
@@ -624,19 +586,17 @@ static void create_runtime(const struct jit_options *options)
     check(cairn_runtime_create(&chosen, &jit.runtime, &error), &error);
 }
 
-void jit_init(struct vm *vm, const struct jit_options *options)
+/* Makes what compiled code needs, which takes longer than short programs: when there is code for
+ * the first time. */
+static void start(void)
 {
     struct cairn_error error;
     const struct cairn_type result = CAIRN_INTEGER(64);
     const struct cairn_type argument = CAIRN_POINTER;
-    jit.vm = vm;
-    jit.mode = options->mode;
-    jit.cache_path = options->cache_path;
-    compiled_vm = vm;
-    if (jit.mode == JIT_OFF)
+    if (jit.runtime != NULL)
         return;
-    create_runtime(options);
-    open_observers(options);
+    create_runtime(jit.options);
+    open_observers(jit.options);
     check(cairn_exit_create(jit.runtime, leave_compiled, NULL, &jit.exit, &error), &error);
     check(cairn_signature_create(NULL, &result, 1, &argument, 1, &jit.resume_signature, &error),
           &error);
@@ -644,10 +604,62 @@ void jit_init(struct vm *vm, const struct jit_options *options)
     jit.assumptions = heap_map(GLOBALS_MAX * sizeof(cairn_assumption *));
 }
 
+/* ---- Into compiled code ---- */
+
+/* Runs the newest frame. Its result replaces its slots. */
+static bool run_compiled(struct vm *vm, compiled_code *code)
+{
+    struct frame *frame = vm->frame;
+    const lox_value *base = frame->base;
+    lox_value result = code(frame->closure, frame->base, frame, base[0], base[1], base[2]);
+    if (result == UNDEFINED)
+        return false;
+    vm->frame = frame - 1;
+    vm->top = frame->base;
+    *vm->top++ = result;
+    return true;
+}
+
+/* Runs the newest frame from `at` on if there is code for that, at the latest now. */
+static bool enter(struct vm *vm, uint32_t at)
+{
+    struct function *function = vm->frame->function;
+    struct entry *entry = entry_at(function, at);
+    start();
+    if (entry->code == NULL && search_stored(function, at))
+        ; /* it may have code now */
+    else if (entry->code == NULL && entry->countdown > 0)
+        entry->countdown--;
+    else if (entry->code == NULL && !entry->is_refused)
+        compile_hot(function, at);
+    compiled_code *code = entry_at(function, at)->code;
+    return code == NULL || run_compiled(vm, code);
+}
+
+bool jit_enter(struct vm *vm) { return enter(vm, AT_CALL); }
+
+bool jit_loop(struct vm *vm)
+{
+    return enter(vm, (uint32_t)(vm->frame->at - vm->frame->function->code));
+}
+
+/* ---- The beginning and the end ---- */
+
+void jit_init(struct vm *vm, const struct jit_options *options)
+{
+    jit.vm = vm;
+    jit.mode = options->mode;
+    jit.options = options;
+    compiled_vm = vm;
+    if (jit.mode != JIT_OFF &&
+        (options->names_code || options->has_debugger || options->log_path != NULL))
+        start();
+}
+
 void jit_begin_program(const char *source, size_t size)
 {
-    if (jit.mode != JIT_OFF && jit.cache_path != NULL)
-        stored_open(jit.cache_path, source, size);
+    if (jit.mode != JIT_OFF && jit.options->cache_path != NULL)
+        stored_open(jit.options->cache_path, source, size);
 }
 
 void jit_destroy(void)
