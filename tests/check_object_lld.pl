@@ -36,26 +36,27 @@ my @machines = (
 
 # ---- Reading ----
 
-# Returns the relocations of each section: {offset, type, symbol, addend}.
-sub relocations {
-    my ($object) = @_;
-    my %relocations;
-    my $section;
-    for (qx($tools{'llvm-readelf'} -rW $object)) {
-        $section = $1 if /^Relocation section '\.rela(\S*)'/;
-        next unless /^([0-9a-f]{8,16})\s+[0-9a-f]+\s+(R_\S+)\s+(?:[0-9a-f]+\s+)?(.*)$/;
-        my ($offset, $type, $rest) = (hex $1, $2, $3);
-        my ($symbol, $sign, $addend) = $rest =~ /^(\S*?)\s*(?:([+-])\s*([0-9a-f]+))?$/;
-        $addend = defined $addend ? ($sign eq '-' ? -hex $addend : hex $addend) : 0;
-        push @{$relocations{$section}}, {offset => $offset, type => $type, symbol => $symbol // '', addend => $addend};
+# Reads objects. Returns for each, by name, the relocations of each section: {offset, type, symbol, addend}, and the names that
+# it does not define, by their binding, GLOBAL or WEAK.
+sub read_objects {
+    my (@objects) = @_;
+    my (%read, $object, $section);
+    # With one file alone, the tool does not print its name.
+    for (qx($tools{'llvm-readelf'} -rsW @objects $objects[0])) {
+        if (/^File: (.*)/) {
+            $object = $read{$1} = {relocations => {}, GLOBAL => [], WEAK => []};
+        } elsif (/^Relocation section '\.rela(\S*)'/) {
+            $section = $1;
+        } elsif (/^\s*\d+:(?:\s+\S+){3}\s+(GLOBAL|WEAK)\s+.*\sUND\s+(\S+)/) {
+            push @{$object->{$1}}, $2;
+        } elsif (/^([0-9a-f]{8,16})\s+[0-9a-f]+\s+(R_\S+)\s+(?:[0-9a-f]+\s+)?(.*)$/) {
+            my ($offset, $type, $rest) = (hex $1, $2, $3);
+            my ($symbol, $sign, $addend) = $rest =~ /^(\S*?)\s*(?:([+-])\s*([0-9a-f]+))?$/;
+            $addend = defined $addend ? ($sign eq '-' ? -hex $addend : hex $addend) : 0;
+            push @{$object->{relocations}{$section}}, {offset => $offset, type => $type, symbol => $symbol // '', addend => $addend};
+        }
     }
-    return \%relocations;
-}
-
-# Returns the names with a binding, GLOBAL or WEAK, that the object does not define.
-sub undefined_symbols {
-    my ($object, $binding) = @_;
-    return map { /^\s*\d+:(?:\s+\S+){3}\s+$binding\s+.*\sUND\s+(\S+)/ ? $1 : () } qx($tools{'llvm-readelf'} -sW $object);
+    return \%read;
 }
 
 # Returns the sections of a linked file, by name: {address, bytes}.
@@ -79,9 +80,9 @@ sub linked_sections {
 
 # Returns what the loader says: the base of its table, its sections, its slots; or why it refuses the object.
 sub load {
-    my ($program, $base, $symbols, $object) = @_;
+    my ($base, $symbols, $object) = @_;
     my %loaded;
-    for (qx($program dump $base @{[map { sprintf "'%s=0x%x'", $_, $symbols->{$_} } sort keys %$symbols]} $object 2>&1)) {
+    for (qx(./tests/link_objects dump $base @{[map { sprintf "'%s=0x%x'", $_, $symbols->{$_} } sort keys %$symbols]} $object 2>&1)) {
         if (/^table (\S+)/) {
             $loaded{table} = hex $1;
         } elsif (/^section \d+ (\S+) (\S+) (\S*)/) {
@@ -208,12 +209,12 @@ sub compare_section {
 }
 
 sub compare_object {
-    my ($what, $program, $machine, $object, $base, $reach) = @_;
+    my ($what, $machine, $object, $read, $base, $reach) = @_;
     my ($target, $emulation, undef, undef, $bias) = @$machine;
-    my %external = map { $_ => $base + 0xE0000 + ($reach < 20 ? 0 : (rand() < 0.5 ? -1 : 1) * int 2**($reach * rand)) } undefined_symbols($object, 'GLOBAL');
+    my %external = map { $_ => $base + 0xE0000 + ($reach < 20 ? 0 : (rand() < 0.5 ? -1 : 1) * int 2**($reach * rand)) } @{$read->{GLOBAL}};
     delete @external{grep { /^(?:_GLOBAL_OFFSET_TABLE_|\.TOC\.|__start_|__stop_)/ } keys %external};
     $_ &= ~15 for values %external;
-    my $loaded = load($program, $base, \%external, $object);
+    my $loaded = load($base, \%external, $object);
     my $seen = join ' ', map { sprintf '%s=0x%x', $_, $external{$_} } sort keys %external;
     if (defined $loaded->{refused}) {
         like($loaded->{refused}, qr/refused: RANGE: /, "$what: refused because of a distance") or diag $seen;
@@ -227,8 +228,8 @@ sub compare_object {
         return 0;
     }
     my @complaints = grep { /out of range/ && !is_branch($_) && !/GOT/ } split /\n/, $errors;
-    my ($linked, $relocations) = (-s "$folder/linked" ? linked_sections("$folder/linked") : {}, relocations($object));
-    $external{$_} = 0 for undefined_symbols($object, 'WEAK');
+    my ($linked, $relocations) = (-s "$folder/linked" ? linked_sections("$folder/linked") : {}, $read->{relocations});
+    $external{$_} = 0 for @{$read->{WEAK}};
     # ld.lld does not know ELFv1's function descriptors, and branches to them.
     $external{$_->{symbol}} //= $base for $emulation eq 'elf64ppc' ? grep { $_->{type} eq 'R_PPC64_REL24' } map { @$_ } values %$relocations : ();
     my ($count, @differences) = (0, @complaints);
@@ -246,10 +247,9 @@ sub compare_object {
 # ---- Objects ----
 
 sub compile {
-    my ($object, @command) = @_;
-    unlink $object;
-    my ($status) = run_with('/dev/null', @command, '-o', $object);
-    return $status eq '0' && -s $object;
+    my ($output, @command) = @_;
+    my ($status) = run_with('/dev/null', @command, '-o', $output);
+    return $status eq '0' && -s $output ? $output : undef;
 }
 
 # A random address that is a multiple of 64 KiB, below 2 GiB for code that is not independent of its position.
@@ -259,45 +259,68 @@ sub random_base {
     return (0x100000 + int rand 0x7FFF00000) << 16 >> int rand 12 & ~0xFFFF;
 }
 
-sub compare_samples {
-    my ($program, $machine) = @_;
+# The samples, as [NAME, OBJECT, BASE, REACH]: the last two are where it is loaded, and how far external symbols are.
+sub samples {
+    my ($machine) = @_;
     my ($target, undef, $models, $cpu) = @$machine;
-    my $count = 0;
+    my @samples;
     for my $model (@$models) {
         for my $position (qw(-fno-pic -fPIC)) {
+            my $add = sub {
+                my ($what, @command) = @_;
+                my $object = compile(sprintf("$folder/sample%d.o", scalar @samples), @command) // return;
+                push @samples, [$what, $object, random_base($position eq '-fno-pic'), 0];
+            };
             for my $options ("-mcmodel=$model $position -O0", "-mcmodel=$model $position -O2",
                 $cpu ne '' ? "-mcmodel=$model $position -O2 $cpu" : ()) {
-                next unless -x $tools{clang} && compile("$folder/a.o", $tools{clang}, "--target=$target", qw(-w -c), split(' ', $options), "$source/tests/objects/sample.c");
-                $count += compare_object("$target $options", $program, $machine, "$folder/a.o", random_base($position eq '-fno-pic'), 0);
+                next unless -x $tools{clang};
+                $add->("$target $options", $tools{clang}, "--target=$target", qw(-w -c), split(' ', $options), "$source/tests/objects/sample.c");
             }
             next if $version < 15;
             my @llc = ($tools{llc}, "-mtriple=$target", '-filetype=obj', "-code-model=$model", '-O1', '-relocation-model=' . ($position eq '-fPIC' ? 'pic' : 'static'));
-            compile("$folder/a.o", @llc, "$source/tests/objects/sample.ll") or next;
-            $count += compare_object("$target $model $position IR", $program, $machine, "$folder/a.o", random_base($position eq '-fno-pic'), 0);
+            $add->("$target $model $position IR", @llc, "$source/tests/objects/sample.ll");
         }
     }
-    cmp_ok($count, '>', 500, "$target: $count relocations of samples were compared");
+    return @samples;
 }
 
-sub compare_random {
-    my ($program, $machine) = @_;
+# Random IR, in the same form.
+sub random_objects {
+    my ($machine) = @_;
     my ($target, undef, $models) = @$machine;
-    my $count = 0;
+    my @objects;
     for my $round (1 .. $rounds) {
         my ($stress, $size, $level) = (int rand 2**31, 50 + int rand 300, int rand 4);
         my $model = $models->[rand @$models];
         my $position = rand() < 0.5 ? 'pic' : 'static';
-        compile("$folder/a.ll", $tools{'llvm-stress'}, "-seed=$stress", "-size=$size") or next;
-        compile("$folder/a.o", $tools{llc}, "-mtriple=$target", '-filetype=obj', "-code-model=$model", "-relocation-model=$position", "-O$level", "$folder/a.ll") or next;
-        $count += compare_object("$target, llvm-stress -seed=$stress -size=$size, $model $position -O$level", $program, $machine,
-            "$folder/a.o", random_base($position eq 'static'), rand 40);
+        my $ir = compile("$folder/random.ll", $tools{'llvm-stress'}, "-seed=$stress", "-size=$size") // next;
+        my $object = compile("$folder/random$round.o", $tools{llc}, "-mtriple=$target", '-filetype=obj', "-code-model=$model",
+            "-relocation-model=$position", "-O$level", $ir) // next;
+        push @objects, ["$target, llvm-stress -seed=$stress -size=$size, $model $position -O$level", $object,
+            random_base($position eq 'static'), rand 40];
     }
-    ok($count > 0, "$target: $count relocations of random IR were compared") if $rounds >= 12 && -x $tools{'llvm-stress'};
+    return @objects;
 }
 
-my $program = './tests/link_objects';
+# Returns the number of relocations that were compared.
+sub compare_objects {
+    my ($machine, @objects) = @_;
+    return 0 if !@objects;
+    my $read = read_objects(map { $_->[1] } @objects);
+    my $count = 0;
+    for (@objects) {
+        my ($what, $object, $base, $reach) = @$_;
+        $count += compare_object($what, $machine, $object, $read->{$object}, $base, $reach);
+        unlink $object;
+    }
+    return $count;
+}
+
 for my $machine (@machines) {
-    compare_samples($program, $machine);
-    compare_random($program, $machine);
+    my $target = $machine->[0];
+    my $count = compare_objects($machine, samples($machine));
+    cmp_ok($count, '>', 500, "$target: $count relocations of samples were compared");
+    $count = compare_objects($machine, random_objects($machine));
+    ok($count > 0, "$target: $count relocations of random IR were compared") if $rounds >= 12 && -x $tools{'llvm-stress'};
 }
 done_testing;
