@@ -73,6 +73,9 @@ sub versions_with {
 my @compilers = versions_with('llc');
 my @readers = versions_with('llvm-readobj');
 
+# Returns the first version and the last one, if that is another.
+sub oldest_and_newest { return @_ > 1 ? @_[0, -1] : @_ }
+
 # Returns a sample, with typed pointers for LLVM 14.
 sub sample {
     my ($name, $version) = @_;
@@ -142,13 +145,12 @@ sub parse_readobj {
     return \%map;
 }
 
-# Converts all values to text, and removes those that llvm-readobj does not print.
+# Converts all values to text, and removes addresses, and what llvm-readobj does not print.
 sub plain_map {
-    my ($map, $has_addresses) = @_;
+    my ($map) = @_;
     my %plain = (version => "$map->{version}", constants => [map { "$_" } @{$map->{constants}}]);
     for my $function (@{$map->{functions}}) {
-        my @keys = ('stack_size', 'record_count', $has_addresses ? 'address' : ());
-        push @{$plain{functions}}, {map { $_ => "$function->{$_}" } @keys};
+        push @{$plain{functions}}, {map { $_ => "$function->{$_}" } qw(stack_size record_count)};
     }
     for my $record (@{$map->{records}}) {
         my %copy = map { $_ => "$record->{$_}" } qw(id offset function);
@@ -208,12 +210,17 @@ sub triples_of {
     return grep { !/riscv/ || $version >= 18 } @triples;
 }
 
+# Compares maps, given as [OBJECT, MAP], with what the oldest and the newest reader print, which read all in one process.
 sub compare_with_readobj {
-    my ($object, $map, $has_addresses) = @_;
-    for my $reader ($readers[0], $readers[-1]) {
-        my ($status, $text) = run("$llvm{$reader}/llvm-readobj", '--stackmap', $object);
-        is_deeply plain_map($map, $has_addresses), plain_map(parse_readobj($text), $has_addresses),
-            "as llvm-readobj-$reader reads it";
+    my (@pairs) = @_;
+    for my $reader (oldest_and_newest(@readers)) {
+        my (undef, $text) = run("$llvm{$reader}/llvm-readobj", '--stackmap', map { $_->[0] } @pairs);
+        my (undef, %printed) = split /^File: (.*)\n/m, $text;
+        for (@pairs) {
+            my ($object, $map) = @$_;
+            is_deeply plain_map($map), plain_map(parse_readobj($printed{$object} // '')),
+                "as llvm-readobj-$reader reads " . $object =~ s/.*\///r;
+        }
     }
 }
 
@@ -223,37 +230,37 @@ my %symbols = (
     patchpoints => [qw(calling without_target any_register twice)],
 );
 
+# Returns [OBJECT, MAP], or nothing if it could not be compiled.
 sub check_object {
     my ($name, $version, $triple, @options) = @_;
     my $object = compile($name, $version, $triple, @options);
     if (!defined $object) {
         # LLVM before 18 compiles only some of these for RISC-V.
         ok $triple =~ /riscv/ && $version < 18, "llc-$version compiles $name for $triple @options";
-        return 0;
+        return;
     }
     my $maps = json_of($object);
     is scalar @$maps, 1, 'one map';
     check_keys($maps->[0]);
-    compare_with_readobj($object, $maps->[0], 0);
     is_deeply [map { $_->{symbol} } @{$maps->[0]{functions}}], $symbols{$name}, 'symbols';
-    return 1;
+    return [$object, $maps->[0]];
 }
 
 subtest 'objects' => sub {
     plan skip_all => 'no llc and llvm-readobj' if !@compilers || !@readers;
-    my %compiled;
+    my (%compiled, @pairs);
     for my $version (@compilers) {
         for my $triple (@triples) {
             my @levels = $triple =~ /x86/ || $version == $compilers[-1] ? (0 .. 3) : (0, 2);
-            for my $level (@levels) {
-                $compiled{$triple} += check_object('stackmaps', $version, $triple, "-O$level");
-            }
-            $compiled{$triple} += check_object('patchpoints', $version, $triple, '-O2',
-                '-enable-patchpoint-liveness=false');
+            my @found = map { check_object('stackmaps', $version, $triple, "-O$_") } @levels;
+            push @found, check_object('patchpoints', $version, $triple, '-O2', '-enable-patchpoint-liveness=false');
+            $compiled{$triple} += @found;
+            push @pairs, @found;
         }
-        check_object('patchpoints', $version, $triples[0], '-O2');
+        push @pairs, check_object('patchpoints', $version, $triples[0], '-O2');
     }
     ok $compiled{$_}, "something was compiled for $_" for grep { !/riscv/ } @triples;
+    compare_with_readobj(@pairs);
     done_testing;
 };
 
@@ -261,17 +268,17 @@ subtest 'objects' => sub {
 # its registers.
 subtest 'statepoints of LoongArch' => sub {
     plan skip_all => 'no llc and llvm-readobj' if !@compilers || !@readers;
-    my $count = 0;
+    my @pairs;
     for my $version (grep { $_ >= 20 } @compilers) {
         for my $options (['-O0'], ['-O2'], ['-O2', '-mattr=+relax']) {
             my $object = compile('statepoint', $version, 'loongarch64-linux-gnu', @$options) // next;
             my $maps = json_of($object);
-            compare_with_readobj($object, $maps->[0], 0);
+            push @pairs, [$object, $maps->[0]];
             is_deeply [map { $_->{symbol} } @{$maps->[0]{functions}}], [qw(f g)], 'symbols';
-            $count++;
         }
     }
-    plan skip_all => 'no llc compiles them' if $count == 0;
+    plan skip_all => 'no llc compiles them' if !@pairs;
+    compare_with_readobj(@pairs);
     done_testing;
 };
 
@@ -298,7 +305,7 @@ sub check_linked {
     is scalar @$maps, scalar @objects, 'one map for each object';
     for my $i (0 .. $#objects) {
         my ($status, $text) = run("$llvm{$readers[-1]}/llvm-readobj", '--stackmap', $objects[$i]);
-        is_deeply plain_map($maps->[$i], 0), plain_map(parse_readobj($text), 0), "map $i";
+        is_deeply plain_map($maps->[$i]), plain_map(parse_readobj($text)), "map $i";
         for my $function (@{$maps->[$i]{functions}}) {
             is $function->{address}, $addresses{$function->{symbol} // ''},
                 'address of ' . ($function->{symbol} // 'a function without a symbol');
@@ -516,24 +523,25 @@ sub plain_instruction {
     return $text =~ s/^ | $//gr;
 }
 
-# Returns instructions by address: [bytes, text].
+# Returns the instructions of files by address, as [bytes, text], by path.
 sub objdump {
-    my ($path, $triple) = @_;
-    my %found;
+    my ($triple, @paths) = @_;
+    my (%files, $found);
     my @syntax = $triple =~ /x86/ ? '--x86-asm-syntax=intel' : ();
     my @features = $triple =~ /riscv/ ? '--mattr=+m,+a,+f,+d,+c' : ();
     my ($status, $out, $err) = run("$llvm{$run_version}/llvm-objdump", '-d', '--print-imm-hex',
-        @syntax, @features, $path);
+        @syntax, @features, @paths);
     is $status, 0, 'llvm-objdump' or diag $err;
     for (split /\n/, $out) {
+        $found = $files{$1} = {} if /^(\S+):\s+file format /;
         my ($address, $bytes, $text) = /^\s*([0-9a-f]+):((?: [0-9a-f]+)+)\s+(\S.*)$/ or next;
         # Words are printed as numbers; otherwise, bytes are separate.
         my $is_number = $bytes =~ /[0-9a-f]{4}/;
         $bytes =~ s/ //g;
         $bytes = join '', reverse $bytes =~ /../g if $is_number;
-        $found{hex $address} = [$bytes, plain_instruction($text, $triple)];
+        $found->{hex $address} = [$bytes, plain_instruction($text, $triple)];
     }
-    return \%found;
+    return \%files;
 }
 
 # Cairn prints the page of an adrp in a comment, and objdump prints the address.
@@ -544,10 +552,11 @@ sub same_instruction {
         && ($text eq $expected->[1] || ($text =~ /^(adrp? \w+)/ && $expected->[1] =~ /^$1,/));
 }
 
-# Compares the code of one section, or of several at different addresses. Returns the number of instructions.
+# Compares the code of one section, or of several at different addresses, with what objdump returned. Returns the number of
+# instructions.
 sub compare_with_objdump {
-    my ($path, $triple, @options) = @_;
-    my $expected = objdump($path, $triple);
+    my ($dumped, $path, $triple, @options) = @_;
+    my $expected = $dumped->{$path} // {};
     my ($compared, @wrong) = 0;
     for my $record (sites_of($path, @options)) {
         my @instructions = @{$record->{site}{instructions}};
@@ -574,15 +583,19 @@ my $has_objdump = defined $run_version && -x ($llvm{$run_version} // '') . '/llv
 
 subtest 'disassembly of every architecture, against llvm-objdump' => sub {
     plan skip_all => 'built without LLVM, or no llc and llvm-objdump' if !$has_objdump || !@compilers;
-    for my $version ($compilers[0], $compilers[-1]) {
+    for my $version (oldest_and_newest(@compilers)) {
         for my $triple (@triples) {
+            my @objects;
             for my $name (qw(stackmaps patchpoints)) {
-                for my $level (0, 2) {
-                    my $object = compile($name, $version, $triple, "-O$level", '-enable-patchpoint-liveness=false');
-                    next if !defined $object && $triple =~ /riscv/ && $version < 18;
-                    compare_with_objdump($object, $triple);
-                    cmp_ok compare_with_objdump($object, $triple, '--bytes', 64), '>=', 20, "llc-$version $name";
-                }
+                push @objects, map { compile($name, $version, $triple, "-O$_", '-enable-patchpoint-liveness=false') } 0, 2;
+            }
+            # LLVM before 18 compiles only some for RISC-V.
+            @objects = grep { defined || $triple !~ /riscv/ || $version >= 18 } @objects;
+            next if !@objects;
+            my $dumped = objdump($triple, @objects);
+            for my $object (@objects) {
+                compare_with_objdump($dumped, $object, $triple);
+                cmp_ok compare_with_objdump($dumped, $object, $triple, '--bytes', 64), '>=', 20, $object =~ s/.*\///r;
             }
         }
     }
@@ -707,7 +720,7 @@ subtest 'sites of linked files' => sub {
         my $linked = "$folder/linked-$machine";
         my ($status, $out, $err) = run($linker, '-e', '_start', $object, $outside, '-o', $linked);
         is "$compiled$status", '00', "linking for $machine" or diag $err;
-        cmp_ok compare_with_objdump($linked, "$machine-linux-gnu"), '>=', 8, 'instructions';
+        cmp_ok compare_with_objdump(objdump("$machine-linux-gnu", $linked), $linked, "$machine-linux-gnu"), '>=', 8, 'instructions';
         my ($first, $second) = sites_of($linked);
         my ($call) = grep { $_->{text} =~ /^(?:call|bl) / } @{$first->{site}{instructions}};
         is $call->{symbol}, 'outside', "$machine: what a call goes to, by its address";
