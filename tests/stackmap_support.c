@@ -118,8 +118,10 @@ void limit_cpu_seconds(unsigned seconds)
 {
     struct rusage used;
     ck_assert_int_eq(getrusage(RUSAGE_SELF, &used), 0);
-    rlim_t limit = (rlim_t)used.ru_utime.tv_sec + (rlim_t)used.ru_stime.tv_sec + 1 + seconds;
-    const struct rlimit limits = {limit, limit};
+    struct rlimit limits;
+    ck_assert_int_eq(getrlimit(RLIMIT_CPU, &limits), 0);
+    /* The hard limit remains, so that later tests of the process can set their own. */
+    limits.rlim_cur = (rlim_t)used.ru_utime.tv_sec + (rlim_t)used.ru_stime.tv_sec + 1 + seconds;
     ck_assert_int_eq(setrlimit(RLIMIT_CPU, &limits), 0);
 }
 
