@@ -61,10 +61,7 @@ extern const struct emitter_functions lox_emitter __attribute__((weak));
 
 /* ---- open_emitter.c ---- */
 
-enum { EMITTER_PATH_SIZE = 4096 };
-
-/* Writes the path of the shared object, which is in the program's folder. */
-void emitter_path(char path[EMITTER_PATH_SIZE]);
+#define EMITTER_FILE "lox-emitter.so"
 
 /* Returns the functions, or NULL while they are not there: then begins to open the shared object in
  * another thread, if that has not begun. */

@@ -24,8 +24,6 @@
 #include <unistd.h>
 
 enum {
-    HOT_INVOCATIONS = 8000, /* more calls than a hot loop makes, into which they are inlined */
-    HOT_LOOPS = 200,
     SEARCHES = 4,          /* for stored code, before a function is hot */
     SPECULATIONS_MAX = 24, /* that fail; after them, code is general */
 };
@@ -33,8 +31,8 @@ enum {
 static struct {
     struct vm *vm;
     enum jit_mode mode;
-    const struct jit_options *options;
-    cairn_runtime *runtime;                  /* NULL before there is code */
+    const char *cache_path; /* or NULL */
+    cairn_runtime *runtime;
     const struct emitter_functions *emitter; /* NULL while it is not open */
     cairn_perf *perf;                        /* or NULL */
     cairn_debugger *debugger;                /* or NULL */
@@ -120,7 +118,7 @@ static void set_limits(struct function *function)
     function->hot_loops = jit.mode != JIT_OFF ? function->loop_count + loops : UINT64_MAX;
 }
 
-void jit_add_function(struct function *function)
+static void add_function(struct function *function)
 {
     function->compiled = heap_zeroed(sizeof *function->compiled);
     function->compiled->code = interpret_call;
@@ -192,12 +190,11 @@ static const void *address_of(const struct thing *thing)
     return NULL;
 }
 
-/* A broken assumption is never relied on again: the variable counts as assigned. */
-void jit_redefined(struct vm *vm, uint32_t global)
+/* A broken assumption is never relied on again, because the variable counts as assigned. */
+static void redefined(uint32_t global)
 {
     struct cairn_error error;
-    vm->globals.are_assigned[global] = true;
-    if (jit.assumptions != NULL && jit.assumptions[global] != NULL)
+    if (jit.assumptions[global] != NULL)
         check(cairn_assumption_break(jit.assumptions[global], CAIRN_SYNC, &error), &error);
 }
 
@@ -530,7 +527,7 @@ static void leave_compiled(struct cairn_exit_call *call, void *user)
           &error);
 }
 
-/* ---- What compiled code needs ---- */
+/* ---- The runtime, and what observes it ---- */
 
 /* Names the key of an inline cache for reports: it is a shape. */
 static void describe_key(uint64_t key, char *text, size_t size, void *user)
@@ -586,24 +583,6 @@ static void create_runtime(const struct jit_options *options)
     check(cairn_runtime_create(&chosen, &jit.runtime, &error), &error);
 }
 
-/* Makes what compiled code needs, which takes longer than short programs: when there is code for
- * the first time. */
-static void start(void)
-{
-    struct cairn_error error;
-    const struct cairn_type result = CAIRN_INTEGER(64);
-    const struct cairn_type argument = CAIRN_POINTER;
-    if (jit.runtime != NULL)
-        return;
-    create_runtime(jit.options);
-    open_observers(jit.options);
-    check(cairn_exit_create(jit.runtime, leave_compiled, NULL, &jit.exit, &error), &error);
-    check(cairn_signature_create(NULL, &result, 1, &argument, 1, &jit.resume_signature, &error),
-          &error);
-    jit.next_id = 1;
-    jit.assumptions = heap_map(GLOBALS_MAX * sizeof(cairn_assumption *));
-}
-
 /* ---- Into compiled code ---- */
 
 /* Runs the newest frame. Its result replaces its slots. */
@@ -625,7 +604,6 @@ static bool enter(struct vm *vm, uint32_t at)
 {
     struct function *function = vm->frame->function;
     struct entry *entry = entry_at(function, at);
-    start();
     if (entry->code == NULL && search_stored(function, at))
         ; /* it may have code now */
     else if (entry->code == NULL && entry->countdown > 0)
@@ -636,37 +614,44 @@ static bool enter(struct vm *vm, uint32_t at)
     return code == NULL || run_compiled(vm, code);
 }
 
-bool jit_enter(struct vm *vm) { return enter(vm, AT_CALL); }
+static bool enter_call(struct vm *vm) { return enter(vm, AT_CALL); }
 
-bool jit_loop(struct vm *vm)
+static bool enter_loop(struct vm *vm)
 {
     return enter(vm, (uint32_t)(vm->frame->at - vm->frame->function->code));
 }
 
 /* ---- The beginning and the end ---- */
 
-void jit_init(struct vm *vm, const struct jit_options *options)
+static void init(struct vm *vm, const struct jit_options *options)
 {
+    struct cairn_error error;
+    const struct cairn_type result = CAIRN_INTEGER(64);
+    const struct cairn_type argument = CAIRN_POINTER;
     jit.vm = vm;
     jit.mode = options->mode;
-    jit.options = options;
+    jit.cache_path = options->cache_path;
     compiled_vm = vm;
-    if (jit.mode != JIT_OFF &&
-        (options->names_code || options->has_debugger || options->log_path != NULL))
-        start();
+    create_runtime(options);
+    open_observers(options);
+    check(cairn_exit_create(jit.runtime, leave_compiled, NULL, &jit.exit, &error), &error);
+    check(cairn_signature_create(NULL, &result, 1, &argument, 1, &jit.resume_signature, &error),
+          &error);
+    jit.next_id = 1;
+    jit.assumptions = heap_map(GLOBALS_MAX * sizeof(cairn_assumption *));
 }
 
-void jit_begin_program(const char *source, size_t size)
+static void begin_program(const char *source, size_t size)
 {
-    if (jit.mode != JIT_OFF && jit.options->cache_path != NULL)
-        stored_open(jit.options->cache_path, source, size);
+    if (jit.cache_path != NULL)
+        stored_open(jit.cache_path, source, size);
 }
 
-void jit_destroy(void)
+static void destroy(void)
 {
     emitter_close();
     stored_close();
-    for (uint32_t i = 0; jit.assumptions != NULL && i < jit.vm->globals.count; i++)
+    for (uint32_t i = 0; i < jit.vm->globals.count; i++)
         cairn_assumption_destroy(jit.assumptions[i]);
     cairn_exit_destroy(jit.exit);
     cairn_signature_destroy(jit.resume_signature);
@@ -675,14 +660,24 @@ void jit_destroy(void)
     cairn_runtime_destroy(jit.runtime);
 }
 
-void jit_print_statistics(void)
+static void print_statistics(void)
 {
-    struct cairn_runtime_statistics statistics = {0};
-    if (jit.runtime != NULL)
-        cairn_runtime_statistics(jit.runtime, &statistics);
+    struct cairn_runtime_statistics statistics;
+    cairn_runtime_statistics(jit.runtime, &statistics);
     fprintf(
         stderr,
         "compiled: %u versions, loaded: %u, of which are in memory: %u; guards that failed: %u\n",
         jit.compiled_count, jit.loaded_count, statistics.module_count + statistics.retired_count,
         jit.left_count);
 }
+
+const struct jit_functions lox_jit = {
+    .init = init,
+    .begin_program = begin_program,
+    .destroy = destroy,
+    .print_statistics = print_statistics,
+    .add_function = add_function,
+    .enter = enter_call,
+    .loop = enter_loop,
+    .redefined = redefined,
+};

@@ -47,6 +47,11 @@ struct compiled {
     struct entry *entries; /* the last that was asked for is the first */
 };
 
+enum {
+    HOT_INVOCATIONS = 8000, /* more calls than a hot loop makes, into which they are inlined */
+    HOT_LOOPS = 200,
+};
+
 struct jit_options {
     enum jit_mode mode;
     bool names_code;        /* writes the names of compiled code for perf */
@@ -58,6 +63,21 @@ struct jit_options {
 #ifdef CAIRN_WITH_LLVM
 
 #define JIT_DEFAULT JIT_ON
+
+/* The compiler, in a shared object that open_jit.c opens. The functions are those below. */
+struct jit_functions {
+    void (*init)(struct vm *vm, const struct jit_options *options);
+    void (*begin_program)(const char *source, size_t size);
+    void (*destroy)(void);
+    void (*print_statistics)(void);
+    void (*add_function)(struct function *function);
+    bool (*enter)(struct vm *vm);
+    bool (*loop)(struct vm *vm);
+    void (*redefined)(uint32_t global);
+};
+
+/* NULL in a program that opens the shared object. */
+extern const struct jit_functions lox_jit __attribute__((weak));
 
 void jit_init(struct vm *vm, const struct jit_options *options);
 /* Called before a program is compiled that is in a file. */

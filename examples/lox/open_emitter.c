@@ -4,14 +4,9 @@
  * SPDX-License-Identifier: MIT
  */
 #include "emit.h"
+#include "shared.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-
-static const char file_name[] = "lox-emitter.so";
 
 /* The thread writes `functions` before `state`. */
 static struct {
@@ -22,30 +17,10 @@ static struct {
     const struct emitter_functions *functions;
 } emitter;
 
-void emitter_path(char path[EMITTER_PATH_SIZE])
-{
-    ssize_t length = readlink("/proc/self/exe", path, EMITTER_PATH_SIZE - sizeof file_name);
-    while (length > 0 && path[length - 1] != '/')
-        length--;
-    memcpy(path + (length < 0 ? 0 : length), file_name, sizeof file_name);
-}
-
-static const struct emitter_functions *find_functions(void)
-{
-    char path[EMITTER_PATH_SIZE];
-    if (&lox_emitter != NULL)
-        return &lox_emitter;
-    emitter_path(path);
-    void *object = dlopen(path, RTLD_NOW);
-    const struct emitter_functions *found = object == NULL ? NULL : dlsym(object, "lox_emitter");
-    if (found == NULL)
-        fprintf(stderr, "lox: nothing is compiled: %s\n", dlerror());
-    return found;
-}
-
 static void *open_in_thread(void *argument)
 {
-    emitter.functions = find_functions();
+    emitter.functions =
+        &lox_emitter != NULL ? &lox_emitter : shared_open(EMITTER_FILE, "lox_emitter");
     if (emitter.functions != NULL)
         emitter.functions->prepare(emitter.runtime, emitter.has_names);
     __atomic_store_n(&emitter.state, emitter.functions != NULL ? EMITTER_OPEN : EMITTER_ABSENT,

@@ -6,6 +6,7 @@
 #include "stored.h"
 
 #include "emit.h"
+#include "shared.h"
 
 #include <cairn/cairn.h>
 #include <stdio.h>
@@ -38,12 +39,12 @@ static void print_note(const char *sentence, void *user)
     fprintf(stderr, "lox: %s\n", sentence);
 }
 
-/* What must be the same for code to be usable is in the program and the emitter. */
+/* What must be the same for code to be usable is in the program and its shared objects. */
 struct fingerprint {
     char version[32];
     struct {
         int64_t size, seconds, nanoseconds;
-    } files[2];
+    } files[3];
 };
 
 static void note_file(struct fingerprint *fingerprint, int i, const char *path)
@@ -59,10 +60,13 @@ static void note_file(struct fingerprint *fingerprint, int i, const char *path)
 static struct fingerprint fingerprint_of_lox(void)
 {
     struct fingerprint fingerprint = {.version = "lox 1"};
-    char path[EMITTER_PATH_SIZE];
-    emitter_path(path);
+    static const char *const parts[] = {"lox-jit.so", EMITTER_FILE};
+    char path[SHARED_PATH_SIZE];
     note_file(&fingerprint, 0, "/proc/self/exe");
-    note_file(&fingerprint, 1, path);
+    for (int i = 0; i < 2; i++) {
+        shared_path(parts[i], path);
+        note_file(&fingerprint, i + 1, path);
+    }
     return fingerprint;
 }
 
