@@ -117,7 +117,9 @@ my ($wrong, $right) = map {
 @$right = grep { $_->[0] !~ m/: / || $_->[1] =~ m/\bfor \(/ } @$right if $is_emulated;
 subtest 'programs with static errors' => sub { check_programs($wrong) } if !$is_emulated;
 for my $mode (sort keys %modes) {
-    subtest "programs, $mode" => sub { check_programs($right, @{$modes{$mode}}) };
+    # Without loops, a program would be interpreted there, which other builds test.
+    my @run = grep { !$is_emulated || $mode ne 'loops' || $_->[1] =~ m/\b(?:for|while) \(/ } @$right;
+    subtest "programs, $mode" => sub { check_programs(\@run, @{$modes{$mode}}) };
 }
 
 if ($is_emulated) {
