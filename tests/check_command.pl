@@ -14,6 +14,7 @@ use lib $FindBin::Bin;
 use CommandTest;
 
 my $source = ($ENV{srcdir} // '.') . '/tests/samples';
+my $is_repeated = ($ENV{CAIRN_TEST_REPEATED} // '') ne '';
 
 # Under an emulator, only the tests of `cairn run` that depend on the host are run, because files are read in
 # the same way on every host.
@@ -66,7 +67,7 @@ sub versions_with {
     my ($program) = @_;
     my $last = llvm_version($program);
     return if !defined $last;
-    return $last if ($ENV{CAIRN_TEST_REPEATED} // '') ne '';
+    return $last if $is_repeated;
     return ((grep { $_ != $last && -x "$llvm{$_}/$program" } sort { $a <=> $b } keys %llvm), $last);
 }
 
@@ -983,7 +984,7 @@ subtest 'changed bytes never crash' => sub {
     my @files = (elf_with(map_of_version(3, '<') x 3), elf_with(map_of_version(1, '>'), order => '>'));
     push @files, slurp(compile('stackmaps', $compilers[-1], $_, '-O2')) for @compilers ? @triples[0, 4] : ();
     # Repeated builds, which decode with the same code, change each file 25 times.
-    my $rounds = ($ENV{CAIRN_TEST_REPEATED} // '') eq '' ? 300 : 100;
+    my $rounds = $is_repeated ? 100 : 300;
     my (%seen, @commands);
     for my $round (0 .. $rounds - 1) {
         my $bytes = $files[$round % @files];
@@ -1519,7 +1520,7 @@ subtest 'run: an object is like the IR that it was made of' => sub {
         $text =~ s/^declare (void \@(?:callee|use|done|varied)\(.*\))/define $1 {\n  ret void\n}/mg;
         $text =~ s/^declare (([^\@]+) \@(?:outside|value|number|vector|__gxx_personality_v0)\(.*\))/define $1 {\n  ret $2 zeroinitializer\n}/mg;
         my $file = spit("$name-defined.ll", $text);
-        for my $level ($emulator eq '' ? '-O0' : (), '-O2') {
+        for my $level ($emulator eq '' && !$is_repeated ? '-O0' : (), '-O2') {
             my ($status, $out, $err) = cairn('compile', $file, $level, '-o', "$folder/$name.o");
             if ($status != 0) {
                 my ($refused, $said, $why) = cairn('run', $file, $level, '--sites');
