@@ -219,6 +219,20 @@ subtest 'code that was left is forgotten' => sub {
     is $failed[3], 0, 'the last run leaves no code' or diag "@failed";
 };
 
+# Each run has one of two superclasses, and so one of two closures of the same method, by the time of day.
+subtest 'stored code refers to the objects of its process' => sub {
+    plan skip_all => 'there is no compiler' if !$has_compiler;
+    my $program = spit('either.lox', join '', map { "$_\n" } 'var time = clock(); while (time > 1) time = time - 1;',
+        'fun make(v) { class X { m() { return v; } } return X; }', 'var A = make(1); var B = make(2);',
+        'fun derive() { var S = A; if (time < 0.5) S = B; class D < S {} return D; }', 'var C = derive();',
+        'fun sum(o) { var s = 0; for (var i = 0; i < 100; i = i + 1) s = s + o.m(); return s; }',
+        'var expected = 100; if (time < 0.5) expected = 200;', 'print sum(C()) == expected;');
+    for my $run (1 .. 16) {
+        my ($out, undef, undef, $failed) = stored_figures($program, '--jit=loops', "--cache=$folder/either");
+        is $out, "true\n", "run $run";
+    }
+};
+
 subtest 'a store that is damaged, or that others can write to' => sub {
     plan skip_all => 'there is no compiler' if !$has_compiler;
     my ($program, $cache) = (spit('stored.lox', $stored_text), "$folder/damaged");

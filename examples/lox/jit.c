@@ -39,7 +39,7 @@ static struct {
     bool has_retired;
     cairn_exit *exit;
     cairn_signature *resume_signature;
-    cairn_assumption **assumptions; /* by number of the global variable; NULL if not needed yet */
+    cairn_assumption **assumptions; /* by number of the global variable; NULL: not needed yet */
     uint64_t next_id;
     uint32_t compiled_count;
     uint32_t loaded_count;
@@ -352,12 +352,23 @@ static bool has_emitter(void)
     return jit.emitter != NULL;
 }
 
+/* Lets the function be interpreted for a while without a call of enter. */
+static void ask_later(struct function *function)
+{
+    if (function->invocation_count >= function->hot_invocations)
+        function->hot_invocations = function->invocation_count + HOT_LOOPS;
+    if (function->loop_count >= function->hot_loops)
+        function->hot_loops = function->loop_count + HOT_LOOPS;
+}
+
 /* Installs what is compiled, and begins to compile the entry if it is not. */
 static void compile_hot(struct function *function, uint32_t start)
 {
     struct emit_output output;
-    if (!has_emitter())
+    if (!has_emitter()) {
+        ask_later(function);
         return;
+    }
     if (!job.is_running)
         compile_entry(function, entry_at(function, start));
     if (job.is_running && jit.mode != JIT_ON)

@@ -21,34 +21,24 @@ static bool add_to_path(struct thing_name *name, const char *bytes, size_t size)
     return true;
 }
 
-/* Returns a number for a class's methods, with those that it has inherited: code has them in line.
- */
-static uint64_t methods_hash(const struct class *class)
-{
-    const struct table *methods = class->methods;
-    uint64_t hash = class->inline_capacity;
-    for (uint32_t i = 0; methods != NULL && i < methods->object.count; i++) {
-        const struct table_entry *entry = &methods->entries[i];
-        if (entry->key != NULL)
-            hash += (entry->key->hash + 1) *
-                    (function_of(as_closure(entry->value))->number * 0x9e3779b97f4a7c15u + 1);
-    }
-    return hash;
-}
-
 /* Returns whether a global variable's value is an object of this kind. */
 static bool has_kind(const struct vm *vm, uint32_t number, enum kind kind)
 {
     return number < vm->globals.count && is_kind(vm->globals.values[number], kind);
 }
 
-/* Finds the first global variable that has an object. */
+/* Finds the global variable that has an object. If there are two, there may be two objects in
+ * another process. */
 static bool find_global(const struct vm *vm, const struct object *object, uint32_t *number)
 {
-    for (*number = 0; *number < vm->globals.count; ++*number)
-        if (has_kind(vm, *number, object->kind) && as_object(vm->globals.values[*number]) == object)
-            return true;
-    return false;
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < vm->globals.count && found < 2; i++) {
+        if (!has_kind(vm, i, object->kind) || as_object(vm->globals.values[i]) != object)
+            continue;
+        *number = i;
+        found++;
+    }
+    return found == 1;
 }
 
 /* Finds the first global variable that has a class with a method. */
@@ -59,6 +49,32 @@ static bool find_method(const struct vm *vm, const struct closure *method, uint3
                                                               function_of(method)->name) == method)
             return true;
     return false;
+}
+
+/* Returns a number for a method: its function's, and for a closure that has captured something also
+ * where it is found, because there can be others of the function. */
+static uint64_t method_number(const struct vm *vm, const struct closure *method)
+{
+    const struct function *function = function_of(method);
+    uint32_t holder = 0;
+    if (function->box_count > 0 && find_method(vm, method, &holder))
+        holder++;
+    return (uint64_t)function->number << 32 | holder;
+}
+
+/* Returns a number for a class's methods, with those that it has inherited: code has them in line.
+ */
+static uint64_t methods_hash(const struct vm *vm, const struct class *class)
+{
+    const struct table *methods = class->methods;
+    uint64_t hash = class->inline_capacity;
+    for (uint32_t i = 0; methods != NULL && i < methods->object.count; i++) {
+        const struct table_entry *entry = &methods->entries[i];
+        if (entry->key != NULL)
+            hash += (entry->key->hash + 1) *
+                    (method_number(vm, as_closure(entry->value)) * 0x9e3779b97f4a7c15u + 1);
+    }
+    return hash;
 }
 
 static bool name_closure(const struct vm *vm, const struct closure *closure,
@@ -73,7 +89,7 @@ static bool name_closure(const struct vm *vm, const struct closure *closure,
 
 static bool name_class(const struct vm *vm, const struct class *class, struct thing_name *name)
 {
-    name->value = methods_hash(class);
+    name->value = methods_hash(vm, class);
     return find_global(vm, &class->object, &name->number);
 }
 
