@@ -432,6 +432,44 @@ static void measure_queues(void)
                 });
 }
 
+/* ---- Presets ---- */
+
+/* Returns nanoseconds to compile and load a module of 270 instructions with a tier's preset. */
+static double compile_tier(enum cairn_tier tier)
+{
+    enum { COUNT = 10 };
+    const struct cairn_engine_options preset = cairn_engine_preset(tier);
+    struct cairn_error error;
+    cairn_engine *engine;
+    LLVMContextRef context = LLVMContextCreate();
+    LLVMModuleRef module = parse(context, 0, COUNT);
+    double begun = bench_now();
+    if (cairn_engine_create(NULL, module, &preset, &engine, &error) != CAIRN_OK ||
+        cairn_engine_compile(engine, &error) != CAIRN_OK)
+        fail(error.message);
+    double took = bench_now() - begun;
+    cairn_engine_destroy(engine);
+    LLVMContextDispose(context);
+    return took;
+}
+
+static void measure_presets(void)
+{
+    double quick[ROUNDS], full[ROUNDS];
+    for (int round = 0; round < ROUNDS; round++) {
+        quick[round] = compile_tier(CAIRN_TIER_QUICK);
+        full[round] = compile_tier(CAIRN_TIER_FULL);
+    }
+    bench_print(&options, &(struct bench_figure){
+                              .name = "preset.quick",
+                              .value = bench_percentile(quick, ROUNDS, 0.5) / 1e6,
+                              .unit = "ms",
+                              .peer = "preset.full",
+                              .peer_value = bench_percentile(full, ROUNDS, 0.5) / 1e6,
+                              .ratio_limit = 1.0,
+                          });
+}
+
 /* ---- Jobs that wait ---- */
 
 static _Atomic bool build_waits;
@@ -594,6 +632,7 @@ int main(void)
     measure("cache.1000_objects", FUNCTIONS);
     measure_names();
     measure_queues();
+    measure_presets();
     measure_waiting();
     bench_end(&options);
     return 0;
