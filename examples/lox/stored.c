@@ -79,7 +79,7 @@ static uint64_t hash_of(const char *bytes, size_t size, uint64_t seed)
     return hash;
 }
 
-/* Writes the path of the user's own folder. Returns false if there is none. */
+/* Writes the path of the user's own folder. Returns false if the environment does not say it. */
 static bool write_default_folder(char *path, size_t size)
 {
     const char *cache = getenv("XDG_CACHE_HOME");

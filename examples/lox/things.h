@@ -57,7 +57,7 @@ static inline size_t thing_name_size(const struct thing_name *name)
 /* Names a thing. Returns false if it has no name. */
 bool name_thing(const struct vm *vm, const struct thing *thing, struct thing_name *name);
 
-/* Finds what is called so. Returns false if there is no such thing yet, or another one. */
+/* Finds what is called so. Returns false if it does not exist yet, or is another than was named. */
 bool find_thing(struct vm *vm, const struct thing_name *name, struct thing *thing);
 
 #endif
