@@ -197,6 +197,11 @@ subtest 'a later run loads the code of an earlier one' => sub {
     }
     my ($out, undef, $loaded) = stored_figures($program, "--cache=$folder/cache-loops");
     cmp_ok $loaded, '>', 0, 'what is not hot yet has code, too';
+    local $ENV{XDG_CACHE_HOME} = '';
+    local $ENV{HOME} = $folder;
+    ($out, undef, $loaded) = stored_figures($program, '--jit=loops', '--cache') for 1 .. 2;
+    cmp_ok $loaded, '>', 0, 'in the folder of the user';
+    ok -d "$folder/.cache/lox", 'which is ~/.cache/lox';
 };
 
 subtest 'programs with code that the mode "compiled" has stored' => sub {

@@ -31,7 +31,8 @@ enum {
 static struct {
     struct vm *vm;
     enum jit_mode mode;
-    const char *cache_path; /* or NULL */
+    bool has_cache;
+    const char *cache_path; /* NULL: the user's own */
     cairn_runtime *runtime;
     const struct emitter_functions *emitter; /* NULL while it is not open */
     cairn_perf *perf;                        /* or NULL */
@@ -641,6 +642,7 @@ static void init(struct vm *vm, const struct jit_options *options)
     const struct cairn_type argument = CAIRN_POINTER;
     jit.vm = vm;
     jit.mode = options->mode;
+    jit.has_cache = options->has_cache;
     jit.cache_path = options->cache_path;
     compiled_vm = vm;
     create_runtime(options);
@@ -654,7 +656,7 @@ static void init(struct vm *vm, const struct jit_options *options)
 
 static void begin_program(const char *source, size_t size)
 {
-    if (jit.cache_path != NULL)
+    if (jit.has_cache)
         stored_open(jit.cache_path, source, size);
 }
 

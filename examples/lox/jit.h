@@ -57,7 +57,8 @@ struct jit_options {
     bool names_code;        /* writes the names of compiled code for perf */
     bool has_debugger;      /* tells debuggers about compiled code */
     const char *log_path;   /* NULL: no log */
-    const char *cache_path; /* of a folder for compiled code; "": the user's; NULL: none */
+    bool has_cache;         /* keeps compiled code for later runs */
+    const char *cache_path; /* the folder; NULL: the user's own */
 };
 
 #ifdef CAIRN_WITH_LLVM

@@ -81,10 +81,11 @@ static bool parse_options(struct options *options, int argc, char **argv)
         options->jit.names_code |= option == 'p';
         options->jit.has_debugger |= option == 'd';
         options->wants_help |= option == 'h';
+        options->jit.has_cache |= option == 'c';
         if (option == 'g')
             options->jit.log_path = optarg;
         else if (option == 'c')
-            options->jit.cache_path = optarg != NULL ? optarg : "";
+            options->jit.cache_path = optarg;
         else if (option == 'l')
             is_right = parse_size(optarg, 1 << 20, &options->heap.limit);
         else if (option == 'y')

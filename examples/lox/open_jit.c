@@ -40,8 +40,7 @@ void jit_init(struct vm *vm, const struct jit_options *options)
     bool is_observed = options->names_code || options->has_debugger || options->log_path != NULL;
     jit.vm = vm;
     jit.options = options;
-    if (options->mode != JIT_OFF &&
-        (options->mode != JIT_ON || options->cache_path != NULL || is_observed))
+    if (options->mode != JIT_OFF && (options->mode != JIT_ON || options->has_cache || is_observed))
         open_jit();
 }
 

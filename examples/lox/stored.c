@@ -79,15 +79,21 @@ static uint64_t hash_of(const char *bytes, size_t size, uint64_t seed)
     return hash;
 }
 
-/* Writes the path of the user's own folder. Returns false if the environment does not say it. */
+/* Writes the path of the user's own folder, and makes the one that it is in. Returns false if the
+ * environment does not say it. */
 static bool write_default_folder(char *path, size_t size)
 {
     const char *cache = getenv("XDG_CACHE_HOME");
     const char *home = getenv("HOME");
-    int length = cache != NULL && *cache == '/' ? snprintf(path, size, "%s/lox", cache)
-                 : home != NULL                 ? snprintf(path, size, "%s/.cache/lox", home)
-                                                : -1;
-    return length > 0 && (size_t)length < size;
+    bool has_cache = cache != NULL && *cache == '/';
+    if (!has_cache && home == NULL)
+        return false;
+    int length = snprintf(path, size, "%s%s", has_cache ? cache : home, has_cache ? "" : "/.cache");
+    if (length < 0 || (size_t)length + sizeof "/lox" > size)
+        return false;
+    mkdir(path, 0700); /* if that fails, the store says so */
+    memcpy(path + length, "/lox", sizeof "/lox");
+    return true;
 }
 
 void stored_open(const char *folder, const char *source, size_t size)
@@ -100,9 +106,9 @@ void stored_open(const char *folder, const char *source, size_t size)
     state.program = (struct full_key){
         .hashes = {hash_of(source, size, 0xcbf29ce484222325u), hash_of(source, size, 0x9e3779b9u)},
         .source_size = size};
-    if (*folder == '\0' && write_default_folder(path, sizeof path))
+    if (folder == NULL && write_default_folder(path, sizeof path))
         folder = path;
-    if (*folder == '\0')
+    if (folder == NULL)
         print_note("--cache: neither HOME nor XDG_CACHE_HOME is set", NULL);
     else if (cairn_store_open(folder, &options, &state.store, &error) != CAIRN_OK)
         print_note(error.message, NULL);

@@ -22,8 +22,8 @@ struct stored_code {
     size_t size;
 };
 
-/* Opens the code of a program, in a folder, or in ~/.cache/lox if that is "". Without it, which is
- * printed, nothing is stored. */
+/* Opens the code of a program, in a folder, or in ~/.cache/lox if that is NULL. If it cannot be
+ * opened, which is printed, nothing is stored. */
 void stored_open(const char *folder, const char *source, size_t size);
 bool stored_is_open(void);
 void stored_close(void);
