@@ -41,7 +41,7 @@ struct compiled {
     bool avoids_loop_types;
     uint32_t left_count;             /* failed speculations */
     uint32_t searches_left;          /* for stored code */
-    struct cairn_ic_options *caches; /* of the sites; NULL if there are none yet */
+    struct cairn_ic_options *caches; /* of the sites; NULL: not needed yet */
     uint32_t inlined_into;           /* the number of the newest version with it in line */
     uint32_t entry_count;
     struct entry *entries; /* the last that was asked for is the first */
